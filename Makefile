@@ -1,0 +1,47 @@
+# `make run` judges torch's kernels, `make test` tests the harness; both need Python 3.10+ with venv, and nothing done first.
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: run test bench bench-judge docs picture lint clean
+
+run: $(STAMP)
+	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
+	if [ $$code -gt 1 ]; then exit $$code; fi  # 0 and 1 are verdicts on torch: the run itself worked
+
+test: $(STAMP)
+	$(BIN)/pytest -n $(JOBS) tests
+	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
+	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-judge: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_judge $(ARGS)
+
+docs: $(STAMP)
+	$(BIN)/python -m docs.generate
+
+picture: $(STAMP)
+	$(BIN)/python -m docs.capture docs/images/run.svg -- run softmax_backward --adapter torch
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict -p aclnn_cts
+	$(BIN)/mypy --strict tests conftest.py .ci benchmarks docs
+
+loopback: $(STAMP)
+	@$(BIN)/python -m aclnn_cts.adapters.loopback_build
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+
+# The stamp is written last: an installation that was interrupted is done again.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[torch,dev]'
+	touch $@

@@ -1,0 +1,53 @@
+"""`aclnn-cts doctor`: what is installed here, which adapters can be used, and why the others cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+
+from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.output import console, emit, show_table, table, wrap
+from aclnn_cts.engine.surroundings import describe_surroundings
+
+
+@click.command()
+@json_option
+def doctor(*, as_json: bool) -> None:
+    """Say what is installed here: versions, adapters that can be used, devices, and whether runs can be stored."""
+    report = describe_surroundings()
+    if as_json:
+        emit(report)
+    else:
+        _show(console(), report)
+
+
+def _show(out: Console, report: dict[str, Any]) -> None:
+    python, machine = report["python"], report["machine"]
+    wrap(out, f"aclnn-cts {report['aclnn_cts']}, Python {python['version']} ({python['executable']})", style="bold")
+    wrap(out, f"{machine['system']}, {machine['processors']} processors to use")
+    out.print()
+    libraries = table("LIBRARY", "VERSION")
+    for name, version in report["libraries"].items():
+        libraries.add_row(name, version or "not installed")
+    show_table(out, libraries)
+    out.print()
+    adapters = table("ADAPTER", "USABLE", "WHAT IT IS")
+    for item in report["adapters"]:
+        adapters.add_row(item["name"], "yes" if item["usable"] else "no", item["problem"] or item["description"])
+    show_table(out, adapters)
+    out.print()
+    for item in report["adapters"]:
+        if item["name"] in ("cann", "loopback") and item["usable"]:
+            wrap(out, f"{item['name']}:", style="bold")
+            for name, value in item["environment"].items():
+                wrap(out, f"  {name}: {value}")
+            out.print()
+    for item in report["torch_devices"]:
+        wrap(out, f"torch device {item['device']}: {item['name']}")
+    if not report["torch_devices"]:
+        wrap(out, "torch devices: none, torch is not installed")
+    specs, store = report["specs"], report["store"]
+    wrap(out, f"operators: {specs['problem'] or ', '.join(specs['operators'])}")
+    wrap(out, f"runs are written below {store['folder']}: {'writable' if store['writable'] else store['problem']}")

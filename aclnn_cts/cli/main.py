@@ -1,0 +1,128 @@
+"""The entry point: which command is called, and what its end means as an exit code (contract: Command line)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from aclnn_cts import __version__
+from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
+from aclnn_cts.core.errors import HarnessError, UsageError
+
+__all__ = ["COMMANDS", "main"]
+
+USAGE = 2
+NO_VERDICT = 3
+INTERRUPTED = 130
+READER_GONE = 141
+"""128 + SIGPIPE, as 130 is 128 + SIGINT: not 0, because a run whose output broke off has shown no verdict."""
+
+TRACEBACK_VARIABLE = "ACLNN_CTS_TRACEBACK"
+
+COMMANDS = (
+    CommandEntry("ops", "aclnn_cts.cli.ops:ops", "List the operators."),
+    CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show an operator's constraints, or check spec files."),
+    CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
+    CommandEntry("validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for case files."),
+    CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object a line."),
+    CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
+    CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
+    CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
+    CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
+)
+
+
+@click.group(
+    cls=LazyGroup,
+    entries=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="Conformance tests for the aclnn backward operators: documents in, verdicts out.",
+)
+@click.version_option(__version__, prog_name="aclnn-cts", message="%(prog)s %(version)s")
+def _cli() -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; `arguments` are the process's own where none are given."""
+    _never_fail_to_encode()
+    try:
+        with _cli.make_context("aclnn-cts", list(sys.argv[1:] if arguments is None else arguments)) as context:
+            result = _cli.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except BaseException as error:  # noqa: BLE001 - the last place: every end has its exit code, none is a traceback
+        return _ending(error)
+    return result if isinstance(result, int) else 0
+
+
+def _ending(error: BaseException) -> int:
+    """Say in a line why a command ended, and give the exit code of that."""
+    if isinstance(error, (SystemExit, GeneratorExit)):
+        raise error
+    if isinstance(error, BrokenPipeError):
+        _close_quietly()
+        return READER_GONE
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        _say("interrupted")
+        return INTERRUPTED
+    shown = _show_traceback(error)
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx is not None else "aclnn-cts"
+        _say(f"{_sentence(error.format_message())}\n`{path} --help` shows how it is called")
+        return USAGE
+    if isinstance(error, (UsageError, click.ClickException)):
+        _say(_sentence(error.format_message()) if isinstance(error, click.ClickException) else str(error))
+        return USAGE
+    if isinstance(error, HarnessError):
+        _say(str(error))
+    elif isinstance(error, OSError):
+        # Whatever opens a file turns its failures into messages of its own; what is left is standard output.
+        _close_quietly()
+        _say(f"{error.filename or 'standard output'}: cannot be written: {error.strerror or error}; is the disk full?")
+    else:
+        text = " ".join(str(error).split()) or "no message"
+        advice = "" if shown else f"; call again with {TRACEBACK_VARIABLE}=1 for the traceback, and report it"
+        _say(f"unexpected {type(error).__name__}: {text:.300}: this is a mistake of aclnn-cts itself{advice}")
+    return NO_VERDICT
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(f"error: {message}", err=True)
+
+
+def _sentence(message: str) -> str:
+    """Click's message as ours are written: no capital, no full stop."""
+    text = message.strip().removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _show_traceback(error: BaseException) -> bool:
+    """Print an exception's traceback where the user asked for it; whether it was."""
+    if os.environ.get(TRACEBACK_VARIABLE, "") in ("", "0"):
+        return False
+    traceback.print_exception(error)
+    return True
+
+
+def _never_fail_to_encode() -> None:
+    """Let a terminal that knows no Chinese show escapes instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _close_quietly() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush finds no broken pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        output = sys.stdout.fileno()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, output)
+        os.close(nothing)

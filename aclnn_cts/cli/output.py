@@ -1,0 +1,95 @@
+"""What commands print: text for a person through rich, or JSON alone, one object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["console", "count", "emit", "joined", "note", "show_table", "table", "wrap"]
+
+DEFAULT_WIDTH = 80
+NARROWEST = 40
+LONGEST_LINE = 120
+"""Running text wider than this is hard to read, however wide the terminal is."""
+
+
+def emit(document: Mapping[str, Any]) -> None:
+    """One JSON object as one line of standard output."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def note(text: str) -> None:
+    """A line for a person on standard error, after what stands on standard output so far."""
+    sys.stdout.flush()
+    click.echo(text, err=True)
+
+
+def console() -> Console:
+    """Standard output for a person: colours on a terminal alone (never with NO_COLOR), plain text elsewhere."""
+    terminal = sys.stdout.isatty()
+    width = _columns() or (None if terminal else DEFAULT_WIDTH)
+    return Console(
+        file=sys.stdout,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=None if terminal else False,
+    )
+
+
+def _columns() -> int | None:
+    """The width that COLUMNS asks for, where it asks for one."""
+    text = os.environ.get("COLUMNS", "")
+    return max(int(text), NARROWEST) if text.isascii() and text.isdigit() and len(text) < 5 else None
+
+
+def table(*columns: str) -> Table:
+    """A table with no line but the one under its header, and none where no terminal shows it."""
+    style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
+    made = Table(box=style, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def show_table(out: Console, made: Table) -> None:
+    """Print a table; on anything but a terminal without the blanks that pad its lines."""
+    if out.is_terminal:
+        out.print(made)
+        return
+    with out.capture() as capture:
+        out.print(made)
+    _write(out, (line.rstrip() for line in capture.get().splitlines()))
+
+
+def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
+    """Print running text within the width, every line indented."""
+    width = min(out.width, LONGEST_LINE) - indent
+    for line in Text(text, style=style).wrap(out, width, overflow="fold", no_wrap=False):
+        line.rstrip()
+        out.print(Text(" " * indent) + line, soft_wrap=True)
+
+
+def _write(out: Console, lines: Any) -> None:  # noqa: ANN401 - an iterable of lines
+    for line in lines:
+        out.file.write(line + "\n")
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def joined(words: Sequence[str], nothing: str = "none") -> str:
+    """Words with commas, or a word for none."""
+    return ", ".join(words) or nothing

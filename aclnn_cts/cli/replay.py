@@ -1,0 +1,142 @@
+"""`aclnn-cts replay`: recorded trials once more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from aclnn_cts.cli.options import product_option, specs_option
+from aclnn_cts.cli.output import console, show_table, table, wrap
+from aclnn_cts.cli.run import adapter_option, limits_options, read_trials
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import RulerVerdict, Verdict
+from aclnn_cts.spec.load import Specs, load_specs
+
+__all__ = ["replay"]
+
+
+@click.command()
+@click.argument("source", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@adapter_option
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Tell each trial whole: case, rules, outcome, worst elements, rulers."
+)
+@limits_options
+@product_option
+@specs_option
+def replay(  # noqa: PLR0913 - one parameter an option
+    *,
+    source: Path,
+    adapter: str,
+    verbose: bool,
+    product: str | None,
+    max_bytes: int | None,
+    unsafe: bool,
+    waivers: tuple[Path, ...],
+    rulers: tuple[str, ...],
+    out: Path | None,
+    folders: tuple[Path, ...],
+) -> int:
+    """Run the trials of a case or trial file, or all findings of a run directory, again."""
+    from aclnn_cts.cli.screen import Screen, show_end  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
+    from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES  # noqa: PLC0415
+    from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
+    from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+
+    measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
+    specs = load_specs(folders)
+    files = _files(source)
+    trials = read_trials(files, specs)
+    cases = [item.case if isinstance(item, Trial) else item for item in trials]
+    products = sorted({case.product for case in cases})
+    if product is not None and products != [product]:
+        raise UsageError(f"--product {product}: {source} holds cases of {', '.join(products)}; leave it out")
+    if len(products) != 1:
+        raise UsageError(f"{source}: cases of {', '.join(products) or 'no product'}; replay takes those of one product")
+    names = {case.operator for case in cases}
+    path = out if out is not None else default_run_path("replay", adapter)
+    options = RunOptions(
+        command="replay",
+        arguments=tuple(sys.argv[2:]),
+        specs=specs,
+        operators=tuple(spec for spec in specs.values() if spec.operator in names),
+        adapter=adapter,
+        target=cases[0].target,
+        out=path,
+        trials=trials,
+        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+        unsafe=unsafe,
+        measuring=measuring,
+        spec_folders=folders,
+        waivers=read_waivers([*shipped_waivers(), *waivers]),
+    )
+    screen = Screen()
+    try:
+        summary = run_engine(options, [screen])
+    finally:
+        screen.close()
+    if verbose:
+        _tell(path, specs)
+    show_end(console(), summary, path)
+    return summary.exit_code
+
+
+def _files(source: Path) -> tuple[Path, ...]:
+    if not source.is_dir():
+        return (source,)
+    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
+
+    files = RunDirectory(source).failures()
+    if not files:
+        raise UsageError(f"{source}: the run has no findings to replay; give a case or trial file")
+    return files
+
+
+def _tell(path: Path, specs: Specs) -> None:
+    from aclnn_cts.engine.explain import explain  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
+
+    out = console()
+    with RunDirectory(path).results() as results:
+        for record in results.records():
+            for line in explain(record, specs[record.trial.case.operator]):
+                wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
+            if record.verdict.rulers:
+                out.print()
+                _show_rulers(out, record.verdict)
+            out.print()
+
+
+def _show_rulers(out: Console, verdict: Verdict) -> None:
+    """The derived bound and all rulers, each with what is left of its limit."""
+    made = table("ruler", "output", "says", "headroom", "because")
+    made.columns[3].justify = "right"
+    name = "derived bound"
+    for deviation in verdict.deviations:
+        word = RulerVerdict.FAIL if deviation.beyond else RulerVerdict.PASS
+        text = f"largest error {deviation.share:.3g} of its bound"
+        made.add_row(name, deviation.output, word, _percent(1.0 - deviation.share), text)
+        name = ""
+    benchmarks: dict[str, None] = {}
+    for name, outputs in verdict.rulers.items():
+        for output, result in outputs.items():
+            judged = result.verdict != RulerVerdict.NOT_APPLICABLE
+            left = _percent(float(result.headroom)) if judged else "-"
+            made.add_row(name, output, result.verdict if judged else "n/a", left, result.message)
+            name = ""  # noqa: PLW2901 - said once
+            benchmarks |= {f"{output}: {result.benchmark}": None} if result.benchmark else {}
+    show_table(out, made)
+    for text in benchmarks:
+        wrap(out, f"benchmark of {text}")
+
+
+def _percent(headroom: float) -> str:
+    """Of the limit; far beyond it the number says no more than that."""
+    return f"{headroom:.0%}" if headroom >= -99.0 else "< -9900%"

@@ -1,0 +1,47 @@
+"""`aclnn-cts repro`: a case as a program of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from aclnn_cts.cli.options import specs_option
+from aclnn_cts.cli.output import note
+from aclnn_cts.cli.run import read_trials
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.spec.load import load_specs
+
+__all__ = ["repro"]
+
+SUFFIXES = {"cpp": ".cpp", "python": ".py"}
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--language", default="cpp", show_default=True, metavar="NAME,...", help="cpp, python, or both.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    metavar="OUT",
+    type=click.Path(path_type=Path),
+    help="The program, or a folder for several.",
+)
+@specs_option
+def repro(*, file: Path, language: str, out: Path, folders: tuple[Path, ...]) -> None:
+    """Write a stand-alone program that shows the case of FILE: exit code 0 where it conforms, 1 where it does not."""
+    from aclnn_cts.engine.repro.write import write_programs  # noqa: PLC0415 - after the checks of the words
+
+    languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
+    for word in languages:
+        if word not in SUFFIXES:
+            raise UsageError(f"--language: {word!r}; expected any of {', '.join(SUFFIXES)}")
+    specs = load_specs(folders)
+    trials = read_trials((file,), specs)
+    if len(trials) != 1:
+        raise UsageError(f"{file}: {len(trials)} cases; a program shows one: give a file with one")
+    paths = {word: out / f"repro{SUFFIXES[word]}" if len(languages) > 1 or out.is_dir() else out for word in languages}
+    for path in write_programs(trials[0], specs, paths, spec_folders=folders):
+        note(f"{path}: written; its first lines say how to build and run it")

@@ -1,0 +1,203 @@
+"""`aclnn-cts run`: the conformance run."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import click
+
+from aclnn_cts.cli.options import checked_target, product_option, specs_option
+from aclnn_cts.cli.output import console
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.spec.load import Specs, load_specs
+
+__all__ = ["adapter_option", "limits_options", "run"]
+
+adapter_option = click.option(
+    "--adapter",
+    required=True,
+    metavar="A",
+    help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
+)
+
+
+def limits_options(command: click.decorators.FC) -> click.decorators.FC:
+    """The options of every command that makes calls."""
+    for option in (
+        click.option(
+            "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
+        ),
+        click.option(
+            "--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only)."
+        ),
+        click.option(
+            "--waivers",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Waivers beside those that ship; may be given several times.",
+        ),
+        click.option(
+            "--ruler",
+            "rulers",
+            multiple=True,
+            metavar="NAME,...",
+            help="Acceptance rules that the values must pass beside the derived bound, such as mixed.",
+        ),
+        click.option(
+            "-o",
+            "--output",
+            "out",
+            metavar="DIR",
+            type=click.Path(path_type=Path),
+            help="The run's directory (a new one under runs/).",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("operators", nargs=-1, metavar="[OP]...")
+@adapter_option
+@product_option
+@click.option(
+    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 2**64 - 1),
+    metavar="S",
+    help="The same seed makes the same plan.",
+)
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Judges at once, each with an implementation of its own.",
+)
+@click.option(
+    "--phases", type=click.Choice(["one", "both"]), default="both", show_default=True, help="one: statuses alone."
+)
+@click.option(
+    "--cases",
+    "case_files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Case files instead of generated cases.",
+)
+@click.option("--progress", type=click.Path(path_type=Path), metavar="FILE", help="Append a line of JSON now and then.")
+@limits_options
+@specs_option
+def run(  # noqa: PLR0913 - one parameter an option
+    *,
+    operators: tuple[str, ...],
+    adapter: str,
+    product: str | None,
+    profile_name: str,
+    seed: int,
+    workers: int,
+    phases: str,
+    case_files: tuple[Path, ...],
+    progress: Path | None,
+    max_bytes: int | None,
+    unsafe: bool,
+    waivers: tuple[Path, ...],
+    rulers: tuple[str, ...],
+    out: Path | None,
+    folders: tuple[Path, ...],
+) -> int:
+    """Run the conformance tests of the operators (all where none is named) on an implementation."""
+    from aclnn_cts.cli.screen import ProgressFile, Screen, show_end  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
+    from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES  # noqa: PLC0415
+    from aclnn_cts.engine.plan import profile  # noqa: PLC0415
+    from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
+    from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+
+    measuring = Measuring(gate=chosen_rulers(rulers))
+    specs = load_specs(folders)
+    chosen = specs.select(operators)
+    chosen_profile = profile(profile_name)
+    trials = read_trials(case_files, specs)
+    target = checked_target(product, specs)
+    if trials:
+        target = _target_of(trials, product, case_files)
+    path = out if out is not None else default_run_path("run", adapter)
+    options = RunOptions(
+        command="run",
+        arguments=tuple(sys.argv[2:]),
+        specs=specs,
+        operators=chosen,
+        adapter=adapter,
+        target=target,
+        out=path,
+        seed=seed,
+        profile=None if case_files else chosen_profile,
+        trials=trials,
+        workers=workers,
+        phases=1 if phases == "one" else 2,
+        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+        unsafe=unsafe,
+        measuring=measuring,
+        spec_folders=folders,
+        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (*case_files, *waivers)},
+    )
+    screen = Screen()
+    try:
+        summary = run_engine(options, [screen, *([ProgressFile(progress)] if progress is not None else [])])
+    except KeyboardInterrupt:
+        screen.close()
+        click.echo(f"interrupted; what had finished is kept in {path}", err=True)
+        raise
+    finally:
+        screen.close()
+    show_end(console(), summary, path)
+    return summary.exit_code
+
+
+def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tuple[Path, ...]) -> Target:
+    """The target that all cases of the files name; UsageError where it is not one, or not the product asked for."""
+    targets = dict.fromkeys(item.case.target if isinstance(item, Trial) else item.target for item in trials)
+    products = sorted({target.product for target in targets})
+    shown = ", ".join(str(file) for file in files)
+    if product is not None and products != [product]:
+        raise UsageError(f"--product {product}: {shown}: cases of {', '.join(products)}; leave it out")
+    if len(products) != 1:
+        raise UsageError(f"{shown}: cases of {', '.join(products)}; a run takes those of one product")
+    return next(iter(targets)) if len(targets) == 1 else Target(product=products[0])
+
+
+def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
+    """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
+    from aclnn_cts.engine.case_files import read_case_file  # noqa: PLC0415
+    from aclnn_cts.engine.promises import check_trial  # noqa: PLC0415
+    from aclnn_cts.spec.binding import bind_case  # noqa: PLC0415
+
+    found: list[Trial | Case] = []
+    for file in files:
+        for entry in read_case_file(file):
+            case = entry.content.case if isinstance(entry.content, Trial) else entry.content
+            spec = bind_case(specs, case, where=entry.where)
+            if case.product not in spec.products:
+                raise UsageError(
+                    f"{entry.where}: $.product: {case.product!r} is not supported by {spec.operator}; "
+                    f"its document names {', '.join(spec.products)}"
+                )
+            if isinstance(entry.content, Trial):
+                check_trial(entry.content, spec, where=entry.where)
+            found.append(entry.content)
+    return tuple(found)

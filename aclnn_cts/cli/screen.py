@@ -1,0 +1,190 @@
+"""What a run shows: a bar while it goes on a terminal, and at the end a table, the findings and the RESULT line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from aclnn_cts.cli.output import count, show_table, table, wrap
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
+from aclnn_cts.engine.explain import replay_command
+from aclnn_cts.engine.findings import FindingGroup, finding_groups
+from aclnn_cts.engine.precision_probe import precision_used
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.summary import Counts, Summary, result_line
+
+__all__ = ["ProgressFile", "Screen", "show_end"]
+
+FINDINGS_SHOWN = 12
+
+
+class Screen:
+    """A progress bar on standard error, on a terminal alone; notices always."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        if sys.stderr.isatty():
+            self._progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TextColumn("failed {task.fields[failed]}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+        self._task = None if self._progress is None else self._progress.add_task("planning", total=0, failed=0)
+        self._planned = 0
+        self._failed = 0
+
+    def __call__(self, event: Event, /) -> None:
+        """Take one event of the run."""
+        if isinstance(event, Notice):
+            click.echo(f"note: {event.message}", err=True)
+        if self._progress is None or self._task is None:
+            return
+        if isinstance(event, RunStarted):
+            self._progress.start()
+        elif isinstance(event, PhaseStarted):
+            self._progress.update(self._task, description=f"{event.operator.removeprefix('aclnn')} {event.name}")
+        elif isinstance(event, Planned):
+            self._planned += event.number
+            self._progress.update(self._task, total=self._planned)
+        elif isinstance(event, BatchJudged):
+            self._failed += sum(record.verdict.result == "failed" for record in event.records)
+            self._progress.update(self._task, advance=len(event.records), failed=self._failed)
+        elif isinstance(event, RunFinished):
+            self._progress.stop()
+
+    def close(self) -> None:
+        """Give the terminal back, whatever happened."""
+        if self._progress is not None:
+            self._progress.stop()
+
+
+class ProgressFile:
+    """`--progress FILE`: a line of JSON for each part of the run, for a program that watches."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.open("a").close()
+        except OSError as error:
+            raise UsageError(f"--progress {path}: cannot be written: {error.strerror}; name another file") from None
+        self._path = path
+        self._began = time.monotonic()
+        self._counts = Counts()
+
+    def __call__(self, event: Event, /) -> None:
+        """Append what changed."""
+        if isinstance(event, Planned):
+            self._counts.cases += event.number
+            return
+        if isinstance(event, BatchJudged):
+            for record in event.records:
+                self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
+        elif not isinstance(event, RunFinished):
+            return
+        document = {
+            "seconds": round(time.monotonic() - self._began, 3),
+            "planned": self._counts.cases,
+            "passed": self._counts.passed,
+            "failed": self._counts.failed,
+            "waived": self._counts.waived,
+            "errors": self._counts.errors,
+            "skipped": self._counts.skipped,
+            "finished": isinstance(event, RunFinished),
+        }
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(document) + "\n")
+
+
+def show_end(out: Console, summary: Summary, run: Path) -> None:
+    """The table, what the findings mean, and the RESULT line."""
+    _show_table(out, summary)
+    out.print()
+    _show_findings(out, finding_groups(RunDirectory(run)))
+    _show_precision(out, RunDirectory(run))
+    for text in (*summary.violations, *summary.discrepancies(), *summary.problems[:FINDINGS_SHOWN]):
+        wrap(out, text, style="red")
+    if len(summary.problems) > FINDINGS_SHOWN:
+        wrap(out, f"... and {len(summary.problems) - FINDINGS_SHOWN} more in summary.json")
+    wrap(
+        out,
+        f"{run}: everything that was tried, with {count(len(RunDirectory(run).failures()), 'trial file')} of findings",
+    )
+    sys.stdout.flush()
+    click.echo(result_line(summary, run))
+
+
+def _show_table(out: Console, summary: Summary) -> None:
+    made = table("operator, kind", "run", "pass", "fail", "waived", "err", "skipped")
+    made.padding = (0, 1, 0, 0)
+    made.columns[0].no_wrap = made.columns[6].no_wrap = True
+    for column in made.columns[1:6]:
+        column.justify = "right"
+    for name, operator in summary.operators.items():
+        total = operator.total
+        made.add_row(name.removeprefix("aclnn"), *_cells(total)[:-1], Text(str(total.skipped)), style="bold")
+        for kind, counts in operator.kinds.items():
+            made.add_row(f"  {kind or 'given'}", *_cells(counts))
+    made.add_row("all", *_cells(summary.total), style="bold")
+    show_table(out, made)
+
+
+def _cells(counts: Counts) -> tuple[Text, ...]:
+    by_number = sorted(counts.skipped_by_reason.items(), key=lambda item: -item[1])
+    skipped = "\n".join(f"{number} {reason}" for reason, number in by_number)
+    unwaived = counts.failed - counts.waived
+    return (
+        Text(str(counts.cases)),
+        Text(str(counts.passed)),
+        Text(str(unwaived), style="red" if unwaived else ""),
+        Text(str(counts.waived)),
+        Text(str(counts.errors), style="red" if counts.errors else ""),
+        Text(skipped or "0"),
+    )
+
+
+def _show_precision(out: Console, run: RunDirectory) -> None:
+    """Where a mode chooses the compute precision: which one was really used, for FLOAT, where all of them differ."""
+    modes = {key: names for key, names in precision_used(run).items() if key[1] and key[2] == "FLOAT"}
+    if not modes:
+        return
+    wrap(out, "Precision really used, as far as probes can tell formats apart:", style="bold")
+    for (operator, mode, dtype), names in modes.items():
+        wrap(
+            out,
+            f"{operator.removeprefix('aclnn')} {mode} ({dtype}): {' or '.join(names) or 'none that is known'}",
+            indent=2,
+        )
+    out.print()
+
+
+def _show_findings(out: Console, groups: Sequence[FindingGroup]) -> None:
+    if not groups:
+        wrap(out, "No findings.")
+        out.print()
+        return
+    standing = [group for group in groups if not group.waivers]
+    for group in standing[:FINDINGS_SHOWN]:
+        cases = f"{count(group.cases, 'case')}, {count(group.findings, 'finding')}: {group.details}"
+        wrap(out, f"{group.title} ({cases})", style="red")
+        wrap(out, group.meaning, indent=2)
+        # One line however long, so that it can be copied.
+        command = replay_command(group.file, group.adapter, spec_folders=group.spec_folders)
+        out.print(f"  {command}", soft_wrap=True, style="dim")
+    if len(standing) > FINDINGS_SHOWN:
+        wrap(out, f"... and {len(standing) - FINDINGS_SHOWN} more in failures/")
+    for group in groups:
+        if group.waivers:
+            wrap(out, f"waived: {group.title} ({count(group.cases, 'case')}) by {', '.join(group.waivers)}")
+    out.print()

@@ -1,0 +1,58 @@
+"""`aclnn-cts spec lint`: mistakes in spec files, those that reading finds and those that drawing finds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.output import count, emit, note
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.lint import lint_specs
+
+FOUND = 1
+
+_PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
+@json_option
+def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
+    """Check spec files: all that ship with the package where none is named.
+
+    Names, expressions and clauses are checked by reading. A file without a mistake in them is then drawn from: every
+    drawing has to be a valid case, every size has to be guarded by a constraint, and every constraint has to be
+    breakable alone or with its group. Exits 1 where anything was found.
+    """
+    for file in files:
+        _check_readable(file)
+    stems, messages = lint_specs(files)
+    for message in messages:
+        if as_json:
+            emit(_document(message))
+        else:
+            click.echo(message)
+    if messages:
+        note(count(len(messages), "mistake"))
+        return FOUND
+    note(f"no mistake in {count(len(stems), 'operator file')}: {', '.join(stems)}")
+    return 0
+
+
+def _check_readable(file: Path) -> None:
+    try:
+        with file.open("rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}; expected a spec file (.yaml)") from None
+
+
+def _document(message: str) -> dict[str, Any]:
+    match = _PLACE.fullmatch(message)
+    if match is None:
+        return {"file": None, "line": None, "message": message}
+    return {"file": match["file"], "line": int(match["line"]), "message": match["message"]}

@@ -1,0 +1,172 @@
+"""`aclnn-cts spec show`: one operator's document as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
+from aclnn_cts.cli.options import checked_product, json_option, product_option, specs_option
+from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.spec.kinds import Constraint
+from aclnn_cts.spec.load import load_specs
+from aclnn_cts.spec.model import Modes, Parameter, Spec
+
+
+@click.command()
+@click.argument("operator", metavar="OP")
+@product_option
+@specs_option
+@json_option
+def show(*, operator: str, product: str | None, folders: tuple[Path, ...], as_json: bool) -> None:
+    """Show the parameters, modes and constraints of an operator on one product, and the clauses they come from."""
+    specs = load_specs(folders)
+    spec = specs.find(operator, where="OP")
+    chosen = checked_product(product, spec, specs)
+    if as_json:
+        emit(_document(spec, chosen))
+        return
+    out = console()
+    wrap(out, f"{spec.operator} on {chosen}", style="bold")
+    wrap(out, f"{spec.path}, after the document {spec.document}; products: {joined(spec.products)}")
+    out.print()
+    _show_parameters(out, spec, chosen)
+    if spec.modes is not None:
+        out.print()
+        _show_modes(out, spec.modes, chosen)
+    if spec.rows is not None:
+        out.print()
+        _show_rows(out, spec, chosen)
+    out.print()
+    _show_constraints(out, spec, chosen)
+
+
+def _show_parameters(out: Console, spec: Spec, product: str) -> None:
+    made = table("PARAMETER", "C TYPE", "TAKES")
+    for item in spec.parameters:
+        made.add_row(item.name, f"{item.type}\n{item.role}", "\n".join(_takes(spec, item, product)))
+    show_table(out, made)
+
+
+def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
+    """What a valid argument is, a line each for shape, dtypes, formats and layout."""
+    if item.kind == "int_array":
+        return [f"items {item.shape.text}" if item.shape is not None else "items"]
+    if item.kind != "tensor":
+        is_mode = spec.modes is not None and spec.modes.attribute == item.name
+        return ["one of the modes below" if is_mode else "within the ranges below"]
+    followed = f" (as {item.dtype_as})" if item.dtype_as is not None else ""
+    formats = f"as {item.format_as}" if item.format_as is not None else joined(item.formats.get(product, ()))
+    return [
+        f"shape {item.shape.text}" if item.shape is not None else "shape",
+        f"{joined(dtypes_of(spec, item, product))}{followed}",
+        f"{formats}; {'any layout' if item.strided else 'contiguous'}",
+    ]
+
+
+def _show_modes(out: Console, modes: Modes, product: str) -> None:
+    rows = modes.operand.get(product, {})
+    wrap(out, f"The format that operands are rounded to, by {modes.attribute} and the dtype of {modes.by}:")
+    made = table(modes.attribute, *rows)
+    for value, name in modes.names.items():
+        made.add_row(f"{value} {name}", *(row[value] or "not supported" for row in rows.values()))
+    show_table(out, made)
+
+
+def _show_rows(out: Console, spec: Spec, product: str) -> None:
+    rows = (spec.rows or {}).get(product, ())
+    order = ", ".join(spec.row_parameters)
+    wrap(out, f"The dtypes that go together ({count(len(rows), 'row')}), in the order {order}:")
+    for row in rows:
+        wrap(out, ", ".join(row), indent=2)
+
+
+def _show_constraints(out: Console, spec: Spec, product: str) -> None:
+    constraints = spec.constraints_for(product)
+    rows = [
+        (
+            "\n".join((item.id, *(f"  {clause}" for clause in item.clauses))),
+            _rule(item, product),
+            "\n".join((item.strength, *conforming(item))),
+        )
+        for item in constraints
+    ]
+    made = table("CONSTRAINT", "RULE", "WHEN BROKEN")
+    # Names and statuses are read whole as far as there is room; the rule is running text and wraps.
+    first = min(_widest(row[0] for row in rows), out.width * 2 // 5)
+    last = min(_widest(row[2] for row in rows), out.width // 3)
+    gaps = 8 if out.is_terminal else 4
+    for column, width in zip(made.columns, (first, out.width - first - last - gaps, last), strict=True):
+        column.width = width
+    for row in rows:
+        made.add_row(*row)
+    show_table(out, made)
+    wrap(out, f"{count(len(constraints), 'constraint')} on {product}; below each stand its clauses in the document")
+    if elsewhere := [item.id for item in spec.constraints if item not in constraints]:
+        wrap(out, f"Not stated for {product}: {joined(elsewhere)}")
+
+
+def _widest(texts: Iterable[str]) -> int:
+    return max((len(line) for text in texts for line in text.splitlines()), default=1)
+
+
+def _rule(item: Constraint, product: str) -> str:
+    text = rule_text(item, product)
+    return f"{text}; never on a real device: {item.unsafe}" if item.unsafe is not None else text
+
+
+def _document(spec: Spec, product: str) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "operator": spec.operator,
+        "stem": spec.stem,
+        "file": spec.path,
+        "sha256": spec.sha256,
+        "document": spec.document,
+        "products": list(spec.products),
+        "product": product,
+        "parameters": [_parameter(spec, item, product) for item in spec.parameters],
+    }
+    if spec.modes is not None:
+        document["modes"] = {
+            "attribute": spec.modes.attribute,
+            "by": spec.modes.by,
+            "names": {str(value): name for value, name in spec.modes.names.items()},
+            "operand": {dtype: list(row) for dtype, row in spec.modes.operand.get(product, {}).items()},
+        }
+    if spec.rows is not None:
+        rows = [list(row) for row in spec.rows.get(product, ())]
+        document["rows"] = {"parameters": list(spec.row_parameters), "dtypes": rows}
+    document["constraints"] = [_constraint(item, product) for item in spec.constraints_for(product)]
+    return document
+
+
+def _parameter(spec: Spec, item: Parameter, product: str) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": item.name, "type": item.type, "kind": item.kind, "role": item.role}
+    if item.shape is not None:
+        document["shape" if item.kind == "tensor" else "items"] = item.shape.text
+    if item.kind == "tensor":
+        document |= {
+            "dtypes": list(dtypes_of(spec, item, product)),
+            "formats": list(item.formats.get(product, ())),
+            "strided": item.strided,
+        }
+    return document
+
+
+def _constraint(item: Constraint, product: str) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "rule": item.rule.describe(product),
+        "when": item.when_text,
+        "strength": item.strength,
+        "status": list(conforming(item)),
+        "clauses": list(item.clauses),
+        "requires": list(item.requires),
+        "group": item.group,
+        "unsafe": item.unsafe,
+    }

@@ -1,0 +1,163 @@
+"""One call of one operator, as plain data: descriptors and recipes, never big arrays.
+
+The classes are msgspec structs and not dataclasses: they are as frozen and slotted, are made ten times faster (a
+case holds up to seven tensors, and cases are made by the ten thousand a second), and carry their JSON with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.core.target import Target
+
+__all__ = ["Argument", "CallOptions", "Case", "Data", "Number", "Origin", "Tensor", "contiguous_strides", "numel"]
+
+Number: TypeAlias = int | float | str
+"""An element of explicit data; the strings `inf`, `-inf` and `nan` stand for what JSON has no word for."""
+
+
+class Data(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The contents of a tensor: `values`, or a `recipe` with its parameters (`docs/recipes.md`)."""
+
+    values: tuple[Number, ...] | None = None
+    recipe: str | None = None
+    seed: int = 0
+    low: int | None = None
+    high: int | None = None
+    exponent: int | None = None
+    """Power of two that scales the recipe's integers or values."""
+    mean: float | None = None
+    std: float | None = None
+    of: str | None = None
+    """The parameter that this one is computed from."""
+    axis: int | None = None
+    epsilon: float | None = None
+
+
+class Tensor(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A tensor descriptor as aclCreateTensor takes it. Sizes are exact integers; strides and offset count elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    format: str = "ND"
+    strides: tuple[int, ...] | None = None
+    """None: contiguous, row major."""
+    offset: int = 0
+    storage_shape: tuple[int, ...] | None = None
+    """None: the view's shape, or as many elements as the strides reach."""
+    data: Data | None = None
+
+    @property
+    def numel(self) -> int:
+        """Elements of the view."""
+        return math.prod(self.shape)
+
+    @property
+    def storage_numel(self) -> int:
+        """Elements of the memory behind the view (0 for an empty view without a storage shape)."""
+        if self.storage_shape is not None:
+            return math.prod(self.storage_shape)
+        return self.reach
+
+    @property
+    def reach(self) -> int:
+        """Elements from the start of the storage to the end of the view."""
+        if self.strides is None:
+            return self.offset + math.prod(self.shape)
+        if 0 in self.shape:
+            return self.offset
+        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return self.offset + last + 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self.storage_numel * itemsize(self.dtype)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the view is row major without gaps; strides of dimensions of size 1 do not count."""
+        if self.strides is None or 0 in self.shape:
+            return True
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1:
+                if stride != expected:
+                    return False
+                expected *= size
+        return True
+
+
+Argument: TypeAlias = Tensor | tuple[int, ...] | int | bool | float | None
+"""A tensor, an aclIntArray (tuple), an integer, a bool, a double, or a null pointer (None)."""
+
+
+class CallOptions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How the two phases are called where it is not the ordinary way."""
+
+    phases: int = 2
+    """1: the first phase alone."""
+    null: tuple[str, ...] = ()
+    """Which of `workspaceSize`, `executor` and `workspace` are passed as null pointers."""
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Where a case came from; identity ignores it."""
+
+    kind: str = ""
+    """`example`, `valid`, `invalid`, `boundary`, or a word of whoever wrote the file."""
+    constraint: str | None = None
+    """The constraint that an invalid case breaks, or whose limit a boundary case sits on."""
+    change: str | None = None
+    """What was changed against the twin, for a person."""
+    twin: str | None = None
+    """Id of the valid case that an invalid one came from."""
+    source: str | None = None
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One call: operator, target, arguments by the names of the C prototype (outputs included)."""
+
+    operator: str
+    arguments: Mapping[str, Argument]
+    target: Target = Target()
+    call: CallOptions = CallOptions()
+    origin: Origin = Origin()
+
+    @property
+    def product(self) -> str:
+        return self.target.product
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensor arguments that are not null, in the order of the prototype."""
+        for name, value in self.arguments.items():
+            if isinstance(value, Tensor):
+                yield name, value
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all storages together: what running the case asks of memory for its arguments."""
+        total = 0
+        for value in self.arguments.values():
+            if isinstance(value, Tensor):
+                shape = value.storage_shape
+                total += (value.reach if shape is None else math.prod(shape)) * itemsize(value.dtype)
+        return total
+
+
+def numel(shape: tuple[int, ...]) -> int:
+    """Elements of a shape (1 for rank 0)."""
+    return math.prod(shape)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements, as the framework generates them for a null stride pointer."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)

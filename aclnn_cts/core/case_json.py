@@ -1,0 +1,255 @@
+"""The case file format `aclnn-cts/case/1`: decoding with messages that name the place, and the canonical encoding."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Number, Origin, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
+
+__all__ = [
+    "CASE_FORMAT",
+    "argument_from_json",
+    "canonical_json",
+    "case_from_json",
+    "case_id",
+    "case_to_json",
+    "strict_json",
+]
+
+T = TypeVar("T")
+
+CASE_FORMAT = "aclnn-cts/case/1"
+
+_CASE_KEYS = ("format", "operator", "product", "arguments", "target", "call", "origin")
+_ARGUMENT_KEYS = ("tensor", "int_array", "int", "bool", "double")
+_RESERVED_KEYS = ("scalar", "float_array", "bool_array", "tensor_list", "string")
+_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_DATA_NUMBERS = ("mean", "std", "epsilon")
+
+
+def case_to_json(case: Case, *, origin: bool = True) -> dict[str, Any]:
+    """The case as plain JSON values."""
+    target = msgspec.to_builtins(case.target)
+    target.pop("product", None)
+    document: dict[str, Any] = {
+        "format": CASE_FORMAT,
+        "operator": case.operator,
+        "product": case.target.product,
+        "arguments": {name: _argument_to_json(value) for name, value in case.arguments.items()},
+    }
+    if target:
+        document["target"] = target
+    call = msgspec.to_builtins(case.call)
+    if call:
+        document["call"] = call
+    if origin and (provenance := msgspec.to_builtins(case.origin)):
+        document["origin"] = provenance
+    return document
+
+
+def canonical_json(document: object) -> bytes:
+    """One spelling for equal documents: keys sorted, no blanks, shortest numbers that read back the same."""
+    return msgspec.json.encode(document, order="sorted")
+
+
+def case_id(case: Case) -> str:
+    """SHA-256 of the canonical JSON without the origin, in hexadecimal."""
+    return hashlib.sha256(canonical_json(case_to_json(case, origin=False))).hexdigest()
+
+
+def _argument_to_json(value: Argument) -> object:
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        tensor = msgspec.to_builtins(value)
+        tensor.setdefault("format", "ND")
+        if value.data is not None:
+            _spell_out(tensor["data"])
+        return {"tensor": tensor}
+    if isinstance(value, bool):
+        return {"bool": value}
+    if isinstance(value, int):
+        return {"int": value}
+    if isinstance(value, float):
+        return {"double": _spelled(value)}
+    return {"int_array": list(value)}
+
+
+def _spell_out(data: dict[str, Any]) -> None:
+    """Numbers that JSON has no word for, by ours: the encoder would write null, and two cases would share an id."""
+    for name in _DATA_NUMBERS:
+        if name in data:
+            data[name] = _spelled(data[name])
+    if "values" in data:
+        data["values"] = [_spelled(value) for value in data["values"]]
+
+
+def _spelled(value: Number) -> Number:
+    return value if not isinstance(value, float) or math.isfinite(value) else _non_finite_word(value)
+
+
+def _non_finite_word(value: float) -> str:
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+def strict_json(text: str | bytes, *, where: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Decode JSON; a mistake in it is a UsageError that names `where`."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{where}: not valid JSON ({error}); expected one JSON object") from None
+
+
+def case_from_json(document: object, *, where: str) -> Case:
+    """Read one case document. `where` (file and line) opens every message.
+
+    Names of operators and parameters are not looked up here: that needs a spec (`spec.binding`).
+    """
+    body = _object(document, where=where, path="$", keys=_CASE_KEYS)
+    if body.get("format") != CASE_FORMAT:
+        found = repr(body["format"]) if "format" in body else "missing"
+        raise UsageError(f"{where}: $.format: {found}; expected {CASE_FORMAT!r}")
+    operator = _string(body, "operator", where)
+    arguments = _object(body.get("arguments"), where=where, path="$.arguments", keys=None)
+    target: dict[str, Any] = {"product": _string(body, "product", where) if "product" in body else DEFAULT_PRODUCT}
+    extra = _object(body.get("target", {}), where=where, path="$.target", keys=None)
+    if "product" in extra:
+        raise UsageError(f"{where}: $.target.product: stands outside `target`; write it as $.product")
+    return Case(
+        operator=operator,
+        arguments={
+            name: argument_from_json(value, where=where, path=f"$.arguments.{name}")
+            for name, value in arguments.items()
+        },
+        target=_convert(target | dict(extra), Target, where=where, path="$.target"),
+        call=_call(body.get("call", {}), where=where),
+        origin=_convert(body.get("origin", {}), Origin, where=where, path="$.origin"),
+    )
+
+
+def _call(document: object, *, where: str) -> CallOptions:
+    call = _convert(document, CallOptions, where=where, path="$.call")
+    if call.phases not in (1, 2):
+        raise UsageError(f"{where}: $.call.phases: {call.phases}; expected 1 (the first phase alone) or 2")
+    known = ("workspaceSize", "executor", "workspace")
+    for name in call.null:
+        if name not in known:
+            raise UsageError(
+                f"{where}: $.call.null: {name!r}; expected any of {', '.join(known)}{nearest(name, known)}"
+            )
+    return call
+
+
+def argument_from_json(value: object, *, where: str, path: str) -> Argument:
+    """Read one argument in the form that a case file gives it."""
+    if value is None:
+        return None
+    body = _object(value, where=where, path=path, keys=None)
+    if len(body) != 1:
+        raise UsageError(
+            f"{where}: {path}: {sorted(body)}; expected null or an object with one of {', '.join(_ARGUMENT_KEYS)}"
+        )
+    kind, content = next(iter(body.items()))
+    place = f"{path}.{kind}"
+    if kind in _RESERVED_KEYS:
+        raise UsageError(f"{where}: {place}: reserved for later operators; none of the known ones takes it")
+    if kind not in _ARGUMENT_KEYS:
+        raise UsageError(
+            f"{where}: {path}: unknown kind of argument {kind!r}; expected one of {', '.join(_ARGUMENT_KEYS)}"
+            f"{nearest(kind, _ARGUMENT_KEYS)}"
+        )
+    if kind == "tensor":
+        return _tensor(content, where=where, path=place)
+    if kind == "int_array":
+        return _convert(content, tuple[int, ...], where=where, path=place)
+    if kind == "int":
+        return _convert(content, int, where=where, path=place)
+    if kind == "bool":
+        return _convert(content, bool, where=where, path=place)
+    if isinstance(content, str) and content in _NON_FINITE:
+        return _NON_FINITE[content]
+    return _convert(content, float, where=where, path=place)
+
+
+def _tensor(document: object, *, where: str, path: str) -> Tensor:
+    body = dict(_object(document, where=where, path=path, keys=Tensor.__struct_fields__))
+    if isinstance(body.get("data"), Mapping):
+        body["data"] = {
+            key: _NON_FINITE.get(value, value) if key in _DATA_NUMBERS and isinstance(value, str) else value
+            for key, value in body["data"].items()
+        }
+    tensor = _convert(body, Tensor, where=where, path=path)
+    if tensor.dtype not in DTYPES:
+        raise UsageError(
+            f"{where}: {path}.dtype: {tensor.dtype!r}; expected an aclDataType without ACL_"
+            f"{nearest(tensor.dtype, DTYPES)}"
+        )
+    if tensor.format not in FORMATS:
+        raise UsageError(
+            f"{where}: {path}.format: {tensor.format!r}; expected an aclFormat without ACL_FORMAT_"
+            f"{nearest(tensor.format, FORMATS)}"
+        )
+    if tensor.strides is not None and len(tensor.strides) != len(tensor.shape):
+        raise UsageError(
+            f"{where}: {path}.strides: {len(tensor.strides)} strides; expected {len(tensor.shape)}, "
+            "one a dimension of shape"
+        )
+    if tensor.data is not None:
+        _check_data(tensor, tensor.data, where=where, path=f"{path}.data")
+    return tensor
+
+
+def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
+    if (data.values is None) == (data.recipe is None):
+        raise UsageError(f"{where}: {path}: expected either `values` or `recipe`")
+    if data.values is None:
+        return
+    for index, value in enumerate(data.values):
+        if isinstance(value, str) and value not in _NON_FINITE:
+            raise UsageError(f"{where}: {path}.values[{index}]: {value!r}; expected a number, or inf, -inf or nan")
+    if len(data.values) != tensor.numel:
+        raise UsageError(
+            f"{where}: {path}.values: {len(data.values)} numbers; "
+            f"expected {tensor.numel} for the shape {list(tensor.shape)}"
+        )
+
+
+def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | None) -> Mapping[str, Any]:
+    if not isinstance(document, Mapping):
+        raise UsageError(f"{where}: {path}: {_describe(document)}; expected an object")
+    for key in document if keys is not None else ():
+        if key not in (keys or ()):
+            raise UsageError(
+                f"{where}: {path}: unknown key {key!r}; expected any of {', '.join(keys or ())}"
+                f"{nearest(key, keys or ())}"
+            )
+    return document
+
+
+def _string(body: Mapping[str, Any], key: str, where: str) -> str:
+    value = body.get(key)
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: $.{key}: {_describe(value)}; expected a string")
+    return value
+
+
+def _describe(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _convert(value: object, kind: type[T], *, where: str, path: str) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message, _, inner = str(error).partition(" - at `$")
+        raise UsageError(f"{where}: {path}{inner.rstrip('`')}: {message}") from None

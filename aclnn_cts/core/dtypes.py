@@ -1,0 +1,93 @@
+"""The aclDataType enumeration and what NumPy calls each member.
+
+Names are those of `acl_base.h` without `ACL_` (`FLOAT`, `BF16`, ...); case files, specs and messages use no other.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+__all__ = ["DTYPES", "FLOATING", "DType", "itemsize", "numpy_dtype"]
+
+
+class DType(msgspec.Struct, frozen=True):
+    """One aclDataType: its name and value in the header, bytes of an element (0 where less than one), and kind."""
+
+    name: str
+    value: int
+    size: int
+    kind: str
+    """`float`, `signed`, `unsigned`, `bool`, `complex` or `other` (no NumPy counterpart here)."""
+
+
+_ROWS = (
+    ("UNDEFINED", -1, 0, "other"),
+    ("FLOAT", 0, 4, "float"),
+    ("FLOAT16", 1, 2, "float"),
+    ("INT8", 2, 1, "signed"),
+    ("INT32", 3, 4, "signed"),
+    ("UINT8", 4, 1, "unsigned"),
+    ("INT16", 6, 2, "signed"),
+    ("UINT16", 7, 2, "unsigned"),
+    ("UINT32", 8, 4, "unsigned"),
+    ("INT64", 9, 8, "signed"),
+    ("UINT64", 10, 8, "unsigned"),
+    ("DOUBLE", 11, 8, "float"),
+    ("BOOL", 12, 1, "bool"),
+    ("STRING", 13, 0, "other"),
+    ("COMPLEX64", 16, 8, "complex"),
+    ("COMPLEX128", 17, 16, "complex"),
+    ("BF16", 27, 2, "float"),
+    ("INT4", 29, 0, "other"),
+    ("UINT1", 30, 0, "other"),
+    ("COMPLEX32", 33, 4, "other"),
+    ("HIFLOAT8", 34, 1, "other"),
+    ("FLOAT8_E5M2", 35, 1, "other"),
+    ("FLOAT8_E4M3FN", 36, 1, "other"),
+    ("FLOAT8_E8M0", 37, 1, "other"),
+)
+
+DTYPES: MappingProxyType[str, DType] = MappingProxyType({row[0]: DType(*row) for row in _ROWS})
+FLOATING: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float")
+
+_NUMPY = {
+    "FLOAT": "float32",
+    "FLOAT16": "float16",
+    "INT8": "int8",
+    "INT32": "int32",
+    "UINT8": "uint8",
+    "INT16": "int16",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "INT64": "int64",
+    "UINT64": "uint64",
+    "DOUBLE": "float64",
+    "BOOL": "bool",
+    "COMPLEX64": "complex64",
+    "COMPLEX128": "complex128",
+}
+
+
+def itemsize(name: str) -> int:
+    """Bytes of one element; 1 where the header packs several into a byte, so that a size is never underestimated."""
+    return max(DTYPES[name].size, 1)
+
+
+@functools.cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an aclDataType (`BF16` through ml_dtypes).
+
+    Raises KeyError for a member that no array here can hold (`STRING`, `INT4`, the 8-bit floats).
+    """
+    if name == "BF16":
+        import ml_dtypes  # noqa: PLC0415 - 60 ms that only BF16 needs
+
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    dtype: np.dtype[Any] = np.dtype(_NUMPY[name])
+    return dtype

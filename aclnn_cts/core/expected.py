@@ -1,0 +1,123 @@
+"""What an oracle says of one output: the value in float64 and what errors may have gone into a correct result.
+
+An oracle states facts of the mathematics alone: how many roundings of which kind meet which magnitude. The formats in
+which they happen, and so the unit roundoffs, are the compute model's; `judge.bound` brings the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Argument
+from aclnn_cts.core.target import Target
+
+__all__ = ["ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "OracleInput"]
+
+Float64: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorTerm:
+    """One source of rounding error of an output.
+
+    `kind` says in which format of the compute model the roundings happen:
+
+    - `operand`: rounding of operands to the mode's operand format. `count` operands multiplied together give a
+      relative error of (1 + u)^count - 1 on `magnitude`.
+    - `compute`: `count` successive roundings in the accumulation format, gamma_count = count u / (1 - count u) on
+      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., Lemma 3.1 and section 3.1). For a
+      sum of n products in any order count is n (n - 1 additions and the product); for a sum of n terms, n - 1.
+    - `storage`: `count` roundings of an intermediate to the output's own format.
+
+    `count` is an int or an array that broadcasts against the output; `magnitude` broadcasts likewise, is non-negative
+    and in units of the output (a sum of absolute values, for instance).
+    """
+
+    kind: str
+    count: int | NDArray[np.int64]
+    magnitude: Float64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedOutput:
+    """One output. All arrays have the output's logical shape or broadcast to it.
+
+    - `value`: float64; may hold inf and nan where *every* permitted order of evaluation gives them.
+    - `terms`: the sources of error.
+    - `underflows`: number of operations whose result may underflow in the accumulation format; each may add that
+      format's smallest subnormal (or smallest normal where the model flushes), times `underflow_scale`.
+    - `partial`: the largest absolute value that any intermediate can take (a sum of magnitudes); where it exceeds the
+      largest finite number of the accumulation format, finite within the bound, inf and nan are all open. Beside a
+      value of inf it speaks of the finite terms, which may overflow to the other infinity first; inf tells nothing.
+    - `lattice`: a power of two of which every term of every sum is an integer multiple, or None. Where
+      `partial / lattice` fits the accumulation significand every order of summation is exact: `compute` vanishes.
+    - `open`: True where the document leaves the element open (nothing is judged there).
+    """
+
+    value: Float64
+    terms: tuple[ErrorTerm, ...] = ()
+    underflows: int | NDArray[np.int64] = 0
+    underflow_scale: Float64 | float = 1.0
+    partial: Float64 | None = None
+    lattice: float | None = None
+    open: NDArray[np.bool_] | None = None
+
+
+Expected: TypeAlias = Mapping[str, ExpectedOutput]
+"""By output parameter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleInput:
+    """What an oracle is asked: the exact values of one call.
+
+    `tensors` holds every input tensor in its logical shape: float64 for floating dtypes (widened exactly), int64 for
+    integers, bool for BOOL. `arguments` holds all arguments as the case does (descriptors, attributes, arrays).
+    """
+
+    tensors: Mapping[str, NDArray[Any]]
+    arguments: Mapping[str, Argument]
+    target: Target = Target()
+    lattices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """For each floating input whose elements are all integer multiples of a power of two that matters (exact data),
+    that power. Missing: not known."""
+
+    def integer(self, name: str) -> int:
+        """An integer or bool attribute."""
+        value = self.arguments[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, not an integer")
+        return value
+
+    def number(self, name: str) -> float:
+        """A double attribute."""
+        value = self.arguments[name]
+        if not isinstance(value, float):
+            raise TypeError(f"{name} is {value!r}, not a double")
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An aclIntArray."""
+        value = self.arguments[name]
+        if not isinstance(value, tuple):
+            raise TypeError(f"{name} is {value!r}, not an int array")
+        return value
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The logical shape of a tensor argument, output or input."""
+        value = self.arguments[name]
+        if value is None or isinstance(value, (int, float, tuple)):
+            raise TypeError(f"{name} is {value!r}, not a tensor")
+        return value.shape
+
+
+class Oracle(Protocol):
+    """An operator's mathematics: an oracle file's `expected` function."""
+
+    def __call__(self, call: OracleInput) -> Expected: ...

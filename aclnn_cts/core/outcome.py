@@ -1,0 +1,77 @@
+"""What an implementation did in one call, before anyone judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+__all__ = ["PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
+
+
+class Ended:
+    """The ways in which a call can end (values of `Outcome.ended`)."""
+
+    RETURNED = "returned"
+    RAISED = "raised"
+    """The adapter raised: the implementation refused the arguments in its own way, or broke."""
+    SIGNAL = "signal"
+    """The process died by a signal."""
+    EXIT = "exit"
+    """The process ended by itself."""
+    TIME_LIMIT = "time limit"
+    MEMORY_LIMIT = "memory limit"
+    DEVICE_FAULT = "device fault"
+    INEXPRESSIBLE = "inexpressible"
+    """The adapter cannot put this call to its implementation; `message` says why."""
+    WANTS_FRESH = "wants a fresh process"
+    """The adapter did not make the call, since its process has a past that the call must not meet. Hosts answer that;
+    nobody after them sees it."""
+    NOT_RUN = "not run"
+    """The harness could not run it (out of its own memory, a lost device)."""
+
+
+PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.WANTS_FRESH})
+"""Ends that an adapter may tell of, after which nothing more is asked of its process."""
+
+
+class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one tensor's memory in a call: counts of elements or bytes, found by the harness."""
+
+    unwritten: int = 0
+    """Elements of an output's view that still hold the fill pattern of both fills."""
+    guard_before: int = 0
+    """Bytes changed in the guard band before the storage."""
+    guard_after: int = 0
+    gap: int = 0
+    """Bytes changed inside the storage but outside the view of an output."""
+    changed: int = 0
+    """Bytes changed in an input's storage."""
+    sha256: str = ""
+    """Of the bytes of an output's view in row-major order."""
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call's end, statuses, message and memory. The outputs' values stay in their buffers (`generate.buffers`)."""
+
+    ended: str = Ended.RETURNED
+    phase_one: int | None = None
+    """The aclnnStatus of the first phase; None where the implementation has none."""
+    phase_two: int | None = None
+    synchronised: int | None = None
+    """The aclError of the synchronisation after the second phase."""
+    message: str = ""
+    signal: int | None = None
+    workspace_size: int | None = None
+    seconds: float = 0.0
+    buffers: Mapping[str, BufferState] = {}
+    facts: Mapping[str, str | int | float | bool] = {}
+    """What is recorded and never judged: what outputs held after an error, finer precision, and so on."""
+
+    @property
+    def status(self) -> int | None:
+        """The status that decides: the first that is not success, else the last that was returned."""
+        for value in (self.phase_one, self.phase_two, self.synchronised):
+            if value:
+                return value
+        return self.phase_one

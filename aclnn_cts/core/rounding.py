@@ -1,0 +1,152 @@
+"""Binary floating-point formats as facts, and float64 arrays rounded to them in one step.
+
+Everything here works on float64 values, so that a value of any format is exact and arithmetic on it is the caller's
+own. No rounding goes through a format in between (float64 to BF16 by way of float32 rounds twice and can end one unit
+off), and none depends on what a NumPy build or a processor does with half precision.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.dtypes import numpy_dtype
+
+__all__ = [
+    "BINARY_FORMATS",
+    "BinaryFormat",
+    "binary_format",
+    "covers",
+    "round_to",
+    "spacing",
+    "to_dtype",
+    "widen",
+]
+
+_EXPONENT_FIELD = np.int64(0x7FF0000000000000)
+"""The bits of a float64 that hold its exponent: what is left of a normal number is its binade's power of two."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryFormat:
+    """A binary floating-point format with gradual underflow and infinities (IEEE 754-2019, section 3.3).
+
+    All figures are exact float64 numbers. `significand` counts the leading bit: 24 for FLOAT.
+    """
+
+    name: str
+    significand: int
+    min_exponent: int
+    """Exponent of the smallest normal number."""
+    max_exponent: int
+    """Exponent of the largest finite number."""
+    unit_roundoff: float
+    """Half the distance from 1 to the next number: the largest relative error of rounding to nearest."""
+    largest: float
+    smallest_normal: float
+    smallest_subnormal: float
+
+
+@functools.cache
+def binary_format(name: str, *, significand: int, min_exponent: int, max_exponent: int) -> BinaryFormat:
+    """The format with these sizes; float64 must hold it (at most 53 bits, exponents from -1022 to 1023)."""
+    return BinaryFormat(
+        name=name,
+        significand=significand,
+        min_exponent=min_exponent,
+        max_exponent=max_exponent,
+        unit_roundoff=math.ldexp(1.0, -significand),
+        largest=math.ldexp(2.0 - math.ldexp(1.0, 1 - significand), max_exponent),
+        smallest_normal=math.ldexp(1.0, min_exponent),
+        smallest_subnormal=math.ldexp(1.0, min_exponent - significand + 1),
+    )
+
+
+BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
+    {
+        "FLOAT": binary_format("FLOAT", significand=24, min_exponent=-126, max_exponent=127),
+        "FLOAT16": binary_format("FLOAT16", significand=11, min_exponent=-14, max_exponent=15),
+        "BF16": binary_format("BF16", significand=8, min_exponent=-126, max_exponent=127),
+        "DOUBLE": binary_format("DOUBLE", significand=53, min_exponent=-1022, max_exponent=1023),
+        "HFLOAT32": binary_format("HFLOAT32", significand=12, min_exponent=-126, max_exponent=127),
+    }
+)
+"""By aclDataType name, and HFLOAT32: the format of a matrix unit's operands, which no tensor has. Published programs
+give HFLOAT32 eleven stored significand bits on Ascend 910B and ten on others; `specs/precision.yaml` says which one a
+bound may count on."""
+
+
+def covers(wide: BinaryFormat, narrow: BinaryFormat) -> bool:
+    """Whether every number of `narrow` is one of `wide`, so that rounding it there changes nothing."""
+    return (
+        wide.significand >= narrow.significand
+        and wide.max_exponent >= narrow.max_exponent
+        and wide.smallest_subnormal <= narrow.smallest_subnormal
+    )
+
+
+def _binade(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """The power of two below each magnitude, within the format's normal range."""
+    binade: NDArray[np.float64] = np.asarray(values.view(np.int64) & _EXPONENT_FIELD).view(np.float64)
+    np.maximum(binade, form.smallest_normal, out=binade)
+    np.minimum(binade, math.ldexp(1.0, form.max_exponent), out=binade)
+    return binade
+
+
+def round_to(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """Round to nearest, ties to even (IEEE 754-2019, section 4.3.1), and return the result as float64.
+
+    Subnormals round to the format's own spacing, magnitudes from half a unit above the largest finite number on
+    become inf, nan and the sign of zero are kept. A new array of the same shape; 0-d arrays stay arrays.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if form.significand == 53:
+        return np.array(values)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if form.significand == 24:
+            return values.astype(np.float32).astype(np.float64)
+        # Adding a number whose last bit weighs one unit of the format lets the float64 addition do the rounding; half
+        # as much again keeps the sum in one binade for either sign, and is even, so that ties fall as they should.
+        lever = np.asarray(_binade(values, form) * math.ldexp(1.5, 53 - form.significand))
+        result = np.asarray(np.subtract(values + lever, lever))
+        np.copysign(result, values, out=result)
+        beyond = np.abs(result) > form.largest
+        if beyond.any():
+            np.copyto(result, np.copysign(np.inf, values), where=beyond & ~np.isnan(result))
+    return result
+
+
+def spacing(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """The distance between neighbouring numbers of the format in the binade of each value (its ULP).
+
+    The subnormal spacing below the smallest normal number, zero included; that of the last binade for anything
+    larger than the largest finite number, inf and nan included.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    return np.asarray(_binade(values, form) * math.ldexp(1.0, 1 - form.significand))
+
+
+def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
+    """Round float64 to nearest even into the NumPy dtype of a floating aclDataType (`BF16` through ml_dtypes).
+
+    Raises KeyError where `dtype` is not FLOAT, FLOAT16, BF16 or DOUBLE.
+    """
+    form = BINARY_FORMATS[dtype]
+    if form.significand == 53:
+        return np.array(values, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if form.significand == 24:
+            return np.asarray(values, dtype=np.float64).astype(np.float32)
+        return round_to(values, form).astype(numpy_dtype(dtype))
+
+
+def widen(array: NDArray[Any]) -> NDArray[np.float64]:
+    """The same values as float64; exact for every floating dtype. Do no arithmetic on half precision before this."""
+    with np.errstate(invalid="ignore"):  # a fill pattern may be a signalling nan
+        return array.astype(np.float64)

@@ -1,0 +1,178 @@
+"""What the harness concludes from a trial, and what a run directory keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.trial import Trial
+
+__all__ = [
+    "Deviation",
+    "Fault",
+    "Record",
+    "Result",
+    "RulerFigure",
+    "RulerResult",
+    "RulerVerdict",
+    "Signature",
+    "Skip",
+    "Verdict",
+]
+
+
+class Result:
+    """The four ends of a trial: planned = passed + failed + errors + skipped."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """The harness or its surroundings failed; nothing is said of the implementation."""
+    SKIPPED = "skipped"
+
+
+class Fault:
+    """The kinds of fault (values of `Verdict.kind` where the result is failed)."""
+
+    STATUS = "status"
+    VALUE = "value"
+    MODEL = "value beyond the assumed model"
+    """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
+    LAW = "law not kept"
+    """The outputs of related calls do not have to do with one another what they must."""
+    SPECIAL = "special value"
+    UNWRITTEN = "output not written"
+    SHAPE = "output shape"
+    DTYPE = "output dtype"
+    GUARD = "write outside the output"
+    INPUT = "input changed"
+    REJECTED = "valid call rejected"
+    CRASH = "crash"
+    HANG = "hang"
+    LEAK = "memory grows"
+    """Calls that leave nothing behind make the process grow."""
+    LIMIT_VALUE = "wrong value beyond a limit"
+    RULER = "ruler"
+    """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
+
+
+class Skip:
+    """Why a trial has no verdict (values of `Verdict.kind` where the result is skipped)."""
+
+    OPEN = "open"
+    DISPUTE = "dispute"
+    NOT_JUDGED = "not judged"
+    INEXPRESSIBLE = "inexpressible"
+    UNSAFE = "unsafe"
+    TOO_LARGE = "too large"
+    UNSUPPORTED = "product not supported"
+    NOT_CHOSEN = "operator not chosen"
+
+
+class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The worst element of one output, on a pass as on a failure."""
+
+    output: str
+    index: tuple[int, ...] = ()
+    got: float | str = 0.0
+    expected: float | str = 0.0
+    bound: float = 0.0
+    share: float = 0.0
+    """Error as a share of the bound; above 1 is a fault. inf where the bound is 0 and the error is not."""
+    cancellation: float = 1.0
+    """Magnitude of the terms over the absolute value of their sum."""
+    beyond: int = 0
+    """Elements beyond their bound."""
+    elements: int = 0
+    histogram: tuple[int, ...] = ()
+    """Counts of elements by log2 of the share (`judge.compare.SHARE_EDGES`)."""
+    open: int = 0
+    """Elements that the document leaves open."""
+
+
+class RulerVerdict:
+    """What a ruler says of one output (values of `RulerResult.verdict`)."""
+
+    PASS = "pass"  # noqa: S105 - the word, and no password
+    FAIL = "fail"
+    NOT_APPLICABLE = "not applicable"
+    """The rule has no row for the dtype, or needs a second implementation that there is none of."""
+
+
+class RulerFigure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One number that a ruler measures, and what it must be: `value relation limit`."""
+
+    name: str
+    value: float | str
+    """A number, or `inf` or `nan`, which JSON has no number for."""
+    limit: float
+    relation: str = "<="
+    """`<=`, `<` or `>=`."""
+
+
+class RulerResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one of the ecosystem's acceptance rules says of one output."""
+
+    ruler: str
+    verdict: str
+    message: str = ""
+    """One sentence: the figure that decided, or why there is none."""
+    figures: tuple[RulerFigure, ...] = ()
+    headroom: float | str = 0.0
+    """How much of the limit is left: 1 is all of it, 0 none, below 0 is beyond it (`-inf`: no limit admits it)."""
+    benchmark: str = ""
+    """What the second implementation was, where the rule compares with one."""
+    source: str = ""
+
+
+class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What broke, and not in which case: failures with one signature are one finding."""
+
+    operator: str
+    promise: str
+    kind: str
+    constraint: str = ""
+    output: str = ""
+    mode: str = ""
+    dtype: str = ""
+
+    def text(self) -> str:
+        """The fields that say something, on one line."""
+        return " | ".join(value for value in (getattr(self, name) for name in self.__struct_fields__) if value)
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The conclusion: result, kind of fault or reason to skip, one sentence, and the figures."""
+
+    result: str
+    kind: str = ""
+    message: str = ""
+    basis: str = ""
+    """Of the compute model that was used: document, published or assumed."""
+    mode: str = ""
+    deviations: tuple[Deviation, ...] = ()
+    facts: Mapping[str, Any] = {}
+    """Recorded, never judged: a limit not enforced, what an implementation without statuses did."""
+    rulers: Mapping[str, Mapping[str, RulerResult]] = {}
+    """By ruler and output: all rulers on a failure and on a sample of what passed, those that gate on every trial."""
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run directory keeps of a trial."""
+
+    trial_id: str
+    trial: Trial
+    attempts: tuple[tuple[Outcome, ...], ...]
+    """The outcomes of each attempt's calls, in the order of the calls."""
+    verdict: Verdict
+    signature: Signature
+    clauses: tuple[str, ...] = ()
+    """Of the constraint or promise that was put to the test."""
+    waiver: str = ""
+    """Id of the waiver that speaks for a failure."""
+    seconds: float = 0.0
+    where: Mapping[str, str] = {}
+    """Adapter, device and worker."""

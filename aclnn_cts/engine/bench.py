@@ -1,0 +1,272 @@
+"""Where trials are run and judged: an open implementation, the specs, the oracles and the compute models together."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from aclnn_cts.adapters.cann.safety import hazard
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.engine.again import COMPANY_ALLOWED, confirmed
+from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.host import SessionHost
+from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.laws import LAW_KIND, PREFIX
+from aclnn_cts.engine.life_cycle import asked_calls
+from aclnn_cts.engine.measuring import Measuring
+from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES, Asked, Performed, Performer
+from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.sentinel import device_check
+from aclnn_cts.engine.targets import unsupported_phases
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.judge.model import Precision, load_precision
+from aclnn_cts.judge.verdict import signature
+from aclnn_cts.oracles import registry
+from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.load import Specs
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["Bench", "Judged"]
+
+BATCH_TRIALS = 64
+BATCH_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a batch of trials came to."""
+
+    records: tuple[Record, ...]
+    coverage: Coverage
+    blobs: tuple[bytes, ...] = ()
+    """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """Runs and judges trials in one process. Holds an open host; whoever opened that closes it."""
+
+    specs: Specs
+    host: SessionHost
+    adapter: str
+    target: Target
+    spec_folders: tuple[Path, ...] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+    phases: int = 2
+    unsafe: bool = False
+    measuring: Measuring = Measuring()
+    explained: Callable[[Record], bool] = lambda _record: False
+    """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
+    _judges: dict[str, Judge] = field(default_factory=dict)
+    _samplers: dict[str, Sampler] = field(default_factory=dict)
+    _precision: Precision | None = None
+    _withheld: Coverage = field(default_factory=Coverage)
+    """Trials of laws that were planned and could not be generated, until a batch tells of them."""
+    _repeated: Counter[str] = field(default_factory=Counter)
+    """How many failures of each signature were run again."""
+
+    def __post_init__(self) -> None:
+        """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
+        capabilities = self.host.capabilities
+        if self.unsafe and capabilities.hardware:
+            raise UsageError(
+                f"--unsafe: {capabilities.description} is a real device; calls that could harm it are for software "
+                f"devices alone (--adapter loopback)"
+            )
+        if reason := unsupported_phases(self.host, self.phases):
+            raise HarnessError(f"--adapter {self.adapter}: {reason}")
+        self.host.on_device_fault(device_check(self.host, self._all_samplers, self.specs, phases=self.phases))
+
+    def _all_samplers(self) -> list[Sampler]:
+        product = self.target.product
+        return [self.sampler(spec) for spec in self.specs.values() if product in spec.products]
+
+    def sampler(self, spec: Spec) -> Sampler:
+        """The generator of an operator's cases for the bench's target."""
+        if spec.operator not in self._samplers:
+            self._samplers[spec.operator] = Sampler(spec, self.target)
+        return self._samplers[spec.operator]
+
+    def judge(self, spec: Spec) -> Judge:
+        """The judge of an operator."""
+        if spec.operator not in self._judges:
+            if self._precision is None:
+                self._precision = load_precision()
+            self._judges[spec.operator] = Judge(
+                spec=spec,
+                oracle=registry.load(spec.stem, folders=self.spec_folders),
+                second=registry.load_second(spec.stem, folders=self.spec_folders),
+                benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
+                measuring=self.measuring,
+                base_precision=self._precision,
+                has_statuses=self.host.capabilities.statuses,
+            )
+        return self._judges[spec.operator]
+
+    def expand(self, part: Part, *, seed: int) -> Iterator[Trial]:
+        """The trials of a part of a plan."""
+        sampler = self.sampler(self.specs[part.operator])
+        number = 0
+        for trial in promise(part.promise, where="plan").trials(part, sampler, seed=seed):
+            number += 1
+            yield trial
+        if part.kind == LAW_KIND and number < part.count:
+            self._withheld.withhold(part.operator, part.promise, part.count - number)
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Judged]:
+        """Run and judge trials, batch by batch."""
+        batch: list[Trial] = []
+        size = 0
+        for trial in trials:
+            batch.append(trial)
+            size += min(trial.case.nbytes, self.max_bytes)
+            if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
+                yield self._batch(batch)
+                batch, size = [], 0
+        if batch:
+            yield self._batch(batch)
+        if self._withheld.withheld:
+            withheld, self._withheld = self._withheld, Coverage()
+            yield Judged(records=(), coverage=withheld)
+
+    def _batch(self, trials: Sequence[Trial]) -> Judged:
+        began = time.perf_counter()
+        evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
+        skipped = [self._skipped(trial.case, found) for trial, found in zip(trials, evaluations, strict=True)]
+        asked: list[Asked] = []
+        spans: list[tuple[int, int]] = []
+        for trial, verdict in zip(trials, skipped, strict=True):
+            calls = [] if verdict is not None else self._asked(trial, group=len(spans))
+            spans.append((len(asked), len(asked) + len(calls)))
+            asked.extend(calls)
+        performed = self._performer.perform(asked)
+        share = (time.perf_counter() - began) / max(len(trials), 1)
+        records: list[Record] = []
+        coverage = Coverage()
+        blobs: list[bytes] = []
+        for trial, evaluation, unsafe, (first, last) in zip(trials, evaluations, skipped, spans, strict=True):
+            started = time.perf_counter()
+            attempt = performed[first:last]
+            coverage.add(trial.case.operator, evaluation)
+            if trial.promise.startswith(PREFIX):
+                coverage.add_law(trial.case.operator, trial.promise)
+            trial_id = trial.id
+            sampled = _sampled(trial_id)
+            verdict = unsafe or self._verdict(trial, attempt, evaluation, sampled=sampled)
+            seconds = share + time.perf_counter() - started
+            records.append(self._record(trial, trial_id, attempt, evaluation, verdict, seconds))
+            if verdict.result == Result.FAILED or sampled:
+                blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
+        if self.host.isolated:
+            records = self._confirmed(records, evaluations)
+        return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
+
+    @property
+    def _performer(self) -> Performer:
+        return Performer(host=self.host, specs=self.specs, max_bytes=self.max_bytes, phases=self.phases)
+
+    def _asked(self, trial: Trial, *, group: int) -> list[Asked]:
+        cases = _calls(self.specs, trial)
+        calls = asked_calls(trial, self.specs[trial.case.operator], cases, known=self.host.capabilities.manners)
+        return [call if call.group is None else replace(call, group=group) for call in calls]
+
+    def _confirmed(self, records: Sequence[Record], evaluations: Sequence[Evaluation]) -> list[Record]:
+        """The records, with the first unwaived failures of each signature run again alone in a fresh process."""
+        found = list(records)
+        fresh = False
+        for place, (record, evaluation) in enumerate(zip(records, evaluations, strict=True)):
+            if record.verdict.result != Result.FAILED or self.explained(record) or not self._is_new(record):
+                continue
+            if not fresh:
+                self.host.refresh()
+                fresh = True
+            attempt = self._performer.perform(self._asked(record.trial, group=0))
+            verdict = self._verdict(record.trial, attempt, evaluation, sampled=False)
+            found[place] = confirmed(record, attempt, verdict)
+        return found
+
+    def _is_new(self, record: Record) -> bool:
+        text = record.signature.text()
+        self._repeated[text] += 1
+        return self._repeated[text] <= COMPANY_ALLOWED
+
+    def _skipped(self, case: Case, evaluation: Evaluation) -> Verdict | None:
+        if self.unsafe:
+            return None
+        both_phases = self.phases != 1 and case.call.phases != 1
+        reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
+        return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
+
+    def _verdict(self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, *, sampled: bool) -> Verdict:
+        judge = self.judge(self.specs[trial.case.operator])
+        if sampled:
+            judge = judge.thorough
+        try:
+            verdict = promise(trial.promise, where="trial").judge(trial, attempt, judge, evaluation)
+        except (UsageError, HarnessError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
+            return Verdict(result=Result.ERROR, message=f"the harness failed: {type(error).__name__}: {error}")
+        if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
+            return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
+        return verdict
+
+    def _record(
+        self,
+        trial: Trial,
+        trial_id: str,
+        attempt: Sequence[Performed],
+        evaluation: Evaluation,
+        verdict: Verdict,
+        seconds: float,
+    ) -> Record:
+        spec = self.specs[trial.case.operator]
+        constraint = trial.case.origin.constraint or ""
+        if evaluation.broken and not constraint:
+            constraint = evaluation.broken[0].id
+        return Record(
+            trial_id=trial_id,
+            trial=trial,
+            attempts=(tuple(item.outcome for item in attempt),),
+            verdict=verdict,
+            signature=signature(
+                verdict,
+                operator=trial.case.operator,
+                promise=trial.promise,
+                constraint=constraint if evaluation.broken else "",
+                dtype=_dtype_class(spec, trial.case),
+            ),
+            clauses=spec.clauses_of(constraint) if constraint else (),
+            seconds=seconds,
+            where=self._where(),
+        )
+
+    def _where(self) -> Mapping[str, str]:
+        return {"adapter": self.adapter}
+
+
+def _sampled(trial_id: str) -> bool:
+    """One trial in 64, the same ones for the same plan."""
+    return int(trial_id[:2], 16) % 64 == 0
+
+
+def _calls(specs: Specs, trial: Trial) -> tuple[Case, ...]:
+    return promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator])
+
+
+def _dtype_class(spec: Spec, case: Case) -> str:
+    """The dtype that findings are told apart by: that of the first output."""
+    for name in spec.outputs:
+        tensor = case.arguments.get(name)
+        if isinstance(tensor, Tensor):
+            return tensor.dtype
+    return ""

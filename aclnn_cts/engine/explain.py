@@ -1,0 +1,170 @@
+"""One record told to a person: what was called, what the document promises, what came back, and where it went wrong.
+
+`replay -v`, pytest failures and reports say the same thing, from here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.verdict import Deviation, Record
+from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.model import Clause, Spec
+
+__all__ = ["argument_text", "explain", "replay_command"]
+
+VALUES_SHOWN = 12
+
+
+def argument_text(value: Argument) -> str:
+    """An argument on one line."""
+    if value is None:
+        return "null pointer"
+    if isinstance(value, tuple):
+        return f"{list(value)}"
+    if not isinstance(value, Tensor):
+        return str(value)
+    text = f"{value.dtype} {list(value.shape)}"
+    if value.format != "ND":
+        text += f" {value.format}"
+    if value.strides is not None:
+        text += f" strides {list(value.strides)}"
+    if value.offset:
+        text += f" offset {value.offset}"
+    if value.storage_shape is not None:
+        text += f" in a storage {list(value.storage_shape)}"
+    return text + (f", {_data_text(value.data)}" if value.data is not None else "")
+
+
+def _data_text(data: Data) -> str:
+    if data.values is not None:
+        shown = ", ".join(str(value) for value in data.values[:VALUES_SHOWN])
+        return f"values {shown}" + (", ..." if len(data.values) > VALUES_SHOWN else "")
+    parameters = ", ".join(
+        f"{name} {getattr(data, name)}"
+        for name in data.__struct_fields__
+        if name not in ("values", "recipe", "seed") and getattr(data, name) is not None
+    )
+    return f"recipe {data.recipe}" + (f" ({parameters})" if parameters else "") + f", seed {data.seed}"
+
+
+def replay_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = ()) -> str:
+    """The command that runs a trial file again."""
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
+    return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -v"
+
+
+def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:
+    """Lines about one record."""
+    verdict, case = record.verdict, record.trial.case
+    yield f"{case.operator}, promise {record.trial.promise}, {case.product}: {verdict.result}"
+    if verdict.kind or verdict.message:
+        yield f"  {verdict.kind or 'because'}: {verdict.message}" if verdict.message else f"  {verdict.kind}"
+    if record.waiver:
+        yield f"  waived by {record.waiver}"
+    yield from _what(case)
+    yield from _rules(record, spec, language)
+    law = record.trial.promise.startswith(PREFIX)
+    if law:
+        yield from _law(record, spec, language)
+    for outcomes in record.attempts:
+        for outcome in outcomes:
+            yield f"outcome: {_outcome_text(outcome)}"
+    for deviation in verdict.deviations:
+        yield _sides_text(deviation) if law else _deviation_text(deviation)
+    for name, fact in verdict.facts.items():
+        yield f"fact: {name} = {fact}"
+    yield f"trial {record.trial_id}"
+
+
+def _what(case: Case) -> Iterator[str]:
+    yield "case:"
+    width = max((len(name) for name in case.arguments), default=0)
+    for name, value in case.arguments.items():
+        yield f"  {name:<{width}}  {argument_text(value)}"
+    if case.call.phases == 1:
+        yield "  (the first phase alone)"
+    for pointer in case.call.null:
+        yield f"  {pointer}: null pointer"
+    if case.origin.change:
+        yield f"  made from a valid case by: {case.origin.change}"
+
+
+def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:
+    case = record.trial.case
+    evaluation = evaluate(spec, case)
+    if not evaluation.broken:
+        yield f"promised: {' or '.join(evaluation.statuses)}, as the case holds every constraint"
+    else:
+        yield f"promised: {' or '.join(evaluation.statuses)} ({evaluation.strength})"
+    for constraint in evaluation.broken:
+        yield f"  broken: {constraint.id}: {constraint.rule.describe(case.product)}"
+        for clause in spec.clauses:
+            if constraint.id in clause.constraints:
+                yield f"    clause {clause.at}: {_wording(clause, language)}"
+    for constraint in evaluation.not_applicable:
+        if evaluation.broken:
+            yield f"  not applicable: {constraint.id}"
+
+
+def _law(record: Record, spec: Spec, language: str) -> Iterator[str]:
+    """What the law says, and what each of its calls changes in the case."""
+    trial = record.trial
+    stated = law_of(spec, trial.promise)
+    yield f"law {stated.id}: {stated.zh if language == 'zh' else stated.en}"
+    chosen = ", ".join(f"{name} {value}" for name, value in trial.parameters.items())
+    if chosen:
+        yield f"  chosen: {chosen}"
+    for number, call in enumerate(law_calls(trial, spec), 1):
+        changed = {name: value for name, value in call.arguments.items() if value != trial.case.arguments[name]}
+        if not changed:
+            yield f"  call {number}: the case as it is"
+        for name, value in changed.items():
+            yield f"  call {number}: {name}  {argument_text(value)}"
+
+
+def _wording(clause: Clause, language: str) -> str:
+    return clause.zh if language == "zh" else clause.en
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    parts = [outcome.ended]
+    for name, value in (("phase one", outcome.phase_one), ("phase two", outcome.phase_two)):
+        if value is not None:
+            parts.append(f"{name} {status_name(value)}")
+    if outcome.synchronised:
+        parts.append(f"synchronisation {outcome.synchronised}")
+    if outcome.signal is not None:
+        parts.append(f"signal {outcome.signal}")
+    if outcome.message:
+        parts.append(outcome.message.strip().partition("\n")[0])
+    return ", ".join(parts)
+
+
+def _sides_text(deviation: Deviation) -> str:
+    if not deviation.elements:
+        return f"{deviation.output}: no elements"
+    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
+    return (
+        f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} not "
+        f"compared; worst {place}: left {deviation.got}, right {deviation.expected}, bound {deviation.bound:.4g}, "
+        f"difference {deviation.share:.4g} of the bound"
+    )
+
+
+def _deviation_text(deviation: Deviation) -> str:
+    if not deviation.elements:
+        return f"{deviation.output}: no elements"
+    place = f"{deviation.output}{list(deviation.index)}"
+    return (
+        f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} open; "
+        "worst "
+        f"{place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
+        f"error {deviation.share:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
+    )

@@ -1,0 +1,222 @@
+"""The conformance run as a gate: one promise of one operator at a time, for a test runner that reports by test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from aclnn_cts.adapters.registry import choose
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.target import OWN_PRODUCT, Target
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.explain import explain, replay_command
+from aclnn_cts.engine.files import storage_failure, write_atomically
+from aclnn_cts.engine.host import SessionHost, open_host
+from aclnn_cts.engine.laws import law_ids
+from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.plan import Profile, plan_parts, profile
+from aclnn_cts.engine.run_directory import failure_name
+from aclnn_cts.engine.search import SEARCHED, search, trial_strategy
+from aclnn_cts.engine.summary import Counts
+from aclnn_cts.engine.targets import target_on
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.engine.waivers import Waivers
+from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
+
+_SEEDS = 2**64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """What a gate is opened with."""
+
+    adapter: str
+    target: Target
+    profile: Profile
+    seed: int
+    specs: Specs
+    operators: tuple[Spec, ...]
+    """Those that are to be tested, in the order of the files."""
+    waivers: tuple[Waiver, ...] = ()
+    spec_folders: tuple[Path, ...] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+
+def gate_options(
+    *,
+    adapter: str,
+    product: str | None = None,
+    operators: Sequence[str] = (),
+    profile_name: str = "quick",
+    seed: int = 0,
+    waivers: Sequence[Path] = (),
+    spec_folders: Sequence[Path] = (),
+    max_bytes: int | None = None,
+) -> GateOptions:
+    """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
+    choose(adapter)
+    specs = load_specs(spec_folders)
+    products = tuple(dict.fromkeys(name for spec in specs.values() for name in spec.products))
+    if product is not None and product not in products:
+        raise UsageError(
+            f"--product: {product!r} is not known; expected one of {', '.join(products)}{nearest(product, products)}"
+        )
+    if not 0 <= seed < _SEEDS:
+        raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
+    if max_bytes is not None and max_bytes < 1:
+        raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
+    chosen = {specs.find(word, where="--op").operator for word in operators}
+    return GateOptions(
+        adapter=adapter,
+        target=Target(product=product or OWN_PRODUCT),
+        profile=profile(profile_name),
+        seed=seed,
+        specs=specs,
+        operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
+        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        spec_folders=tuple(spec_folders),
+        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFinding:
+    """Failures with one signature."""
+
+    record: Record
+    """The one that is shown: shrunk where a search met the finding, else the smallest that the plan met."""
+    number: int
+    file: Path
+    """Its trial file, for `replay`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """What one promise of one operator came to."""
+
+    counts: Counts
+    findings: tuple[GateFinding, ...]
+    """Unwaived ones, the most frequent first."""
+    waived: dict[str, int]
+    errors: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: Counts = field(default_factory=Counts)
+    failures: dict[str, tuple[Record, int]] = field(default_factory=dict)
+    waived: dict[str, int] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        verdict = record.verdict
+        self.counts.cases += 1
+        self.counts.count(verdict.result, reason=verdict.kind, waived=bool(record.waiver))
+        if verdict.result == Result.ERROR:
+            self.errors.append(verdict.message)
+        if verdict.result != Result.FAILED:
+            return
+        if record.waiver:
+            self.waived[record.waiver] = self.waived.get(record.waiver, 0) + 1
+            return
+        key = record.signature.text()
+        shown, number = self.failures.get(key, (record, 0))
+        smaller = record.trial.case.nbytes < shown.trial.case.nbytes
+        self.failures[key] = (record if smaller else shown, number + 1)
+
+    def show(self, record: Record) -> None:
+        """Let a record that was added stand for its finding."""
+        key = record.signature.text()
+        self.failures[key] = (record, self.failures[key][1])
+
+
+class Gate:
+    """An open implementation, tried promise by promise."""
+
+    def __init__(self, options: GateOptions, host: SessionHost, *, failures: Path) -> None:
+        self.options = options
+        self._failures = failures
+        self._host = host
+        self.bench = Bench(
+            specs=options.specs,
+            host=host,
+            adapter=options.adapter,
+            target=options.target,
+            spec_folders=options.spec_folders,
+            max_bytes=options.max_bytes,
+        )
+        environment = dict(host.environment)
+        self._waivers = Waivers(
+            options.waivers,
+            adapter=options.adapter,
+            version=environment.get("version"),
+            today=datetime.now(timezone.utc).date(),
+            product=options.target.product,
+            environment=environment,
+        )
+
+    def check(self, spec: Spec, promise: str) -> GateResult:
+        """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases."""
+        tally = _Tally()
+        parts = plan_parts([spec], product=self.options.target.product, chosen=self.options.profile, laws=law_ids)
+        for part in parts:
+            if part.promise == promise:
+                for record in self._run(self.bench.expand(part, seed=self.options.seed)):
+                    tally.add(record)
+        if promise in SEARCHED:
+            self._search(spec, promise, tally)
+        failures = sorted(tally.failures.values(), key=lambda failure: -failure[1])
+        findings = tuple(self._finding(record, number) for record, number in failures)
+        return GateResult(counts=tally.counts, findings=findings, waived=tally.waived, errors=tuple(tally.errors))
+
+    def expired(self) -> tuple[str, ...]:
+        """Why the gate fails whatever the trials say: waivers that have expired."""
+        return self._waivers.report().violations()
+
+    def describe(self, finding: GateFinding, spec: Spec) -> Iterator[str]:
+        """Lines about a finding: how often, one case whole, and the command that replays it."""
+        yield f"{finding.number} {'trial fails' if finding.number == 1 else 'trials fail'} like this:"
+        yield from explain(finding.record, spec)
+        yield f"replay: {replay_command(finding.file, self.options.adapter, spec_folders=self.options.spec_folders)}"
+
+    def close(self) -> None:
+        """Close the implementation."""
+        self._host.close()
+
+    def _run(self, trials: Iterable[Trial]) -> Iterator[Record]:
+        for judged in self.bench.run(list(trials)):
+            for record in judged.records:
+                yield self._waivers.apply(record)
+
+    def _finding(self, record: Record, number: int) -> GateFinding:
+        file = self._failures / failure_name(record.signature)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_failure(file.parent, error) from error
+        write_atomically(file, json.dumps(trial_to_json(record.trial), indent=2).encode() + b"\n")
+        return GateFinding(record=record, number=number, file=file)
+
+    def _search(self, spec: Spec, promise: str, tally: _Tally) -> None:
+        """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""
+        strategy = trial_strategy(spec, self.options.target, promise)
+        found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
+        for record in found.records:
+            tally.add(record)
+        if found.smallest is not None:
+            tally.show(found.smallest)
+
+
+def open_gate(options: GateOptions, *, failures: Path) -> Gate:
+    """Open the implementation; trial files of findings go to `failures`. Raises as `open_host` does."""
+    host = open_host(options.adapter, target=options.target, specs=options.specs, spec_folders=options.spec_folders)
+    options = replace(options, target=target_on(host, options.target, options.specs.values()))
+    return Gate(options, host, failures=failures)

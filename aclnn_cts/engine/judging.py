@@ -1,0 +1,290 @@
+"""From what came of a call to a verdict: the oracle's expectation, the compute model, the promised statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.results import dtype_fact, shape_fact
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.expected import Expected, ExpectedOutput, Oracle, OracleInput
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.statuses import SUCCESS
+from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.engine.measuring import Measuring, with_rulers
+from aclnn_cts.engine.perform import TOO_LARGE, Performed
+from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
+from aclnn_cts.generate.facts import lattice
+from aclnn_cts.judge.bound import OperandFacts, operand_facts
+from aclnn_cts.judge.finer import FINER_FACT, finer_than_asked
+from aclnn_cts.judge.model import ComputeModel, Precision
+from aclnn_cts.judge.status import judge_status
+from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, judge_form, judge_values, memory_fault
+from aclnn_cts.oracles.registry import Benchmark
+from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.kinds import Strength
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["Judge", "Limits", "widened"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is known of one output before it is looked at."""
+
+    expected: ExpectedOutput
+    model: ComputeModel
+    operands: OperandFacts
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges calls of one operator. Made once; it caches nothing of a call."""
+
+    spec: Spec
+    oracle: Oracle
+    base_precision: Precision
+    has_statuses: bool
+    second: SecondOracle | None = None
+    """The operator's other oracle, which failures are put to."""
+    benchmark: Benchmark | None = None
+    """The operator's second implementation in FLOAT, which some rulers compare with."""
+    measuring: Measuring = Measuring()
+    """Which rulers gate; failures alone are put to the others, or with `always` every call."""
+
+    @cached_property
+    def thorough(self) -> Judge:
+        """The same judge, which puts every call to all rulers."""
+        return replace(self, measuring=replace(self.measuring, always=True))
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The compute models, with those that the operator's own file adds."""
+        if self.spec.precision is None:
+            return self.base_precision
+        return self.base_precision.extended(self.spec.operator, self.spec.precision, where=self.spec.path)
+
+    def expected(self, performed: Performed) -> Expected:
+        """What the oracle says of a call's inputs."""
+        return self.oracle(self.question(performed))
+
+    def question(self, performed: Performed) -> OracleInput:
+        """What the oracle is asked about a call."""
+        return self._question(performed, widened(performed.case, performed.arrays))
+
+    def outputs_of_mode(self, performed: Performed) -> tuple[str, ...]:
+        """The outputs that come straight from operands in the mode's format (from all inputs where there are no modes).
+
+        One that the mode does not concern is left out, and so is one that passes through another format on its way.
+        """
+        case = performed.case
+        outputs = {name: tensor for name, tensor in case.tensors() if name in performed.got}
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        moded = self.precision.models(
+            operator=self.spec.operator, dtypes=dict.fromkeys(outputs, "FLOAT"), target=case.target, operand="BF16"
+        )
+        return tuple(
+            name
+            for name, model in models.items()
+            if model.through is None and (self.spec.modes is None or moded[name].operand is not None)
+        )
+
+    def saturates(self, performed: Performed) -> bool:
+        """Whether the target's arithmetic turns an overflow into the largest finite number."""
+        outputs = {name: tensor for name, tensor in performed.case.tensors() if name in performed.got}
+        return any(model.saturates for model in self._models(performed, outputs, None).values())
+
+    def _question(self, performed: Performed, tensors: Mapping[str, NDArray[Any]]) -> OracleInput:
+        case = performed.case
+        lattices: dict[str, float] = {}
+        for name in tensors:
+            tensor = case.arguments[name]
+            if isinstance(tensor, Tensor) and (step := lattice(tensor)) is not None:
+                lattices[name] = step
+        return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
+
+    def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+        """The verdict on a call that the document supports."""
+        case, outcome, spec = performed.case, performed.outcome, self.spec
+        if (verdict := _not_put(performed)) is not None:
+            return verdict
+        mode = spec.mode(case)
+        outputs = self._outputs(case)
+        succeeded = outcome.ended == Ended.RETURNED and not outcome.status
+        if succeeded and not performed.got:
+            return Verdict(result=Result.PASSED, mode=mode.name, facts={"status": SUCCESS, "phases": 1})
+        if succeeded and (verdict := _wrong_form(performed, outputs, mode.name)) is not None:
+            return verdict
+        models = self._models(performed, outputs, mode.operand)
+        expected: Expected = {}
+        facts: OperandFacts | None = None
+        question: OracleInput | None = None
+        if succeeded:
+            tensors = widened(performed.case, performed.arrays)
+            question = self._question(performed, tensors)
+            expected = self.oracle(question)
+            facts = _operand_facts(tensors, models)
+        verdict = judge_values(
+            outcome=outcome,
+            expected=expected,
+            got=performed.got,
+            outputs=outputs,
+            models=models,
+            allowed=allowed,
+            mode=mode.name,
+            operands=facts,
+        )
+        if question is None:
+            return verdict
+        if facts is not None and not facts.exact and verdict.result == Result.PASSED:
+            unrounded = self._models(performed, outputs, None)
+            if finer_than_asked(performed.got, expected, models=models, unrounded=unrounded, operands=facts):
+                verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        verdict = with_rulers(
+            verdict,
+            self.measuring,
+            question=question,
+            expected=expected,
+            got=performed.got,
+            outputs=outputs,
+            models=models,
+            benchmark=self.benchmark,
+        )
+        return reviewed(verdict, question, expected, self.second)
+
+    def _models(
+        self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
+    ) -> dict[str, ComputeModel]:
+        return self.precision.models(
+            operator=self.spec.operator,
+            dtypes={name: tensor.dtype for name, tensor in outputs.items()},
+            target=performed.case.target,
+            operand=operand,
+            source=_first_dtype(performed),
+        )
+
+    def form(self, performed: Performed) -> Verdict | None:
+        """The verdict on a call that the document supports, where it is one without a look at the values."""
+        if (verdict := _not_put(performed)) is not None:
+            return verdict
+        case, outcome = performed.case, performed.outcome
+        mode = self.spec.mode(case).name
+        outputs = self._outputs(case)
+        succeeded = outcome.ended == Ended.RETURNED and not outcome.status
+        if succeeded and (verdict := _wrong_form(performed, outputs, mode)) is not None:
+            return verdict
+        if succeeded and not performed.got:
+            return Verdict(result=Result.PASSED, mode=mode, facts={"status": SUCCESS, "phases": 1})
+        return judge_form(outcome=outcome, got=performed.got, outputs=outputs, mode=mode)
+
+    def limits(self, performed: Performed) -> dict[str, Limits]:
+        """What conforms of each output of a call that came back in form."""
+        outputs = self._outputs(performed.case)
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        tensors = widened(performed.case, performed.arrays)
+        expected = self.oracle(self._question(performed, tensors))
+        facts = _operand_facts(tensors, models)
+        return {name: Limits(expected=expected[name], model=models[name], operands=facts) for name in outputs}
+
+    def _outputs(self, case: Case) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor in case.tensors() if name in self.spec.outputs}
+
+    def memory(self, performed: Performed) -> Verdict:
+        """The verdict on what a valid call wrote, whatever its values."""
+        outcome = performed.outcome
+        if (verdict := _not_put(performed) or ended_badly(outcome)) is not None:
+            return verdict
+        if outcome.ended == Ended.RAISED or outcome.status:
+            return self.values(performed)
+        unwritten = {name: outcome.buffers[name].unwritten for name in performed.got if name in outcome.buffers}
+        for name, count in unwritten.items():
+            if count:
+                message = f"{name}: {count} elements were never written, they still hold the fill pattern"
+                return Verdict(result=Result.FAILED, kind=Fault.UNWRITTEN, message=message, facts={OUTPUT_FACT: name})
+        return memory_fault(outcome) or Verdict(result=Result.PASSED)
+
+    def status(self, performed: Performed, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
+        """The verdict on a call that breaks a documented constraint."""
+        if (verdict := _not_put(performed)) is not None:
+            return verdict
+        evaluation = evaluation or evaluate(self.spec, performed.case)
+        values: Callable[[], Verdict] | None = None
+        if evaluation.strength == Strength.LIMIT and performed.got:
+            values = _Attempt(self, performed)
+        return judge_status(
+            outcome=performed.outcome,
+            allowed=evaluation.statuses,
+            strength=evaluation.strength,
+            constraint=constraint,
+            values=values,
+            has_statuses=self.has_statuses,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """Values beyond a limit, where the oracle has any."""
+
+    judge: Judge
+    performed: Performed
+
+    def __call__(self) -> Verdict:
+        try:
+            return self.judge.values(self.performed)
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+            message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
+            return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+
+
+def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The inputs as oracles take them: floating dtypes exactly in float64, integers in int64."""
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        tensor = case.arguments[name]
+        if isinstance(tensor, Tensor):
+            wide = np.float64 if tensor.dtype in FLOATING else np.bool_ if tensor.dtype == "BOOL" else np.int64
+            tensors[name] = array.astype(wide)
+    return tensors
+
+
+def _operand_facts(tensors: Mapping[str, NDArray[Any]], models: Mapping[str, ComputeModel]) -> OperandFacts:
+    form = next((model.operand for model in models.values() if model.operand is not None), None)
+    return operand_facts((array for array in tensors.values() if array.dtype == np.float64), form)
+
+
+def _not_put(performed: Performed) -> Verdict | None:
+    outcome = performed.outcome
+    if outcome.ended != Ended.INEXPRESSIBLE:
+        return None
+    kind = Skip.TOO_LARGE if outcome.message.startswith(TOO_LARGE) else Skip.INEXPRESSIBLE
+    return Verdict(result=Result.SKIPPED, kind=kind, message=outcome.message)
+
+
+def _first_dtype(performed: Performed) -> str | None:
+    """The dtype of the first floating input, which a result may pass through where the outputs' differs."""
+    for name in performed.arrays:
+        tensor = performed.case.arguments[name]
+        if isinstance(tensor, Tensor) and tensor.dtype in FLOATING:
+            return tensor.dtype
+    return None
+
+
+def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
+    """The verdict on an output that came back in another shape or dtype, which adapters that return arrays report."""
+    for name, tensor in outputs.items():
+        for key, kind, expected in (
+            (shape_fact(name), Fault.SHAPE, str(list(tensor.shape))),
+            (dtype_fact(name), Fault.DTYPE, tensor.dtype),
+        ):
+            if key in performed.outcome.facts:
+                what = "shape" if kind == Fault.SHAPE else "dtype"
+                message = f"{name} came back with the {what} {performed.outcome.facts[key]}, expected {expected}"
+                return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts={OUTPUT_FACT: name})
+    return None

@@ -1,0 +1,27 @@
+"""How long and how much a runner may take."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+__all__ = ["Limits", "half_of_memory"]
+
+
+def half_of_memory() -> int:
+    """Bytes: half of what the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When a runner is given up."""
+
+    call_seconds: float = 60.0
+    """From one outcome to the next; calls of one group share it."""
+    open_seconds: float = 180.0
+    """From starting a process until its adapter is open: a device's first start-up is slow."""
+    close_seconds: float = 5.0
+    """Until a runner that was asked to end has ended."""
+    memory_bytes: int | None = None
+    """Resident memory of the child, without what it maps of files or shares with us. None: half of the machine's."""

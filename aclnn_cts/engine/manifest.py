@@ -1,0 +1,172 @@
+"""What was run, on what, and how each of these facts is known."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from aclnn_cts import __version__
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
+
+__all__ = [
+    "MANIFEST_FORMAT",
+    "Fact",
+    "Known",
+    "Manifest",
+    "adapter_facts",
+    "environment_facts",
+    "file_hashes",
+    "manifest_from_json",
+    "timestamp",
+]
+
+MANIFEST_FORMAT = "aclnn-cts/manifest/1"
+
+_LIBRARIES = (
+    "numpy",
+    "ml_dtypes",
+    "hypothesis",
+    "msgspec",
+    "pydantic",
+    "PyYAML",
+    "pytest",
+    "rich",
+    "click",
+    "torch",
+    "torch_npu",
+    "ray",
+)
+
+Value: TypeAlias = str | int | float | bool | None
+
+
+class Known:
+    """How a fact is known (values of `Fact.known`)."""
+
+    MEASURED = "measured"
+    """Asked of the machine, the library or the device by this program."""
+    DECLARED = "declared"
+    """Said by a person or an adapter, and not checked."""
+    UNKNOWN = "unknown"
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One row of the environment."""
+
+    value: Value
+    known: str = Known.MEASURED
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`manifest.json`: with it and the same harness the same trials can be made again."""
+
+    format: str = MANIFEST_FORMAT
+    harness: str = __version__
+    command: str
+    """`run`, `fuzz`, `replay`."""
+    arguments: tuple[str, ...] = ()
+    """The command line's words after the command."""
+    operators: tuple[str, ...]
+    adapter: str
+    """As `--adapter` named it, options included."""
+    profile: str = ""
+    seed: int
+    target: Target = Target()
+    started: str
+    """UTC, ISO 8601."""
+    specs: Mapping[str, str] = {}
+    """SHA-256 of each spec file as used, by its name in `specs/`."""
+    inputs: Mapping[str, str] = {}
+    """SHA-256 of each case and waiver file, by its path as given."""
+    settings: Mapping[str, Any] = {}
+    """Options of the command that change what is run (`phases`, `max_bytes`, ...), as plain JSON values."""
+    environment: Mapping[str, Fact] = {}
+    """By dotted name: `machine.cpu`, `library.numpy`, `adapter.driver`."""
+
+
+def manifest_from_json(content: bytes, *, where: str) -> Manifest:
+    """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise HarnessError(f"{where}: {error}; expected a manifest of the format {MANIFEST_FORMAT!r}") from None
+    if manifest.format != MANIFEST_FORMAT:
+        raise HarnessError(f"{where}: $.format: {manifest.format!r}; this version reads {MANIFEST_FORMAT!r}")
+    return manifest
+
+
+def timestamp(moment: datetime | None = None) -> str:
+    """A moment (now, if none is given) as `Manifest.started` has it, to the second."""
+    return (moment or datetime.now(timezone.utc)).astimezone(timezone.utc).isoformat(timespec="seconds")
+
+
+def file_hashes(paths: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of each file, by its path as given."""
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def environment_facts() -> dict[str, Fact]:
+    """The machine, Python and the libraries that have a part in a run; none of the libraries is imported."""
+    facts: dict[str, Value] = {
+        "machine.name": platform.node() or None,
+        "machine.architecture": platform.machine() or None,
+        "machine.cpu": _processor(),
+        "machine.cores": len(os.sched_getaffinity(0)),
+        "machine.memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "machine.kernel": f"{platform.system()} {platform.release()}",
+        "machine.system": _distribution(),
+        "python.version": platform.python_version(),
+        "python.implementation": platform.python_implementation(),
+        "python.executable": sys.executable or None,
+        "harness.version": __version__,
+    }
+    facts |= {f"library.{name}": _installed(name) for name in _LIBRARIES}
+    return {name: _fact(value, Known.MEASURED) for name, value in facts.items()}
+
+
+def adapter_facts(environment: Mapping[str, Value | Fact], *, known: str = Known.DECLARED) -> dict[str, Fact]:
+    """What an adapter says of itself, its library and its device, under `adapter.`.
+
+    A plain value is taken as `known` says, None as unknown; an adapter that measured a thing hands over a Fact.
+    """
+    return {
+        f"adapter.{name}": value if isinstance(value, Fact) else _fact(value, known)
+        for name, value in environment.items()
+    }
+
+
+def _fact(value: Value, known: str) -> Fact:
+    return Fact(value, Known.UNKNOWN if value is None else known)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or None
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Processor")))
+    return next(names, None) or platform.processor() or None
+
+
+def _distribution() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None

@@ -1,0 +1,203 @@
+"""Putting calls to an implementation: data, memory, the run, and what became of it.
+
+A batch's buffers lie in memory that the host lends, so everything that a `Performed` shows of outputs is good until the
+next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Call, Manner
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.engine.host import SessionHost
+from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
+from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["DEFAULT_MAX_BYTES", "TOO_LARGE", "Asked", "Performed", "Performer"]
+
+DEFAULT_MAX_BYTES = 1 << 30
+TOO_LARGE = "too large: "
+"""How the message of a call opens that was not made for its size."""
+
+
+_ORDINARY: Manner = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call to be made, and how it departs from the ordinary way."""
+
+    case: Case
+    manner: Manner = field(default_factory=lambda: _ORDINARY)
+    """Words of `Call.manner`."""
+    group: int | None = None
+    """Neighbours of one group are made together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performed:
+    """One call and what came of it."""
+
+    case: Case
+    outcome: Outcome
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """The inputs' contents, in their storage dtypes."""
+    got: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """The outputs' views after the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performer:
+    """Runs batches of calls on one host."""
+
+    host: SessionHost
+    specs: Mapping[str, Spec]
+    max_bytes: int = DEFAULT_MAX_BYTES
+    phases: int = 2
+    """1: statuses alone, no memory behind any call."""
+
+    def perform(self, asked: Sequence[Asked]) -> list[Performed]:
+        """Make the calls; the outputs of the batch before are gone."""
+        self.host.recycle()
+        performed: list[Performed | None] = [None] * len(asked)
+        calls: list[Call] = []
+        places: list[int] = []
+        prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]] = []
+        for place, item in enumerate(asked):
+            case = item.case
+            reason = self._refusal(case) or self._manner_refusal(item.manner)
+            if reason:
+                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
+                continue
+            try:
+                arrays, buffers = self._buffers(case)
+            except (UnsafeViewError, UsageError) as error:
+                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
+                continue
+            calls.append(Call(case, buffers, manner=item.manner, group=item.group))
+            places.append(place)
+            prepared.append((arrays, buffers))
+        outcomes = self.host.run(calls)
+        for place, done in zip(places, self._finished(calls, prepared, outcomes), strict=True):
+            performed[place] = done
+        return [item for item in performed if item is not None]
+
+    def _refusal(self, case: Case) -> str:
+        """Why a call cannot be put to this implementation; empty where it can."""
+        capabilities = self.host.capabilities
+        if not capabilities.phases and self._first_phase_alone(case):
+            return "the call is of the first phase alone, which this implementation does not have"
+        if case.call.null and not capabilities.phases:
+            return f"{', '.join(case.call.null)}: this implementation has no such pointer"
+        for name, tensor in case.tensors():
+            if capabilities.dtypes is not None and tensor.dtype not in capabilities.dtypes:
+                return f"{name}: the dtype {tensor.dtype} is not one that this implementation can be given"
+            if capabilities.formats is not None and tensor.format not in capabilities.formats:
+                return f"{name}: the format {tensor.format} is not one that this implementation can be given"
+        if self._descriptors_alone(case):
+            return ""
+        if not capabilities.executes:
+            return "the call is of both phases, and this implementation answers the first alone"
+        if case.nbytes > self.max_bytes:
+            return f"{TOO_LARGE}{case.nbytes} bytes of arguments; --max-bytes allows {self.max_bytes}"
+        return ""
+
+    def _manner_refusal(self, manner: Manner) -> str:
+        unknown = sorted(set(manner) - self.host.capabilities.manners) if manner else []
+        return f"this implementation cannot be called in such a manner: {', '.join(unknown)}" if unknown else ""
+
+    def _descriptors_alone(self, case: Case) -> bool:
+        return self.phases == 1 or self._first_phase_alone(case)
+
+    def _first_phase_alone(self, case: Case) -> bool:
+        """Whether a case asks for no more, or has an input without contents, that only the first phase can be given."""
+        return case.call.phases == 1 or any(
+            isinstance(tensor := case.arguments.get(name), Tensor) and tensor.data is None and 0 not in tensor.shape
+            for name in self.specs[case.operator].inputs
+        )
+
+    def _buffers(self, case: Case) -> tuple[Mapping[str, NDArray[Any]], CallBuffers | None]:
+        if self._descriptors_alone(case):
+            return {}, None
+        if any(DTYPES[tensor.dtype].kind == "other" for _, tensor in case.tensors()):
+            return {}, None
+        spec = self.specs[case.operator]
+        outputs = frozenset(spec.outputs)
+        present = [name for name in spec.inputs if case.arguments[name] is not None]
+        arrays = case_arrays(case, present)
+        plan = layout(case, outputs)
+        memory = self.host.memory(plan.size)
+        return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
+
+    def _finished(
+        self,
+        calls: Sequence[Call],
+        prepared: Sequence[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]],
+        outcomes: Sequence[Outcome],
+    ) -> list[Performed]:
+        results = [
+            _Finishing(call, arrays, buffers, outcome, buffers.inspect() if buffers is not None else {})
+            for call, (arrays, buffers), outcome in zip(calls, prepared, outcomes, strict=True)
+        ]
+        # An element may hold the fill by chance: the second fill tells.
+        doubtful = [item for item in results if item.seems_unwritten]
+        earlier = [item.refill() for item in doubtful]
+        again = self.host.run([item.second_call() for item in doubtful]) if doubtful else []
+        for item, before, outcome in zip(doubtful, earlier, again, strict=True):
+            item.take(outcome, before)
+        return [item.performed() for item in results]
+
+
+@dataclass(slots=True)
+class _Finishing:
+    """A call that was made, on its way to a `Performed`."""
+
+    call: Call
+    arrays: Mapping[str, NDArray[Any]]
+    buffers: CallBuffers | None
+    outcome: Outcome
+    states: Mapping[str, BufferState]
+
+    @property
+    def seems_unwritten(self) -> bool:
+        if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
+            return False
+        return any(self.states[name].unwritten for name in self.buffers.outputs)
+
+    def refill(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Make the buffers ready for a second run; gives which elements seemed unwritten after the first."""
+        if self.buffers is None:
+            return {}
+        earlier = self.buffers.unwritten()
+        self.buffers = self.buffers.refill(1)
+        return earlier
+
+    def second_call(self) -> Call:
+        """The call again, in its manner, but by itself and into whatever cache there is by now."""
+        manner = {word: value for word, value in self.call.manner.items() if word != "cache"}
+        return Call(self.call.case, self.buffers, manner=manner)
+
+    def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]]) -> None:
+        """The second run's outcome replaces the first's."""
+        if self.buffers is not None:
+            self.outcome, self.states = outcome, self.buffers.inspect(earlier=earlier)
+
+    def performed(self) -> Performed:
+        if self.buffers is None:
+            return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
+        # What the adapter itself has seen (of a workspace) stands beside what is seen from here.
+        outcome = msgspec.structs.replace(self.outcome, buffers={**self.states, **self.outcome.buffers})
+        got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
+        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got)

@@ -1,0 +1,117 @@
+"""Several judges at once: each a fresh process with an implementation of its own, parts handed out one by one.
+
+Results come back in the order of the plan, whatever the workers' pace: a run's records do not depend on their number.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.bench import Bench, Judged
+from aclnn_cts.engine.host import open_host
+from aclnn_cts.engine.measuring import Measuring
+from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.waiver_file import Waiver
+from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.spec.load import load_specs
+
+__all__ = ["PoolOptions", "judge_parts"]
+
+AHEAD = 3
+"""Parts a worker has waiting, so that it never idles while the head stores."""
+
+_BENCH: list[tuple[Bench, int]] = []
+"""The worker process's own bench; filled once by `_open`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """What every worker is opened with."""
+
+    adapter: str
+    target: Target
+    seed: int
+    workers: int
+    spec_folders: tuple[Path, ...]
+    max_bytes: int
+    phases: int
+    unsafe: bool
+    measuring: Measuring
+    waivers: tuple[Waiver, ...]
+
+
+def _open(options: PoolOptions) -> None:
+    # Ctrl-C reaches every process of the terminal; what is to become of the run is the head's to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    specs = load_specs(options.spec_folders)
+    host = open_host(options.adapter, target=options.target, specs=specs, spec_folders=options.spec_folders)
+    bench = Bench(
+        specs=specs,
+        host=host,
+        adapter=options.adapter,
+        target=options.target,
+        spec_folders=options.spec_folders,
+        max_bytes=options.max_bytes,
+        phases=options.phases,
+        unsafe=options.unsafe,
+        measuring=options.measuring,
+        explained=waivers_of_run(
+            options.waivers,
+            adapter=options.adapter,
+            product=options.target.product,
+            environment=host.environment,
+            specs=specs,
+        ).explains,
+    )
+    _BENCH.append((bench, options.seed))
+
+
+def _work(part: Part) -> tuple[int, list[Judged]]:
+    bench, seed = _BENCH[0]
+    trials = list(bench.expand(part, seed=seed))
+    return len(trials), list(bench.run(trials))
+
+
+def judge_parts(
+    parts: Sequence[Part], options: PoolOptions
+) -> Iterator[tuple[Part, Iterator[tuple[int, Judged | None]]]]:
+    """Judge parts on `options.workers` processes. HarnessError where a worker cannot be opened or dies."""
+    with ProcessPoolExecutor(
+        options.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_open, initargs=(options,)
+    ) as pool:
+        waiting: deque[tuple[Part, Future[tuple[int, list[Judged]]]]] = deque()
+        remaining = iter(parts)
+        try:
+            for part in remaining:
+                waiting.append((part, pool.submit(_work, part)))
+                if len(waiting) >= AHEAD * options.workers:
+                    yield _next(waiting)
+            while waiting:
+                yield _next(waiting)
+        except BrokenProcessPool:
+            raise HarnessError("a worker died; run with --workers 1 to see why") from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _next(
+    waiting: deque[tuple[Part, Future[tuple[int, list[Judged]]]]],
+) -> tuple[Part, Iterator[tuple[int, Judged | None]]]:
+    part, future = waiting.popleft()
+    number, results = future.result()
+    return part, _numbered(number, results)
+
+
+def _numbered(number: int, results: Sequence[Judged]) -> Iterator[tuple[int, Judged | None]]:
+    for judged in results:
+        yield number, judged
+        number = 0

@@ -1,0 +1,298 @@
+"""The judge's side of runners: batches go to a warm child, and what kills it costs one case.
+
+One runner works and one spare waits. A crash, an exit, a call that takes too long or too much memory ends the runner;
+the call that was in flight gets the outcome that says so, with the runner's last words, and the rest of the batch goes
+to the spare. Nobody but this module starts or ends processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Call, Capabilities
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.arena import Arena
+from aclnn_cts.engine.child import Child, Ending
+from aclnn_cts.engine.limits import Limits, half_of_memory
+from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
+
+__all__ = ["Limits", "ProcessHost"]
+
+_TRIES_BEFORE_CALL = 2
+"""Runners that may die before a call begins until the call is given up."""
+
+
+class ProcessHost:
+    """An adapter in a process of its own, replaced as often as it dies.
+
+    The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
+
+    Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        adapter: str,
+        *,
+        target: Target,
+        spec_folders: Sequence[Path] = (),
+        limits: Limits | None = None,
+        spare: bool = True,
+    ) -> None:
+        self._opening = Opening(
+            adapter=adapter, target=target, spec_folders=tuple(str(folder.resolve()) for folder in spec_folders)
+        )
+        self._limits = limits or Limits()
+        self._memory_limit = self._limits.memory_bytes or half_of_memory()
+        self._keep_spare = spare
+        self._encoder = msgspec.msgpack.Encoder()
+        self._outcomes = msgspec.msgpack.Decoder(Outcome)
+        self._arena = Arena()
+        self._children: list[Child] = []
+        """The runner at work first, then the spare."""
+        # Runs at exit too, and when a host is forgotten: no runner outlives its host.
+        self._finalizer = weakref.finalize(self, _end_all, self._children, self._arena)
+        self._ready: set[Child] = set()
+        self._check: Callable[[], str] | None = None
+        self._lost: Outcome | None = None
+        """What every call comes to once the device was taken out."""
+        try:
+            self._opened = self._runner_opened()
+        except BaseException:
+            self._finalizer()
+            raise
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the adapter said when it was first opened."""
+        return self._opened.capabilities
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the adapter said when it was first opened."""
+        return self._opened.environment
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory of the runner at work, as `Limits.memory_bytes` counts it; 0 where none is."""
+        return self._children[0].resident_bytes() if self._children else 0
+
+    @property
+    def isolated(self) -> bool:
+        """Always: that is what this host is for."""
+        return True
+
+    def on_device_fault(self, check: Callable[[], str]) -> None:
+        """After a fault of the device, `check` is asked in the fresh runner why the device is lost; empty: it is not.
+
+        What is run on a device that is lost is `not run`, and nobody's fault.
+        """
+        self._check = check
+
+    def memory(self, size: int) -> NDArray[np.uint8]:
+        """A block in memory that the runner shares. Raises HarnessError where there is none."""
+        return self._arena.lend(size)
+
+    def recycle(self) -> None:
+        """End all loans of memory."""
+        self._arena.recycle()
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Make the calls in order; one that ends its runner ends no other.
+
+        Raises HarnessError for buffers that do not lie in this host's memory. What a runner that cannot be replaced
+        leaves undone is `not run`.
+        """
+        wired = [self._wire(call) for call in calls]
+        outcomes: list[Outcome] = []
+        tries = 0
+        refreshed = -1
+        while len(outcomes) < len(calls):
+            done = len(outcomes)
+            if isinstance(refused := self._lost or wired[done], Outcome):
+                outcomes.append(refused)
+                continue
+            sendable = tuple(_leading_raw(wired[done:]))
+            try:
+                child = self._ready_child()
+            except (HarnessError, UsageError) as error:
+                message = f"no runner could be started: {error}"
+                return outcomes + [Outcome(ended=Ended.NOT_RUN, message=message)] * (len(calls) - done)
+            with self._ended_on_interrupt():
+                answers, ending = self._work(child, sendable)
+            outcomes += answers
+            if ending is None:
+                continue
+            self._retire(child)
+            if answers and answers[-1].ended == Ended.WANTS_FRESH:
+                outcomes.pop()
+                if refreshed == len(outcomes):
+                    outcomes.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
+                refreshed = len(outcomes)
+            elif answers and answers[-1].ended in PROCESS_ENDS:
+                tries = 0
+                outcomes += [answers[-1]] * self._rest_of_group(calls, len(outcomes))
+                self._look_at_device(answers[-1])
+            elif ending.in_flight is None or self._answered(calls, done + ending.in_flight, len(outcomes)):
+                tries = 0 if answers else tries + 1
+                if tries == _TRIES_BEFORE_CALL:
+                    tries = 0
+                    outcomes.append(
+                        Outcome(ended=Ended.NOT_RUN, message=f"runners die before the call: {ending.message}")
+                    )
+            else:
+                tries = 0
+                outcomes += [ending.outcome()] * (1 + self._rest_of_group(calls, len(outcomes) + 1))
+        return outcomes
+
+    def refresh(self) -> None:
+        """Replace the runner by one that has made no call yet."""
+        if self._children:
+            self._retire(self._children[0])
+
+    def close(self) -> None:
+        """End all runners, kindly where they are idle, and give the memory back."""
+        for child in self._children:
+            child.close_input()
+        for child in self._children:
+            child.wait(self._limits.close_seconds if child in self._ready else 0.0)
+        self._ready.clear()
+        self._finalizer()
+
+    def __enter__(self) -> ProcessHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wire(self, call: Call) -> msgspec.Raw | Outcome:
+        place = None
+        if call.buffers is not None:
+            block = call.buffers.memory
+            place = Place(self._arena.locate(block), block.nbytes, tuple(call.buffers.outputs))
+        try:
+            return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.manner), call.group)))
+        except OverflowError:
+            message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
+            return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
+
+    def _work(self, child: Child, calls: tuple[msgspec.Raw, ...]) -> tuple[list[Outcome], Ending | None]:
+        outcomes: list[Outcome] = []
+        batch = self._encoder.encode(Batch(self._arena.size, calls))
+        if ending := child.send(batch, seconds=self._limits.call_seconds):
+            return outcomes, ending
+        while len(outcomes) < len(calls):
+            reply = child.receive(seconds=self._limits.call_seconds, memory_bytes=self._memory_limit)
+            if isinstance(reply, Ending):
+                return outcomes, reply
+            try:
+                outcomes.append(self._outcomes.decode(reply))
+            except msgspec.DecodeError as error:
+                return outcomes, child.end(
+                    f"the runner's reply cannot be read ({error}): something wrote into its pipe"
+                )
+            if outcomes[-1].ended in PROCESS_ENDS:
+                return outcomes, child.end("the process came to its end with this call")
+        return outcomes, None
+
+    def _look_at_device(self, fault: Outcome) -> None:
+        check, self._check = self._check, None
+        if check is None:
+            return
+        try:
+            reason = check()
+        finally:
+            self._check = check
+        if reason:
+            message = f"the device is taken out: after a fault ({fault.message}) it also fails {reason}"
+            self._lost = Outcome(ended=Ended.NOT_RUN, message=message)
+
+    def _answered(self, calls: Sequence[Call], first: int, answered: int) -> bool:
+        """Whether the group that begins at `first` has all its outcomes: the runner died right after it."""
+        return answered > first + self._rest_of_group(calls, first + 1)
+
+    @staticmethod
+    def _rest_of_group(calls: Sequence[Call], start: int) -> int:
+        """How many calls from `start` on belong to the group of the call before it."""
+        group = calls[start - 1].group
+        end = start
+        while group is not None and end < len(calls) and calls[end].group == group:
+            end += 1
+        return end - start
+
+    def _runner_opened(self) -> Opened:
+        child = self._start()
+        return self._await_open(child)
+
+    def _ready_child(self) -> Child:
+        if self._children and self._children[0] not in self._ready:
+            # A spare that came to grief while it waited says nothing of the next.
+            with contextlib.suppress(HarnessError):
+                self._await_open(self._children[0])
+        if not self._children:
+            self._await_open(self._start())
+        child = self._children[0]
+        if self._keep_spare and len(self._children) == 1:
+            self._start()
+        return child
+
+    def _start(self) -> Child:
+        child = Child(self._arena.descriptor)
+        self._children.append(child)
+        child.send(self._encoder.encode(self._opening), seconds=self._limits.open_seconds)
+        return child
+
+    def _await_open(self, child: Child) -> Opened:
+        with self._ended_on_interrupt():
+            reply = child.receive(seconds=self._limits.open_seconds, memory_bytes=self._memory_limit)
+        if isinstance(reply, Ending):
+            self._retire(child)
+            raise HarnessError(f"--adapter {self._opening.adapter}: its runner ended while opening it: {reply.message}")
+        answer = msgspec.msgpack.decode(reply, type=Opened | Refused)
+        if isinstance(answer, Refused):
+            self._retire(child)
+            raise (UsageError if answer.usage else HarnessError)(answer.message)
+        self._ready.add(child)
+        return answer
+
+    def _retire(self, child: Child) -> None:
+        child.kill()
+        self._ready.discard(child)
+        if child in self._children:
+            self._children.remove(child)
+
+    @contextlib.contextmanager
+    def _ended_on_interrupt(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            # Ctrl-C in the middle of a batch: what the runner still says would answer the wrong question.
+            for child in tuple(self._children):
+                self._retire(child)
+            raise
+
+
+def _leading_raw(wired: Sequence[msgspec.Raw | Outcome]) -> Iterator[msgspec.Raw]:
+    for item in wired:
+        if isinstance(item, Outcome):
+            return
+        yield item
+
+
+def _end_all(children: list[Child], arena: Arena) -> None:
+    for child in children:
+        child.kill()
+    children.clear()
+    arena.close()

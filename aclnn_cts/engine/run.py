@@ -1,0 +1,272 @@
+"""A run: a plan made, tried part by part, and told to whoever listens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Skip
+from aclnn_cts.engine.bench import Bench, Judged
+from aclnn_cts.engine.events import (
+    BatchJudged,
+    Consumer,
+    Event,
+    Notice,
+    PhaseStarted,
+    Planned,
+    RunFinished,
+    RunStarted,
+    Skipped,
+)
+from aclnn_cts.engine.host import open_host
+from aclnn_cts.engine.laws import law_ids
+from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.engine.measuring import Measuring
+from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.plan import Part, Profile, plan_parts
+from aclnn_cts.engine.pool import PoolOptions, judge_parts
+from aclnn_cts.engine.promises import promise_of_case
+from aclnn_cts.engine.run_directory import RunWriter, create_run
+from aclnn_cts.engine.sentinel import check_sentinels
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.targets import target_on
+from aclnn_cts.engine.waiver_file import Waiver
+from aclnn_cts.engine.waivers import Waivers, waivers_of_run
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.load import Specs, package_folder
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["RunOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run is asked for."""
+
+    command: str
+    arguments: tuple[str, ...]
+    specs: Specs
+    operators: tuple[Spec, ...]
+    adapter: str
+    target: Target
+    out: Path
+    seed: int = 0
+    profile: Profile | None = None
+    """None: the trials given, and no plan."""
+    trials: tuple[Trial | Case, ...] = ()
+    workers: int = 1
+    phases: int = 2
+    max_bytes: int = DEFAULT_MAX_BYTES
+    unsafe: bool = False
+    measuring: Measuring = Measuring()
+    """Which rulers gate, and which trials they are put to."""
+    spec_folders: tuple[Path, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of case and waiver files by path."""
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Passes events on: first to the store, so that nobody shows what is not kept."""
+
+    consumers: list[Consumer]
+
+    def tell(self, event: Event) -> None:
+        for consumer in self.consumers:
+            consumer(event)
+
+
+def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
+    """Do a run and keep it in `options.out`. Ctrl-C finishes what is stored and raises KeyboardInterrupt again."""
+    began = time.monotonic()
+    with open_host(
+        options.adapter, target=options.target, specs=options.specs, spec_folders=options.spec_folders
+    ) as host:
+        options = replace(options, target=target_on(host, options.target, options.operators))
+        environment = dict(host.environment)
+        manifest = _manifest(options, environment)
+        spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
+        waivers = waivers_of_run(
+            options.waivers,
+            adapter=options.adapter,
+            product=options.target.product,
+            environment=environment,
+            specs=options.specs,
+        )
+        bench = Bench(
+            specs=options.specs,
+            host=host,
+            adapter=options.adapter,
+            target=options.target,
+            spec_folders=options.spec_folders,
+            max_bytes=options.max_bytes,
+            phases=options.phases,
+            unsafe=options.unsafe,
+            measuring=options.measuring,
+            explained=waivers.explains,
+        )
+        _load_oracles(bench, options)
+        if options.phases == 1:
+            product = options.target.product
+            samplers = [bench.sampler(spec) for spec in options.operators if product in spec.products]
+            check_sentinels(host, samplers, options.specs, phases=1)
+        with create_run(options.out, manifest=manifest, specs=spec_files) as writer:
+            teller = _Teller([writer, *consumers])
+            teller.tell(RunStarted(manifest=manifest))
+            try:
+                _skip_unsupported(options, teller)
+                _run_trials(bench, (*waivers.pinned, *options.trials), waivers, teller, options)
+                if options.profile is not None:
+                    _run_plan(bench, options, options.profile, waivers, teller)
+                    _check_both_sides(options, writer)
+            except KeyboardInterrupt:
+                teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True))
+                raise
+            report = waivers.report()
+            writer.summary.violations.extend(report.violations())
+            for message in report.notices():
+                teller.tell(Notice(message=message))
+            teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
+            return writer.summary
+
+
+def _load_oracles(bench: Bench, options: RunOptions) -> None:
+    """Whatever is wrong with an oracle is said before the run has a directory."""
+    if options.phases == 1:
+        return
+    named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
+    for spec in options.operators:
+        if spec.operator in named or (options.profile is not None and options.target.product in spec.products):
+            bench.judge(spec)
+
+
+def _file_of(spec: Spec) -> Path:
+    shipped = package_folder() / f"{spec.stem}.yaml"
+    return shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)
+
+
+def _manifest(options: RunOptions, environment: Mapping[str, Any]) -> Manifest:
+    return Manifest(
+        command=options.command,
+        arguments=options.arguments,
+        operators=tuple(spec.operator for spec in options.operators),
+        adapter=options.adapter,
+        profile=options.profile.name if options.profile is not None else "",
+        seed=options.seed,
+        target=options.target,
+        started=timestamp(),
+        inputs=dict(options.inputs),
+        settings={
+            "phases": options.phases,
+            "max_bytes": options.max_bytes,
+            "workers": options.workers,
+            "unsafe": options.unsafe,
+            "spec_folders": [str(folder) for folder in options.spec_folders],
+            "rulers": list(options.measuring.gate),
+        },
+        environment=environment_facts() | adapter_facts(environment),
+    )
+
+
+def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
+    if options.profile is None:
+        return
+    for spec in options.operators:
+        if options.target.product not in spec.products:
+            teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
+            teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.UNSUPPORTED))
+
+
+def _run_trials(
+    bench: Bench, given: Sequence[Trial | Case], waivers: Waivers, teller: _Teller, options: RunOptions
+) -> None:
+    """Trials of files, each under its own kind."""
+    chosen = {spec.operator for spec in options.operators}
+    trials = [trial for trial in (_as_trial(bench.specs, item) for item in given) if trial.case.operator in chosen]
+    for trial in trials:
+        teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+    for item in options.trials:
+        case = item.case if isinstance(item, Trial) else item
+        if case.operator not in chosen:
+            teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.NOT_CHOSEN))
+    for judged in bench.run(trials):
+        _tell_judged(judged, waivers, teller)
+
+
+def _as_trial(specs: Specs, item: Trial | Case) -> Trial:
+    if isinstance(item, Trial):
+        return item
+    return Trial(promise_of_case(evaluate(specs[item.operator], item)), item)
+
+
+def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
+    records = tuple(waivers.apply(record) for record in judged.records)
+    teller.tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
+
+
+def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
+    product = options.target.product
+    parts = plan_parts(options.operators, product=product, chosen=chosen, laws=law_ids, phases=options.phases)
+    for part, results in _judged_parts(bench, parts, options, teller.tell):
+        for number, judged in results:
+            if number:
+                teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
+            if judged is not None:
+                _tell_judged(judged, waivers, teller)
+
+
+def _judged_parts(
+    bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
+) -> Iterator[tuple[Part, Iterator[tuple[int, Judged | None]]]]:
+    """Each part with its batches: how many trials it planned (with the first batch), and what they came to."""
+    if options.workers > 1:
+        pool = PoolOptions(
+            adapter=options.adapter,
+            target=options.target,
+            seed=options.seed,
+            workers=options.workers,
+            spec_folders=options.spec_folders,
+            max_bytes=options.max_bytes,
+            phases=options.phases,
+            unsafe=options.unsafe,
+            measuring=options.measuring,
+            waivers=options.waivers,
+        )
+        yield from judge_parts(parts, pool)
+        return
+    phase = ("", "")
+    for part in parts:
+        if phase != (phase := (part.operator, part.kind)):
+            tell(PhaseStarted(name=part.kind, operator=part.operator))
+        yield part, _expand(bench, part, options.seed)
+
+
+def _expand(bench: Bench, part: Part, seed: int) -> Iterator[tuple[int, Judged | None]]:
+    trials = list(bench.expand(part, seed=seed))
+    number = len(trials)
+    for judged in bench.run(trials):
+        yield number, judged
+        number = 0
+
+
+def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
+    """A constraint that no trial held, or none broke, and a law that none tried, is a failure of the harness."""
+    product = options.target.product
+    constraints = {
+        spec.operator: [item.id for item in spec.constraints_for(product)]
+        for spec in options.operators
+        if product in spec.products
+    }
+    writer.summary.problems.extend(writer.summary.one_sided(constraints))
+    if options.phases == 1:
+        return
+    laws = {spec.operator: law_ids(spec) for spec in options.operators if product in spec.products}
+    writer.summary.problems.extend(writer.summary.untried(laws))

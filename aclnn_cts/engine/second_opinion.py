@@ -1,0 +1,74 @@
+"""Who is right? A failure is put to a second oracle before anyone is accused.
+
+The second oracle is another formulation of the same mathematics, one element at a time, in rational arithmetic
+(`exact` in the operator's oracle file). Where the two oracles differ by more than the bound, the verdict is a dispute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
+from aclnn_cts.judge.verdict import OUTPUT_FACT
+from aclnn_cts.oracles.registry import SecondOracle
+
+__all__ = ["SecondOracle", "reviewed"]
+
+_VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE, Fault.RULER)
+
+
+def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second: SecondOracle | None) -> Verdict:
+    """The verdict, with the fact that a second oracle agrees, or a dispute in its place.
+
+    Verdicts that are no failure of values pass through. So do those on inputs with inf or nan, which rational
+    arithmetic has no words for; the fact says so.
+    """
+    if second is None or verdict.result != Result.FAILED or verdict.kind not in _VALUE_FAULTS:
+        return verdict
+    name = str(verdict.facts.get(OUTPUT_FACT, ""))
+    deviation = next((entry for entry in verdict.deviations if entry.output == name), None)
+    if deviation is None:
+        return verdict
+    if not _finite(question.tensors):
+        return _with_fact(verdict, "not asked: the inputs hold inf or nan")
+    value = second(question, name, deviation.index)
+    first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.index])
+    if math.isfinite(first) and abs(Fraction(first) - value) <= Fraction(_allowance(deviation, first)):
+        return _with_fact(verdict, f"agrees: {_shown(value)}")
+    message = (
+        f"two oracles disagree on {name}{list(deviation.index)}: {first!r} in float64, {_shown(value)} in rational "
+        f"arithmetic; no one is accused, report this to the maintainers of aclnn-cts"
+    )
+    return Verdict(
+        result=Result.SKIPPED, kind=Skip.DISPUTE, message=message, mode=verdict.mode, deviations=verdict.deviations
+    )
+
+
+def _allowance(deviation: Deviation, first: float) -> float:
+    """How far apart the oracles may be: the bound, and what float64 itself rounds where the bound is 0."""
+    bound = deviation.bound if math.isfinite(deviation.bound) else 0.0
+    cancellation = deviation.cancellation if math.isfinite(deviation.cancellation) else 1.0
+    return max(bound, abs(first) * 2.0**-50 * max(cancellation, 1.0))
+
+
+def _finite(tensors: Mapping[str, NDArray[Any]]) -> bool:
+    return all(bool(np.isfinite(array).all()) for array in tensors.values() if array.dtype == np.float64)
+
+
+def _shown(value: Fraction) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return "beyond float64"
+
+
+def _with_fact(verdict: Verdict, text: str) -> Verdict:
+    return msgspec.structs.replace(verdict, facts={**verdict.facts, "second oracle": text})

@@ -1,0 +1,262 @@
+"""The memory of one call: storages between guard bands in one block, poisoned before the call and read back whole.
+
+Outputs, and the gaps of strided ones, are filled with one of two bytes (`FILLS`): what still holds the first after one
+run and the second after another was never written, whatever the right values are. Guards hold a pattern that follows
+the position. The gaps of floating inputs hold large numbers or nans, so that a stray read shows; those of other dtypes
+hold 0, so that an index read by mistake cannot send a device's write astray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.outcome import BufferState
+from aclnn_cts.generate.layouts import Array, storage_dtype
+from aclnn_cts.generate.placement import ALIGNMENT, GUARD, Layout, Place, UnsafeViewError, check_view, layout
+
+__all__ = ["ALIGNMENT", "FILLS", "GUARD", "Buffer", "CallBuffers", "Layout", "Place", "UnsafeViewError", "attach"]
+__all__ += ["check_view", "layout", "prepare"]
+
+Bytes = NDArray[np.uint8]
+
+FILLS = (0xFF, 0x7E)
+"""The bytes of the two fills. An element of the first is a nan in every floating dtype, which survives a multiplication
+by 0; one of the second is a number near the upper end of the range (a nan in FLOAT16), which an accumulation cannot
+lose. Neither is zero, nor what a kernel computes."""
+
+_INPUT_GAP = 0x7E
+_CHUNK = 2**20
+_GUARD_PATTERN: Bytes = (np.arange(2 * GUARD + ALIGNMENT, dtype=np.int64) * 151 % 251 + 2).astype(np.uint8)
+"""Bytes of a guard from its start: of period 251, none of them 0, 1 or 0xFF."""
+
+
+class Buffer(msgspec.Struct, frozen=True):
+    """The memory of one tensor: `storage` is all of it, flat; `view` the elements of the tensor in its shape."""
+
+    name: str
+    tensor: Tensor
+    storage: Array
+    view: Array
+
+
+class CallBuffers(msgspec.Struct, frozen=True):
+    """All memory of one call. `kept` is what the bytes outside the outputs were when they were prepared."""
+
+    layout: Layout
+    memory: Bytes
+    inputs: Mapping[str, Buffer]
+    outputs: Mapping[str, Buffer]
+    fill: int = 0
+    kept: tuple[tuple[int, bytes], ...] = ()
+    """Stretches between outputs (all inputs and guards): byte offset and contents. Empty where only attached."""
+
+    def output_array(self, name: str) -> Array:
+        """A contiguous copy of an output's elements, in its shape and NumPy dtype."""
+        contents: Array = self.outputs[name].view.copy(order="C")
+        return contents
+
+    def refill(self, fill: int) -> CallBuffers:
+        """Make everything as it was before the call, the outputs with fill 0 or 1, for a second run."""
+        self._demand_kept()
+        for start, contents in self.kept:
+            self.memory[start : start + len(contents)] = np.frombuffer(contents, dtype=np.uint8)
+        for name in self.outputs:
+            place = self.layout.places[name]
+            self.memory[place.offset : place.end] = FILLS[fill]
+        return msgspec.structs.replace(self, fill=fill)
+
+    def unwritten(self) -> dict[str, NDArray[np.bool_]]:
+        """For each output, which elements of its view hold nothing but the fill (in the output's shape)."""
+        return {name: _still_filled(buffer, FILLS[self.fill]) for name, buffer in self.outputs.items()}
+
+    def inspect(self, *, earlier: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, BufferState]:
+        """What became of every tensor's memory in the call, inputs first.
+
+        `earlier` is what `unwritten` said after the run with the other fill: elements count as unwritten where both
+        say so. Without it they may also be right by chance, so that a count above 0 asks for the second run.
+        """
+        self._demand_kept()
+        changed: list[NDArray[np.int64]] = []
+        for start, contents in self.kept:
+            changed.extend(_differences(self.memory, start, contents))
+        # What lies in a place is found by bisection: offsets ascend from stretch to stretch.
+        places = np.concatenate(changed) if changed else None
+        states: dict[str, BufferState] = {}
+        for name in self.inputs:
+            place = self.layout.places[name]
+            states[name] = BufferState() if places is None else _state(place, places)
+        for name, buffer in self.outputs.items():
+            place = self.layout.places[name]
+            state = BufferState() if places is None else _state(place, places)
+            filled = _still_filled(buffer, FILLS[self.fill])
+            if earlier is not None:
+                filled = filled & earlier[name]
+            states[name] = msgspec.structs.replace(
+                state,
+                unwritten=int(np.count_nonzero(filled)),
+                gap=_gap_changes(buffer, FILLS[self.fill]),
+                sha256=hashlib.sha256(buffer.view.tobytes()).hexdigest(),
+            )
+        return states
+
+    def _demand_kept(self) -> None:
+        if not self.kept:
+            raise ValueError(
+                "these buffers were attached and not prepared: what they held is known to who prepared them"
+            )
+
+
+def prepare(
+    case: Case,
+    *,
+    outputs: frozenset[str],
+    arrays: Mapping[str, Array],
+    memory: Bytes | None = None,
+    fill: int = 0,
+    plan: Layout | None = None,
+) -> CallBuffers:
+    """Lay a call out in memory and fill all of it.
+
+    `outputs` names the output parameters, `arrays` holds the inputs' contents in their shapes and NumPy dtypes (an
+    input without an entry holds zero bytes), `memory` is a flat uint8 array of at least `layout(...).size` bytes, best
+    aligned to 64 (one is made where none is given), `fill` is 0 or 1, `plan` is `layout(case, outputs)` where the
+    caller has it. Raises UnsafeViewError for a tensor that `check_view` refuses, ValueError for contents or memory that
+    do not fit.
+    """
+    plan = layout(case, outputs) if plan is None else plan
+    whole = _allocate(plan.size) if memory is None else memory
+    buffers = attach(case, outputs=outputs, memory=whole, plan=plan)
+    block = buffers.memory
+    _fill_guards(buffers)
+    for name in buffers.outputs:
+        place = plan.places[name]
+        block[place.offset : place.end] = FILLS[fill]
+    for name, buffer in buffers.inputs.items():
+        contents = arrays.get(name)
+        if contents is None:
+            block[plan.places[name].offset : plan.places[name].end] = 0
+            continue
+        if contents.shape != buffer.view.shape or contents.dtype != buffer.view.dtype:
+            raise ValueError(
+                f"{name}: contents of shape {contents.shape} and dtype {contents.dtype}; "
+                f"expected {buffer.view.shape} and {buffer.view.dtype}"
+            )
+        if buffer.storage.size != buffer.view.size:
+            gap = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
+            block[plan.places[name].offset : plan.places[name].end] = gap
+        buffer.view[...] = contents
+    return msgspec.structs.replace(buffers, fill=fill, kept=_keep(plan, block))
+
+
+def attach(case: Case, *, outputs: frozenset[str], memory: Bytes, plan: Layout | None = None) -> CallBuffers:
+    """Views of memory that another process prepared for the same case; nothing is read or written.
+
+    `plan` is `layout(case, outputs)` where the caller has it.
+    """
+    plan = layout(case, outputs) if plan is None else plan
+    if memory.dtype != np.uint8 or memory.ndim != 1 or memory.size < plan.size or not memory.flags.c_contiguous:
+        raise ValueError(
+            f"memory: {memory.size} elements of {memory.dtype} in {memory.ndim} dimensions; "
+            f"expected a contiguous row of at least {plan.size} uint8"
+        )
+    memory = memory[: plan.size]
+    inputs: dict[str, Buffer] = {}
+    found: dict[str, Buffer] = {}
+    for name, place in plan.places.items():
+        (found if place.output else inputs)[name] = _buffer(place, memory)
+    return CallBuffers(plan, memory, MappingProxyType(inputs), MappingProxyType(found))
+
+
+def _allocate(size: int) -> Bytes:
+    block: Bytes = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    shift = -block.ctypes.data % ALIGNMENT
+    return block[shift : shift + size]
+
+
+def _buffer(place: Place, memory: Bytes) -> Buffer:
+    tensor = place.tensor
+    dtype = storage_dtype(tensor.dtype)
+    storage: Array = np.ndarray(((place.end - place.offset) // dtype.itemsize,), dtype, memory, place.offset)
+    return Buffer(place.name, tensor, storage, _view(tensor, dtype, memory, place.offset))
+
+
+def _view(tensor: Tensor, dtype: np.dtype[Any], memory: Bytes, offset: int) -> Array:
+    """The elements of a tensor whose storage starts at a byte offset, read as `dtype`, in the tensor's shape."""
+    if 0 in tensor.shape:
+        return np.empty(tensor.shape, dtype)
+    size = dtype.itemsize
+    strides = None if tensor.strides is None else tuple([stride * size for stride in tensor.strides])
+    view: Array = np.ndarray(tensor.shape, dtype, memory, offset + tensor.offset * size, strides)
+    return view
+
+
+def _fill_guards(buffers: CallBuffers) -> None:
+    memory = buffers.memory
+    start = 0
+    # Bands of neighbours touch: the one behind a storage and the one before the next are filled at once.
+    for place in buffers.layout.places.values():
+        memory[start : place.offset] = _GUARD_PATTERN[: place.offset - start]
+        start = place.end
+    memory[start:] = _GUARD_PATTERN[: memory.size - start]
+
+
+def _keep(plan: Layout, memory: Bytes) -> tuple[tuple[int, bytes], ...]:
+    kept = []
+    start = 0
+    for place in plan.places.values():
+        if place.output:
+            kept.append((start, memory[start : place.offset].tobytes()))
+            start = place.end
+    kept.append((start, memory[start:].tobytes()))
+    return tuple(kept)
+
+
+def _differences(memory: Bytes, start: int, contents: bytes) -> list[NDArray[np.int64]]:
+    """The offsets in memory at which a stretch no longer holds its contents."""
+    if len(contents) <= _CHUNK and memory[start : start + len(contents)].tobytes() == contents:
+        return []
+    found = []
+    before = np.frombuffer(contents, dtype=np.uint8)
+    for first in range(0, len(contents), _CHUNK):
+        part = before[first : first + _CHUNK]
+        offsets = np.flatnonzero(memory[start + first : start + first + part.size] != part)
+        if offsets.size:
+            found.append(offsets + (start + first))
+    return found
+
+
+def _state(place: Place, changed: NDArray[np.int64]) -> BufferState:
+    start, offset, end, stop = np.searchsorted(changed, (place.start, place.offset, place.end, place.stop)).tolist()
+    return BufferState(guard_before=offset - start, guard_after=stop - end, changed=end - offset)
+
+
+def _still_filled(buffer: Buffer, fill: int) -> NDArray[np.bool_]:
+    """Which elements of the view consist of fill bytes alone."""
+    view = buffer.view
+    size = view.dtype.itemsize
+    if size <= np.dtype(np.uint64).itemsize:
+        word = np.dtype(f"u{size}")
+        same: NDArray[np.bool_] = view.view(word) == word.type(int.from_bytes(bytes([fill]) * size, "little"))
+        return same
+    octets = view.copy(order="C").reshape(-1).view(np.uint8).reshape(*view.shape, size)
+    every: NDArray[np.bool_] = (octets == fill).all(axis=-1)
+    return every
+
+
+def _gap_changes(buffer: Buffer, fill: int) -> int:
+    """Bytes of an output's storage outside its view that no longer hold the fill."""
+    if buffer.storage.size == buffer.view.size:
+        return 0
+    octets: Bytes = buffer.storage.view(np.uint8).copy()
+    whole = np.dtype(f"V{buffer.storage.itemsize}")
+    _view(buffer.tensor, whole, octets, 0)[...] = np.full(whole.itemsize, fill, np.uint8).view(whole)[0]
+    return int(np.count_nonzero(octets != fill))

@@ -1,0 +1,194 @@
+"""What a generator draws its decisions from: one protocol, with a stream, Hypothesis, a record or a replay behind it.
+
+Every decision is an integer between two bounds (`pick` and `chance` are drawn as one), so whoever stands behind the
+protocol can make exactly the same cases, and a list of integers is a whole case. Order matters to those who shrink: a
+draw is simplest at 0, or at the bound nearest to it; the first of a sequence and the False of a chance are simplest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from aclnn_cts.generate.words import WORDS_PER_BLOCK, words
+
+__all__ = [
+    "WORDS_PER_CASE",
+    "ChoiceError",
+    "Choices",
+    "HypothesisChoices",
+    "RecordedChoices",
+    "ReplayChoices",
+    "StreamChoices",
+    "stream_block",
+]
+
+T = TypeVar("T")
+
+WORDS_PER_CASE = 96
+"""Words that each index of a stream owns before its continuation begins."""
+
+_BLOCKS_PER_CASE = WORDS_PER_CASE // WORDS_PER_BLOCK
+_CHUNK = 64
+"""Indices whose words `stream_block` makes at a time."""
+_SPAN_LIMIT = 2**64
+
+
+class ChoiceError(ValueError):
+    """A draw that cannot be answered: empty or too wide bounds, or a replayed value that does not lie in them."""
+
+
+class Choices(Protocol):
+    """A source of decisions."""
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from low to high, both included. Raises ChoiceError where there is none or more than 2^64."""
+        ...
+
+    def pick(self, sequence: Sequence[T]) -> T:
+        """An element of a sequence. Raises ChoiceError where it is empty."""
+        ...
+
+    def chance(self, numerator: int, denominator: int) -> bool:
+        """True `numerator` times in `denominator`."""
+        ...
+
+
+class _Decisions:
+    """`pick` and `chance` by the one draw that each source answers itself."""
+
+    __slots__ = ()
+
+    def integer(self, low: int, high: int) -> int:
+        raise NotImplementedError
+
+    def pick(self, sequence: Sequence[T]) -> T:
+        """An element of a sequence: the draw of its index."""
+        return sequence[self.integer(0, len(sequence) - 1)]
+
+    def chance(self, numerator: int, denominator: int) -> bool:
+        """True `numerator` times in `denominator`: the draw from 0 to denominator - 1 lies among the last."""
+        return self.integer(0, denominator - 1) >= denominator - numerator
+
+
+class StreamChoices(_Decisions):
+    """Decisions of one index of a counter-based stream: fast, and index i alike wherever and whenever it is made.
+
+    Word `w` answers a draw with `low + (w * span >> 64)`, span = high - low + 1. Index i owns the words from
+    96 i to 96 i + 95 of the Philox stream `choices/<stream>`; word 96 + k is word k from counter
+    2^192 + i 2^64 on, which no index owns.
+    """
+
+    __slots__ = ("_block", "_index", "_seed", "_stream", "_words")
+
+    def __init__(self, seed: int, stream: str, index: int, *, own_words: list[int] | None = None) -> None:
+        """`own_words` are the index's 96 words, last first, where the caller has made them in bulk."""
+        if own_words is None:
+            raw = words(seed, f"choices/{stream}", WORDS_PER_CASE, block=index * _BLOCKS_PER_CASE)
+            own_words = raw[::-1].tolist()
+        self._seed, self._stream, self._index = seed, stream, index
+        self._words = own_words
+        self._block = 2**192 + index * 2**64
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from low to high by the next word."""
+        span = high - low + 1
+        if not 0 < span <= _SPAN_LIMIT:
+            raise _bad_bounds(low, high)
+        if not self._words:
+            self._continue()
+        return low + (self._words.pop() * span >> 64)
+
+    def _continue(self) -> None:
+        raw = words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=self._block)
+        self._words = raw[::-1].tolist()
+        self._block += _BLOCKS_PER_CASE
+
+
+def stream_block(seed: int, stream: str, first: int, count: int) -> Iterator[StreamChoices]:
+    """The choices of `count` indices from `first` on: what StreamChoices gives one by one, for a third of the cost."""
+    name = f"choices/{stream}"
+    for start in range(first, first + count, _CHUNK):
+        size = min(_CHUNK, first + count - start)
+        raw = words(seed, name, size * WORDS_PER_CASE, block=start * _BLOCKS_PER_CASE)
+        for offset, own_words in enumerate(raw.reshape(size, WORDS_PER_CASE)[:, ::-1].tolist()):
+            yield StreamChoices(seed, stream, start + offset, own_words=own_words)
+
+
+class RecordedChoices(_Decisions):
+    """Passes another source's decisions on and keeps them in `draws`, as (low, high, value)."""
+
+    __slots__ = ("_source", "draws")
+
+    def __init__(self, source: Choices) -> None:
+        self._source = source
+        self.draws: list[tuple[int, int, int]] = []
+
+    def integer(self, low: int, high: int) -> int:
+        """The source's integer, written down."""
+        value = self._source.integer(low, high)
+        self.draws.append((low, high, value))
+        return value
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """What ReplayChoices takes."""
+        return tuple(value for _, _, value in self.draws)
+
+
+class ReplayChoices(_Decisions):
+    """Gives back recorded decisions. A value outside the bounds now asked for, or too few values, is a ChoiceError."""
+
+    __slots__ = ("_position", "_values")
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self._values = tuple(values)
+        self._position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Values that were not asked for yet."""
+        return len(self._values) - self._position
+
+    def integer(self, low: int, high: int) -> int:
+        """The next recorded value."""
+        if low > high:
+            raise _bad_bounds(low, high)
+        if not self.remaining:
+            raise ChoiceError(
+                f"draw {self._position}: none of the {len(self._values)} recorded values is left; expected an integer "
+                f"from {low} to {high}: the record belongs to another generator, or was cut"
+            )
+        value = self._values[self._position]
+        if not low <= value <= high:
+            raise ChoiceError(
+                f"draw {self._position}: recorded value {value}; expected an integer from {low} to {high}: the record "
+                "belongs to another generator or other options"
+            )
+        self._position += 1
+        return value
+
+
+class HypothesisChoices(_Decisions):
+    """Lets Hypothesis decide, so that it can shrink a case: `draw` is the function that `st.composite` hands over."""
+
+    __slots__ = ("_draw", "_integers")
+
+    def __init__(self, draw: Callable[[Any], Any]) -> None:
+        from hypothesis import strategies  # noqa: PLC0415 - a campaign on the stream does without it
+
+        self._draw = draw
+        self._integers = strategies.integers
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from low to high as Hypothesis likes it."""
+        if not 0 < high - low + 1 <= _SPAN_LIMIT:
+            raise _bad_bounds(low, high)
+        value: int = self._draw(self._integers(low, high))
+        return value
+
+
+def _bad_bounds(low: int, high: int) -> ChoiceError:
+    if low > high:
+        return ChoiceError(f"no integer from {low} to {high}; the bounds of a draw must include one")
+    return ChoiceError(f"more than 2^64 integers from {low} to {high}; one word cannot choose among them")

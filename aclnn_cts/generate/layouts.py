@@ -1,0 +1,114 @@
+"""How elements lie in bits: what an exact recipe must know of a dtype to stay inside it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.rounding import to_dtype
+
+__all__ = ["Array", "FloatLayout", "float_layout", "integer_range", "storage_dtype", "to_storage"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class FloatLayout(msgspec.Struct, frozen=True):
+    """A binary format of IEEE 754's kind (IEEE 754-2019, section 3.4): fields of an element from its low bits on."""
+
+    mantissa: int
+    """Bits that are stored; the precision is one more."""
+    exponent: int
+    """Bits of the biased exponent."""
+    word: np.dtype[Any]
+    """The unsigned integer of the element's size."""
+
+    @property
+    def precision(self) -> int:
+        """Bits of the significand."""
+        return self.mantissa + 1
+
+    @property
+    def bias(self) -> int:
+        """What the exponent field holds above the exponent."""
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def top(self) -> int:
+        """The exponent field of infinities and nans."""
+        return (1 << self.exponent) - 1
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        return (2.0 - 2.0**-self.mantissa) * 2.0**self.bias
+
+
+_LAYOUTS = {
+    "FLOAT16": FloatLayout(10, 5, np.dtype(np.uint16)),
+    "BF16": FloatLayout(7, 8, np.dtype(np.uint16)),
+    "FLOAT": FloatLayout(23, 8, np.dtype(np.uint32)),
+    "DOUBLE": FloatLayout(52, 11, np.dtype(np.uint64)),
+}
+_COMPONENTS = {"COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"}
+
+
+def float_layout(dtype: str) -> FloatLayout | None:
+    """The layout of a floating aclDataType that NumPy can hold, else None."""
+    return _LAYOUTS.get(dtype)
+
+
+@functools.cache
+def storage_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy dtype of a tensor's memory: an unsigned integer of the element's size where NumPy has no counterpart.
+
+    Such a dtype (INT4, the 8-bit floats, COMPLEX32) appears in calls that must be refused for it, and those need
+    memory like any other.
+    """
+    try:
+        return numpy_dtype(dtype)
+    except KeyError:
+        return np.dtype(f"u{max(DTYPES[dtype].size, 1)}")
+
+
+@functools.cache
+def integer_range(dtype: str) -> tuple[int, int]:
+    """The bounds between which a dtype holds every integer: up to 2^precision for a floating dtype."""
+    kind = DTYPES[dtype].kind
+    if kind == "bool":
+        return 0, 1
+    if kind in ("signed", "unsigned"):
+        limits = np.iinfo(numpy_dtype(dtype))
+        return int(limits.min), int(limits.max)
+    layout = _LAYOUTS.get(_COMPONENTS.get(dtype, dtype))
+    if layout is None:
+        return 0, 0
+    return -(1 << layout.precision), 1 << layout.precision
+
+
+def to_storage(values: NDArray[np.float64], dtype: str) -> Array:
+    """Float64 values in the dtype of a tensor: rounded to nearest even; saturated, nan to 0, where it is an integer.
+
+    The caller has switched NumPy's warnings of overflow off: a value beyond the largest finite number is infinite.
+    """
+    kind = DTYPES[dtype].kind
+    if kind == "float":
+        return to_dtype(values, dtype)
+    if kind == "complex":
+        return values.astype(numpy_dtype(dtype))
+    if kind == "bool":
+        return np.asarray(values != 0)
+    if kind == "other":
+        return np.zeros(values.shape, storage_dtype(dtype))
+    low, high = integer_range(dtype)
+    whole = np.rint(np.where(np.isnan(values), 0.0, values))
+    # float(high) may be 2^63 or 2^64, which the cast could not take: those elements are set afterwards.
+    above, below = whole >= float(high), whole <= float(low)
+    result: Array = np.where(above | below, 0.0, whole).astype(numpy_dtype(dtype))
+    result[above] = high
+    result[below] = low
+    return result

@@ -1,0 +1,157 @@
+"""Drawing the free names of a spec: sizes within a budget of elements, attributes, runs and factorisations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import Choices
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.sizes import attribute_value, factorise, size_value
+from aclnn_cts.spec.kinds import Way
+from aclnn_cts.spec.model import Draw, Spec
+
+__all__ = ["NameDrawer"]
+
+MAX_LENGTH = 64
+"""Dimensions of a run: more than any shape has, and few enough for a spec that asks for a billion."""
+MAX_BITS = 512
+"""Of a number that later draws are computed from: products of products would fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A draw, and which earlier names stand beside it in a tensor (None: it is no size)."""
+
+    draw: Draw
+    beside: tuple[tuple[str, ...], ...] | None
+
+
+class NameDrawer:
+    """Draws the names of one operator in the spec's order."""
+
+    def __init__(self, spec: Spec, target: Target) -> None:
+        self._target = target
+        together = [item.shape.names() for item in spec.parameters if item.shape is not None]
+        steps: list[_Step] = []
+        for draw in spec.draws:
+            earlier = [step.draw.name for step in steps]
+            groups = [tuple(name for name in earlier if name in names) for names in together if draw.name in names]
+            steps.append(_Step(draw, tuple(dict.fromkeys(groups)) if groups else None))
+        self._steps = tuple(steps)
+        self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
+
+    def draw(self, choices: Choices, budget: int) -> tuple[dict[str, Any], dict[str, int]]:
+        """Values by name, and the number of the choice that a draw of kind `choice` took."""
+        names: dict[str, Any] = {}
+        picks: dict[str, int] = {}
+        taken: list[int] = []
+        distinct = choices.integer(0, 7) > 0
+        target = self._target
+        for step in self._steps:
+            draw = step.draw
+            kind = draw.kind
+            if kind == "integer":
+                low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
+                if step.beside is None:
+                    names[draw.name] = attribute_value(choices, low, high)
+                    continue
+                value = size_value(choices, low, max(low, min(high, self._room(step, names, budget))), taken)
+                names[draw.name] = value
+                if distinct:
+                    taken.append(value)
+            elif kind == "derived":
+                names[draw.name] = _bounded(draw, draw.value(names, target))  # type: ignore[misc]
+            elif kind == "choice":
+                picks[draw.name] = index = choices.integer(0, len(draw.choices) - 1)
+                names[draw.name] = _bounded(draw, draw.choices[index](names, target))
+            elif kind == "run":
+                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [])
+            else:
+                low, high = _lengths(draw, names, target)
+                length = choices.integer(low, high)
+                names[draw.name] = factorise(choices, draw.value(names, target), length)  # type: ignore[misc]
+        return names, picks
+
+    def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
+        """The largest size that keeps every tensor of the name within the budget."""
+        room = budget
+        for group in step.beside or ():
+            used = 1
+            for name in group:
+                value = names[name]
+                used *= math.prod(value) if name in self._runs else max(value, 1)
+            room = min(room, budget // used if used else budget)
+        return max(room, 1)
+
+    def _run(
+        self, choices: Choices, step: _Step, names: Mapping[str, Any], budget: int, taken: list[int]
+    ) -> tuple[int, ...]:
+        draw, target = step.draw, self._target
+        low, high = _lengths(draw, names, target)
+        # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
+        length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
+        least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
+        room = self._room(step, names, budget)
+        sizes: list[int] = []
+        for _ in range(length):
+            size = size_value(choices, least, max(least, min(most, room)), taken)
+            sizes.append(size)
+            taken.append(size)
+            room //= max(size, 1)
+        return tuple(sizes)
+
+    def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
+        """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
+        names: dict[str, Any] = {}
+        target = drawing.target
+        changed = False
+        known = {step.draw.name for step in self._steps}
+        for step in self._steps:
+            draw = step.draw
+            old = drawing.names[draw.name]
+            if draw.name in way.assign:
+                names[draw.name] = _bounded(draw, way.assign[draw.name])
+                changed = True
+            elif not changed:
+                names[draw.name] = old
+            else:
+                names[draw.name] = self._moved(draw, old, names, drawing, target)
+        names.update({name: value for name, value in drawing.names.items() if name not in known})
+        return names
+
+    def _moved(self, draw: Draw, old: Any, names: Mapping[str, Any], drawing: Drawing, target: Target) -> Any:  # noqa: ANN401
+        if draw.kind == "integer":
+            low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
+            return min(max(old, low), max(low, high))
+        if draw.kind == "derived":
+            return _bounded(draw, draw.value(names, target))  # type: ignore[misc]
+        if draw.kind == "choice":
+            return _bounded(draw, draw.choices[drawing.picks[draw.name]](names, target))
+        if draw.kind == "factorisation":
+            product = draw.value(names, target)  # type: ignore[misc]
+            return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
+        return old
+
+
+def _lengths(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
+    """The least and the largest number of dimensions of a run."""
+    low: int = draw.low(names, target)  # type: ignore[misc]
+    high: int = draw.high(names, target)  # type: ignore[misc]
+    if low > MAX_LENGTH:
+        raise UsageError(f"draw {draw.name!r}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
+    return low, min(high, MAX_LENGTH)
+
+
+def _bounded(draw: Draw, value: Any) -> Any:  # noqa: ANN401 - whatever an expression gave
+    """The value, unless it is a number so long that those computed from it could exhaust the machine."""
+    if isinstance(value, (int, Fraction)):
+        bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+        if bits > MAX_BITS:
+            raise UsageError(f"draw {draw.name!r}: a number of {bits} bits; expected at most {MAX_BITS}")
+    return value

@@ -1,0 +1,61 @@
+"""What lint can find out about a spec only by drawing from it: cases that are not valid, rules that nothing can break.
+
+A spec is put to four questions for each product, each over the drawings that generation would really make, and over
+drawings that keep to the ends of every range:
+
+1. Can each name be drawn, and a case be made of the names?
+2. Does every case so made hold every constraint?
+3. Is every dimension of every tensor, and every item of every array, guarded: does some constraint notice one more?
+4. Can every constraint be broken alone, or with its group?
+"""
+
+from __future__ import annotations
+
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.doubts import Doubt
+from aclnn_cts.generate.proof_draws import drawn_cases, empty_tables, undrawable_names
+from aclnn_cts.generate.proof_guards import broken_constraints, unbreakable_constraints, unguarded_sizes
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.model import Spec
+from aclnn_cts.spec.yaml_file import YamlFile
+
+__all__ = ["DRAWINGS", "doubts", "prove_spec"]
+
+DRAWINGS = 240
+"""Drawings of a product; every second keeps to the ends of the ranges."""
+
+
+def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
+    """The doubts about a spec as messages that open with `file:line`, in the order of the file."""
+    products: dict[Doubt, list[str]] = {}
+    for product in spec.products:
+        for doubt in doubts(spec, product, drawings=drawings, seed=seed):
+            products.setdefault(doubt, []).append(product)
+    found = []
+    for doubt, named in products.items():
+        path = _path(file, doubt)
+        where = "" if len(named) == len(spec.products) else f" on {' and '.join(named)}"
+        found.append((file.line(path), f"{file.at(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
+    return [text for _, text in sorted(found)]
+
+
+def doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
+    """The doubts about a spec on one product. What follows from the first kind that is found is not asked for."""
+    target = Target(product=product)
+    if found := empty_tables(spec, product) or undrawable_names(spec, target, drawings, seed):
+        return found
+    sampler = Sampler(spec, target)
+    cases, found = drawn_cases(sampler, drawings, seed)
+    if found or (found := broken_constraints(spec, cases)):
+        return found
+    return [*unguarded_sizes(sampler, cases), *unbreakable_constraints(sampler, seed)]
+
+
+def _path(file: YamlFile, doubt: Doubt) -> tuple[str | int, ...]:
+    """Where the entry stands in the file; its section where it stands in another file (the interface's constraints)."""
+    entries = file.content.get(doubt.section) if isinstance(file.content, dict) else None
+    if isinstance(entries, list):
+        for number, entry in enumerate(entries):
+            if doubt.name in (entry.get("id"), entry.get("name"), entry.get("run")):
+                return doubt.section, number
+    return (doubt.section, doubt.name) if isinstance(entries, dict) else (doubt.section,)

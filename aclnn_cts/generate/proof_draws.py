@@ -1,0 +1,138 @@
+"""Lint by drawing: whether each name can be drawn, and whether the names make a case."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.doubts import FAILURES, Doubt, Tally, assignments, decisions, drawn, reason
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.names import NameDrawer
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import BUDGETS
+from aclnn_cts.spec.binding import check_prototype
+from aclnn_cts.spec.model import Draw, Spec
+from aclnn_cts.spec.shape import compile_shape
+
+__all__ = ["drawn_cases", "empty_tables", "undrawable_names"]
+
+
+def empty_tables(spec: Spec, product: str) -> list[Doubt]:
+    """Tables that hold nothing for a product that the operator supports."""
+    advice = "list what the document names, or leave the product out"
+    found = [
+        Doubt("parameters", item.name, f"{item.name}: no dtype to draw from", advice)
+        for item in spec.parameters
+        if item.kind == "tensor" and item.dtype_as is None and item.name not in spec.row_parameters
+        if not item.dtypes.get(product)
+    ]
+    if spec.rows is not None and not spec.rows.get(product):
+        found.append(Doubt("rows", product, "rows: none", advice))
+    if spec.modes is not None:
+        dtypes = spec.modes.operand.get(product, {})
+        if not any(spec.modes.supported(product, dtype) for dtype in dtypes):
+            found.append(Doubt("modes", "operand", "modes: none is supported", advice))
+    return found
+
+
+def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> list[Doubt]:
+    """Draws that raise, or whose bounds hold nothing."""
+    drawer = NameDrawer(spec, target)
+    tally = Tally()
+    for number, choices in enumerate(decisions(spec, target.product, drawings, seed)):
+        budget = BUDGETS[number % len(BUDGETS)]
+        try:
+            names, _ = drawer.draw(choices, budget)
+        except FAILURES as error:
+            name, earlier = _first_failure(spec, target, number, drawings, seed)
+            tally.add(number, "draws", name, f"draw {name}: fails", f"{earlier}: {reason(error)}")
+            continue
+        for draw in spec.draws:
+            if (failure := _empty_bounds(draw, names, target)) is not None:
+                what, seen = failure
+                tally.add(
+                    number, "draws", draw.name, f"draw {draw.name}: {what}", f"{seen}{_before(spec, draw, names)}"
+                )
+    return tally.doubts(drawings, "bound the draws before it so that this one cannot fail")
+
+
+def _first_failure(spec: Spec, target: Target, number: int, drawings: int, seed: int) -> tuple[str, str]:
+    """The draw that raises, found by drawing ever more of them from the same decisions; and what came before it."""
+    names: Mapping[str, Any] = {}
+    for length, draw in enumerate(spec.draws, 1):
+        part = dataclasses.replace(spec, draws=spec.draws[:length])
+        choices = next(
+            item for index, item in enumerate(decisions(spec, target.product, drawings, seed)) if index == number
+        )
+        try:
+            names, _ = NameDrawer(part, target).draw(choices, BUDGETS[number % len(BUDGETS)])
+        except FAILURES:
+            return draw.name, assignments(names)
+    return spec.draws[-1].name, assignments(names)
+
+
+def _empty_bounds(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[str, str] | None:
+    """Why a name's value lies outside its own bounds (a draw from nothing gives the lower bound), and what it met."""
+    pairs = []
+    if draw.low is not None and draw.high is not None:
+        pairs.append(("value" if draw.kind == "integer" else "length", draw.low, draw.high))
+    if draw.sizes is not None and names[draw.name]:
+        pairs.append(("size", *draw.sizes))
+    for what, lower, upper in pairs:
+        low, high = lower(names, target), upper(names, target)
+        if low > high:
+            return f"no {what} lies within its bounds", f"[{low}, {high}]"
+    if draw.kind == "factorisation" and draw.value is not None:
+        wanted = draw.value(names, target)
+        if math.prod(names[draw.name]) != wanted:
+            return "the number of elements cannot be had", f"{wanted} from {list(names[draw.name])}"
+    return None
+
+
+def drawn_cases(sampler: Sampler, drawings: int, seed: int) -> tuple[list[tuple[Drawing, Case]], list[Doubt]]:
+    """Valid cases, and the parameters of which none can be made."""
+    spec, tally = sampler.spec, Tally()
+    made: list[tuple[Drawing, Case]] = []
+    for number, choices in enumerate(decisions(spec, sampler.target.product, drawings, seed)):
+        drawing = sampler.draw(choices)
+        try:
+            case = sampler.case(drawing)
+        except FAILURES as error:
+            name = _failing_parameter(spec, drawing)
+            tally.add(number, "parameters", name, f"{name}: has no shape", f"{drawn(drawing)}: {reason(error)}")
+            continue
+        try:
+            check_prototype(spec, case, where="")
+        except UsageError as error:
+            name = next((item.name for item in spec.parameters if f"$.arguments.{item.name}:" in str(error)), "")
+            said = str(error).rpartition("$.arguments.")[2]
+            tally.add(number, "parameters", name, f"{name}: does not fit its C type", f"{drawn(drawing)}: {said}")
+            continue
+        for name, tensor in case.tensors():
+            if min(tensor.shape, default=0) < 0:
+                tally.add(number, "parameters", name, f"{name}: a size is negative", drawn(drawing))
+        made.append((drawing, case))
+    return made, tally.doubts(drawings, "bound the draws so that every drawing makes a case")
+
+
+def _failing_parameter(spec: Spec, drawing: Drawing) -> str:
+    environment: dict[str, Any] = dict(drawing.names)
+    for item in spec.parameters:
+        if item.shape is None:
+            continue
+        try:
+            environment[item.name] = compile_shape(item.shape)(environment, drawing.target)
+        except FAILURES:
+            return item.name
+    return spec.parameters[0].name
+
+
+def _before(spec: Spec, draw: Draw, names: Mapping[str, Any]) -> str:
+    """What was drawn before a draw, in parentheses; nothing for the first."""
+    earlier = [item.name for item in spec.draws[: spec.draws.index(draw)]]
+    return f" ({assignments({name: names[name] for name in earlier})})" if earlier else ""

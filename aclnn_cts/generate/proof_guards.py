@@ -1,0 +1,128 @@
+"""Lint by drawing: constraints that valid cases break, sizes that none guards, and rules that nothing breaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.generate.breaking import invalid_cases, tried_ways
+from aclnn_cts.generate.doubts import FAILURES, Doubt, Tally, drawn
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.kinds import Constraint, Way
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["broken_constraints", "unbreakable_constraints", "unguarded_sizes"]
+
+
+def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
+    """Constraints that valid drawings break."""
+    tally = Tally()
+    for number, (drawing, case) in enumerate(cases):
+        for constraint in evaluate(spec, case).broken:
+            tally.add(number, "constraints", constraint.id, f"constraint {constraint.id!r} is broken", drawn(drawing))
+    return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
+
+
+def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
+    """Dimensions and items that can be one larger, against the draws, without any constraint being broken."""
+    tally = Tally()
+    for number, (drawing, case) in enumerate(cases):
+        for name, axis, alone, followed in _enlarged(sampler, drawing, case):
+            place = f"{name}[{axis}]" if not _spliced(sampler.spec, name) else f"{name}, any dimension"
+            for changed, company in ((alone, ""), (followed, " together with the shapes that follow it")):
+                if evaluate(sampler.spec, changed).broken or _free(sampler, drawing, name, changed):
+                    continue
+                example = f"{list(_sizes(case.arguments[name]))} ({drawn(drawing)})"
+                tally.add(number, "parameters", name, f"{place}: one more{company} breaks no constraint", example)
+                break
+    return tally.doubts(len(cases), "encode what it has to equal")
+
+
+def _enlarged(sampler: Sampler, drawing: Drawing, case: Case) -> Iterator[tuple[str, int, Case, Case]]:
+    """The case with one size or item one larger, alone and with what is shaped after it.
+
+    Nothing of an empty tensor, whose sizes need not show.
+    """
+    for item in sampler.spec.parameters:
+        value = case.arguments[item.name]
+        sizes = _sizes(value)
+        if 0 in sizes:
+            continue
+        for axis, size in enumerate(sizes):
+            changed: Tensor | tuple[int, ...] = _larger(sizes, axis)
+            if isinstance(value, Tensor):
+                changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
+            alone = msgspec.structs.replace(case, arguments={**case.arguments, item.name: changed})
+            followed = sampler.case(drawing, way=Way(text="", axes={(item.name, axis): size + 1}))
+            yield item.name, axis, alone, followed
+
+
+def _larger(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*sizes[:axis], sizes[axis] + 1, *sizes[axis + 1 :])
+
+
+def _free(sampler: Sampler, drawing: Drawing, name: str, changed: Case) -> bool:
+    """Whether the draws themselves could have given the changed case: the size then depends on no other."""
+    wanted = [_sizes(value) for value in changed.arguments.values()]
+    shape = sampler.spec.parameter(name).shape
+    derived = {draw.name for draw in sampler.spec.draws if draw.kind not in ("integer", "run")}
+    for item in shape.items if shape is not None else ():
+        if item.node.value in derived:
+            continue
+        drawn = drawing.names.get(str(item.node.value)) if item.node.kind == "name" else None
+        larger: list[Any] = [drawn + 1] if isinstance(drawn, int) else []
+        if isinstance(drawn, tuple):
+            larger = [_larger(drawn, place) for place in range(len(drawn))]
+        for value in larger:
+            try:
+                case = sampler.case(drawing, way=Way(text="", assign={str(item.node.value): value}))
+            except FAILURES:
+                continue
+            if [_sizes(other) for other in case.arguments.values()] == wanted:
+                return True
+    return False
+
+
+def _spliced(spec: Spec, name: str) -> bool:
+    shape = spec.parameter(name).shape
+    return shape is not None and any(item.spliced for item in shape.items)
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    return value.shape if isinstance(value, Tensor) else value if isinstance(value, tuple) else ()
+
+
+def unbreakable_constraints(sampler: Sampler, seed: int) -> list[Doubt]:
+    """Constraints for which no case is proved to break them alone or with their group."""
+    return [
+        Doubt("constraints", constraint.id, *_why_unbreakable(sampler, constraint, seed))
+        for constraint in sampler.spec.constraints_for(sampler.target.product)
+        if next(invalid_cases(sampler, constraint, seed=seed, count=1), None) is None
+    ]
+
+
+def _why_unbreakable(sampler: Sampler, constraint: Constraint, seed: int) -> tuple[str, str]:
+    company: Counter[tuple[str, ...]] = Counter()
+    ways = 0
+    for _, broken in tried_ways(sampler, constraint, seed=seed):
+        ways += 1
+        if broken is not None and constraint in broken:
+            outside = [item for item in broken if item.group is None or item.group != constraint.group]
+            company[tuple(item.id for item in outside if item is not constraint)] += 1
+    subject = f"constraint {constraint.id!r}"
+    if not ways:
+        return f"{subject}: its kind knows no way to break it", "write `breaks`"
+    if not company:
+        return f"{subject}: held after every change that was tried", "write `breaks`"
+    # The smallest company is the nearest to a proof, the most frequent of that size tells most.
+    nearest = min(company, key=lambda ids: (len(ids), -company[ids]))
+    return (
+        f"{subject}: never broken without {', '.join(nearest)}",
+        "name what it follows from in `requires`, put what cannot be parted into one `group`, or write `breaks`",
+    )

@@ -1,0 +1,246 @@
+"""Data recipes to arrays: from a tensor's few parameters the same bytes on every machine (`docs/recipes.md`).
+
+Nothing but raw Philox words, integers, addition, subtraction, multiplication, division and square root in a stated
+order stands behind an element, so neither NumPy's version nor the processor's features show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+import numpy as np
+
+from aclnn_cts.core.case import Case, Data, Number, Tensor
+from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
+from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.request import Request
+from aclnn_cts.generate.words import philox
+
+__all__ = ["RECIPES", "Recipe", "array", "case_arrays", "check_data", "checksum", "effective"]
+
+CHUNK = 2**18
+"""Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
+
+_PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon")
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to fill a tensor: `fill(request, start, count)` gives elements from `start` on, flat."""
+
+    name: str
+    fill: Callable[[Request, int, int], Array]
+    reads: tuple[str, ...] = ()
+    """The parameters of `core.case.Data` that mean something to it, beside the seed."""
+    needs: tuple[str, ...] = ()
+    elementwise: bool = True
+    """Whether an element depends on nothing but its own words and position."""
+    floating: bool = False
+    """Whether it makes floating data; a tensor of another dtype then holds `integers` by default bounds."""
+
+
+def _registry(*recipes: Recipe) -> Mapping[str, Recipe]:
+    found: dict[str, Recipe] = {}
+    for recipe in recipes:
+        if recipe.name in found:
+            raise ValueError(f"recipe {recipe.name!r} is registered twice")
+        found[recipe.name] = recipe
+    return MappingProxyType(found)
+
+
+def _floating(
+    name: str,
+    fill: Callable[[Request, int, int], Array],
+    *reads: str,
+    needs: tuple[str, ...] = (),
+    elementwise: bool = True,
+) -> Recipe:
+    return Recipe(name=name, fill=fill, reads=reads, needs=needs, elementwise=elementwise, floating=True)
+
+
+RECIPES: Mapping[str, Recipe] = _registry(
+    Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
+    Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
+    Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
+    Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
+    Recipe(name="zeros", fill=recipes_exact.zeros),
+    Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
+    Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
+    _floating("normal", recipes_real.normal, "mean", "std"),
+    _floating("uniform", recipes_real.uniform, "low", "high"),
+    _floating("positive", recipes_real.positive),
+    _floating("softmax", recipes_real.softmax, "axis", elementwise=False),
+    _floating("rstd", recipes_real.rstd, "of", "epsilon", needs=("of",), elementwise=False),
+    _floating("wide", recipes_hostile.wide, "low", "high"),
+    _floating("subnormal", recipes_hostile.subnormal),
+    _floating("large", recipes_hostile.large),
+    _floating("special", recipes_hostile.special),
+    _floating("cancel", recipes_hostile.cancel, "axis", elementwise=False),
+)
+
+
+def check_data(data: Data, *, name: str = "") -> Recipe | None:
+    """The recipe of a parameter's data, None for explicit values.
+
+    Raises UsageError for an unknown recipe, one with a parameter that it does not read, or without one that it needs.
+    """
+    where = f"arguments.{name}.tensor.data" if name else "data"
+    recipe = None
+    if data.recipe is not None:
+        recipe = RECIPES.get(data.recipe)
+        if recipe is None:
+            known = ", ".join(RECIPES)
+            raise UsageError(f"{where}.recipe: {data.recipe!r}; expected one of {known}{nearest(data.recipe, RECIPES)}")
+    reads = recipe.reads if recipe is not None else ()
+    for parameter in _PARAMETERS:
+        value = getattr(data, parameter)
+        if value is not None and parameter not in reads:
+            what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
+            raise UsageError(
+                f"{where}.{parameter}: {value!r}; {what} {', '.join(reads) or 'no parameter'}; leave it out"
+            )
+    for parameter in recipe.needs if recipe is not None else ():
+        if getattr(data, parameter) is None:
+            raise UsageError(f"{where}.{parameter}: missing; recipe {data.recipe!r} is computed from another parameter")
+    _check_numbers(data, where)
+    return recipe
+
+
+def _check_numbers(data: Data, where: str) -> None:
+    low, high = data.low, data.high
+    if low is not None and high is not None and low > high and data.recipe in ("integers", "uniform", "wide"):
+        raise UsageError(f"{where}.low: {low}; expected at most high, which is {high}")
+    for parameter in ("low", "high"):
+        value = getattr(data, parameter)
+        if value is not None and not -(2**63) <= value < 2**64:
+            raise UsageError(f"{where}.{parameter}: {value}; expected an integer of 64 bits")
+    if data.exponent is not None and not -1022 <= data.exponent <= 1023:
+        raise UsageError(f"{where}.exponent: {data.exponent}; expected an integer from -1022 to 1023")
+
+
+def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str) -> Array:
+    """The contents of parameter `name` in the NumPy dtype and the logical shape of its tensor, contiguous.
+
+    `arrays` holds the contents of the parameters that others are computed from. A dtype that NumPy has no counterpart
+    of gives zero bytes. Raises UsageError for data that mean nothing (`check_data`) or are missing.
+    """
+    data = tensor.data
+    if data is None:
+        raise UsageError(
+            f"arguments.{name}.tensor.data: missing; expected `values` or a `recipe`, as the call reads it"
+        )
+    recipe = check_data(data, name=name)
+    source = None
+    if data.of is not None:
+        source = arrays.get(data.of)
+        if source is None:
+            known = ", ".join(arrays) or "none here"
+            raise UsageError(
+                f"arguments.{name}.tensor.data.of: {data.of!r}; expected a tensor with data ({known})"
+                f"{nearest(data.of, arrays)}"
+            )
+    with np.errstate(all="ignore"):
+        if recipe is None:
+            return _explicit(tensor, data.values or (), name)
+        return _fill(recipe, tensor, data, source, name)
+
+
+def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
+    """What fills a tensor: `integers` by default bounds where the dtype cannot hold the recipe's floating data.
+
+    Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin.
+    """
+    if recipe.floating and float_layout(tensor.dtype) is None:
+        return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
+    return recipe, data
+
+
+def _fill(recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str) -> Array:
+    count = tensor.numel
+    if not count:
+        return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
+    recipe, data = effective(recipe, tensor, data)
+    raw = philox(data.seed, f"data/{name}").random_raw
+    request = Request(name=name, tensor=tensor, data=data, raw=raw, source=source)
+    if count <= CHUNK or not recipe.elementwise:
+        return recipe.fill(request, 0, count).reshape(tensor.shape)
+    result = np.empty(count, storage_dtype(tensor.dtype))
+    for start in range(0, count, CHUNK):
+        size = min(CHUNK, count - start)
+        result[start : start + size] = recipe.fill(request, start, size)
+    return result.reshape(tensor.shape)
+
+
+def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:
+    where = f"arguments.{name}.tensor.data.values"
+    if len(values) != tensor.numel:
+        raise UsageError(f"{where}: {len(values)} numbers; expected {tensor.numel} for the shape {list(tensor.shape)}")
+    if DTYPES[tensor.dtype].kind not in ("signed", "unsigned"):
+        return to_storage(np.array([_float64(value) for value in values]), tensor.dtype).reshape(tensor.shape)
+    least, most = integer_range(tensor.dtype)
+    whole = []
+    for index, value in enumerate(values):
+        number = value if isinstance(value, int) else _float64(value)
+        if not math.isfinite(number) or not least <= round(number) <= most:
+            raise UsageError(
+                f"{where}[{index}]: {value!r}; expected an integer that {tensor.dtype} holds ({least} to {most})"
+            )
+        whole.append(round(number))
+    return np.array(whole, dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+
+
+def _float64(value: Number) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if isinstance(value, int) and value > 0 else -math.inf
+
+
+def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
+    """The contents of the named arguments of a case, in the order given, without those that are null or hold no data.
+
+    A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
+    computed from themselves or from something that is no argument of the case.
+    """
+    made: dict[str, Array] = {}
+    names = tuple(inputs)
+    for name in names:
+        _make(case, name, made, ())
+    return {name: made[name] for name in names if name in made}
+
+
+def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]) -> None:
+    tensor = case.arguments.get(name)
+    if name in made or not isinstance(tensor, Tensor) or tensor.data is None:
+        return
+    of = tensor.data.of
+    if of is not None:
+        where = f"arguments.{name}.tensor.data.of"
+        if of not in case.arguments:
+            raise UsageError(f"{where}: {of!r}; expected an argument of the case{nearest(of, case.arguments)}")
+        if of == name or of in behind:
+            raise UsageError(f"{where}: {of!r}; the data are computed from themselves")
+        _make(case, of, made, (*behind, name))
+        if of not in made:
+            # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
+            made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name)
+            return
+    made[name] = array(tensor, arrays=made, name=name)
+
+
+def checksum(arrays: Mapping[str, Array]) -> str:
+    """SHA-256, in hexadecimal, of names, dtypes, shapes and bytes, in the order of the names.
+
+    Two processes that made the same data from a case's recipes agree on it.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        content = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}\0{content.dtype.name}\0{content.shape}\0".encode())
+        digest.update(content.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

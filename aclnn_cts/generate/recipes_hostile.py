@@ -1,0 +1,120 @@
+"""Recipes of hostile floating data, most of them built from the bits of the format.
+
+Neither rounding nor a mode of the processor (flushing subnormals, say) comes between the words and such elements.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.generate.layouts import Array, to_storage
+from aclnn_cts.generate.recipes_exact import axis_of
+from aclnn_cts.generate.recipes_real import normal_values
+from aclnn_cts.generate.request import Request, from_bits
+
+__all__ = ["cancel", "large", "special", "subnormal", "wide"]
+
+_SIGN_SHIFT = np.uint64(63)
+_MIDDLE_SHIFT = np.uint64(52)
+_MIDDLE_MASK = np.uint64(0x7FF)
+_LOW_MASK = np.uint64(2**52 - 1)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio, odd: spreads a word over the top bits of its product (Knuth, TAOCP vol. 3, 6.4)."""
+
+_CANCEL_EXPONENTS = 17
+_CANCEL_MARGIN = 4
+
+
+def _fields(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The top bit of each word, and the eleven bits below it."""
+    return numbers >> _SIGN_SHIFT, (numbers >> _MIDDLE_SHIFT) & _MIDDLE_MASK
+
+
+def wide(request: Request, start: int, count: int) -> Array:
+    """Uniform exponents from low to high (all normal ones by default), random signs and mantissas."""
+    layout, data = request.layout, request.data
+    least, most = 1 - layout.bias, layout.bias
+    low = least if data.low is None else min(max(data.low, least), most)
+    high = max(most, low) if data.high is None else min(max(data.high, low), most)
+    numbers = request.raw(count)
+    sign, middle = _fields(numbers)
+    field = np.uint64(low + layout.bias) + ((middle * np.uint64(high - low + 1)) >> np.uint64(11))
+    return from_bits(request, sign, field, numbers & np.uint64((1 << layout.mantissa) - 1))
+
+
+def subnormal(request: Request, start: int, count: int) -> Array:
+    """Subnormal numbers of the dtype, never zero, of every magnitude down to the smallest."""
+    layout = request.layout
+    numbers = request.raw(count)
+    sign, middle = _fields(numbers)
+    mantissa = numbers & np.uint64((1 << layout.mantissa) - 1)
+    mantissa >>= (middle * np.uint64(layout.mantissa)) >> np.uint64(11)
+    return from_bits(request, sign, np.uint64(0), np.maximum(mantissa, np.uint64(1)))
+
+
+def large(request: Request, start: int, count: int) -> Array:
+    """Finite numbers from a quarter of the largest one up to it, of both signs."""
+    layout = request.layout
+    numbers = request.raw(count)
+    sign, middle = _fields(numbers)
+    field = np.uint64(layout.top - 1) - (middle & np.uint64(1))
+    return from_bits(request, sign, field, numbers & np.uint64((1 << layout.mantissa) - 1))
+
+
+def special(request: Request, start: int, count: int) -> Array:
+    """`normal` with mean 0 and deviation 1, one element in eight inf, -inf, nan or -0.0; one at least is not finite."""
+    layout = request.layout
+    numbers = request.raw(count)
+    result = to_storage(normal_values(numbers, 0.0, 1.0), request.tensor.dtype)
+    infinity = layout.top << layout.mantissa
+    sign = 1 << (layout.mantissa + layout.exponent)
+    quiet = 1 << (layout.mantissa - 1)
+    words = np.array([infinity, infinity | sign, infinity | quiet, sign], dtype=layout.word)
+    kinds = ((numbers * _GOLDEN) >> np.uint64(59)).view(np.int64)
+    bits = result.view(layout.word)
+    chosen = kinds < len(words)
+    bits[chosen] = words[kinds[chosen]]
+    place, kind = request.side_words(2)
+    forced = (place * request.tensor.numel >> 64) - start
+    if 0 <= forced < count:
+        bits[forced] = words[kind * 3 >> 64]
+    return bits.view(numpy_dtype(request.tensor.dtype))
+
+
+def cancel(request: Request, start: int, count: int) -> Array:
+    """Pairs of neighbours along the axis, which sum to one to four units in the last place of either.
+
+    The axis is the last one of two elements or more where none is given. The first of a pair is
+    s * m * 2^(e - p + 1) for a sign s, e from -8 to 8, m from 2^(p - 1) + 4 to 2^p - 5, p the precision.
+    """
+    tensor, layout = request.tensor, request.layout
+    numbers = request.raw(count)
+    sign, middle = _fields(numbers)
+    least = (1 << layout.mantissa) + _CANCEL_MARGIN
+    most = (2 << layout.mantissa) - 1 - _CANCEL_MARGIN
+    magnitude = np.uint64(least) + (numbers & _LOW_MASK) % np.uint64(most - least + 1)
+    exponents = ((middle * np.uint64(_CANCEL_EXPONENTS)) >> np.uint64(11)).view(np.int64)
+    scale = np.array([2.0 ** (exponent - 8 - layout.mantissa) for exponent in range(_CANCEL_EXPONENTS)])
+    values = magnitude.astype(np.float64) * (1.0 - 2.0 * sign.astype(np.float64))
+    values = values.reshape(tensor.shape)
+    powers = scale[exponents].reshape(tensor.shape)
+    if tensor.shape:
+        axis = _pair_axis(tensor, request.data.axis)
+        # Views: what is set through them stands in `values` and `powers`.
+        line, power = np.moveaxis(values, axis, -1), np.moveaxis(powers, axis, -1)
+        pairs = tensor.shape[axis] // 2 * 2
+        words = np.moveaxis(numbers.reshape(tensor.shape), axis, -1)[..., 1:pairs:2]
+        units = (np.uint64(1) + (words & np.uint64(3))).astype(np.float64)
+        units *= 1.0 - 2.0 * (words >> _SIGN_SHIFT).astype(np.float64)
+        line[..., 1:pairs:2] = -(line[..., 0:pairs:2] + units)
+        power[..., 1:pairs:2] = power[..., 0:pairs:2]
+    return to_storage((values * powers).reshape(-1), tensor.dtype)
+
+
+def _pair_axis(tensor: Tensor, axis: int | None) -> int:
+    if axis is not None:
+        return axis_of(tensor, axis)
+    return max((place for place, size in enumerate(tensor.shape) if size > 1), default=0)

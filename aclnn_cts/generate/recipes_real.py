@@ -1,0 +1,121 @@
+"""Recipes of realistic floating data: what training produces."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Data
+from aclnn_cts.generate.layouts import Array, to_storage
+from aclnn_cts.generate.recipes_exact import axis_of
+from aclnn_cts.generate.request import Request, pieces
+
+__all__ = ["NORMAL_REACH", "normal", "normal_values", "positive", "rstd", "softmax", "uniform", "uniform_bounds"]
+
+_LANES = np.uint64(0x0000FFFF0000FFFF)
+_CENTRE = 2.0 * 65535.0
+_DEVIATION = math.sqrt(4.0 * (2.0**32 - 1.0) / 12.0)
+"""Of the sum of four independent uniform integers from 0 to 65535: each has the variance (65536^2 - 1) / 12."""
+
+NORMAL_REACH = _CENTRE / _DEVIATION
+"""Standard deviations beyond which `normal` has no value: about 3.46."""
+
+_DEFAULT_EPSILON = 1e-6
+
+
+def normal_values(numbers: NDArray[np.uint64], mean: float, std: float) -> NDArray[np.float64]:
+    """One value a word: the sum s of its four 16-bit fields, as (s - 131070) / deviation * std + mean."""
+    lanes = (numbers & _LANES) + ((numbers >> np.uint64(16)) & _LANES)
+    sums = (lanes & np.uint64(0xFFFFFFFF)) + (lanes >> np.uint64(32))
+    values: NDArray[np.float64] = sums.astype(np.float64)
+    values -= _CENTRE
+    values /= _DEVIATION
+    values *= std
+    values += mean
+    return values
+
+
+def normal(request: Request, start: int, count: int) -> Array:
+    """A bell of the given mean and standard deviation."""
+    data = request.data
+    mean = 0.0 if data.mean is None else data.mean
+    std = 1.0 if data.std is None else data.std
+    return to_storage(normal_values(request.raw(count), mean, std), request.tensor.dtype)
+
+
+def uniform_bounds(data: Data) -> tuple[int, int]:
+    """The bounds of `uniform`: -1 and 1, moved where only one is given and lies beyond."""
+    low = min(-1, data.high if data.high is not None else -1) if data.low is None else data.low
+    return low, max(1, low) if data.high is None else data.high
+
+
+def uniform(request: Request, start: int, count: int) -> Array:
+    """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32."""
+    low, high = uniform_bounds(request.data)
+    values = pieces(request.raw, count).astype(np.float64)
+    values *= 2.0**-32
+    values *= float(high - low)
+    values += float(low)
+    return to_storage(values, request.tensor.dtype)
+
+
+def positive(request: Request, start: int, count: int) -> Array:
+    """2^e * (1 + f) with e of -2, -1, 0, 1 and f from 2^-7 to 1 - 2^-7, so that rounding stays between 1/4 and 4."""
+    numbers = pieces(request.raw, count)
+    fraction = numbers & np.uint64(2**30 - 1)
+    fraction = np.uint64(2**23) + ((fraction * np.uint64(2**30 - 2**24)) >> np.uint64(30))
+    values = (fraction + np.uint64(2**30)).astype(np.float64)
+    values *= 2.0**-30
+    values *= np.array([0.25, 0.5, 1.0, 2.0]).take((numbers >> np.uint64(30)).view(np.int64))
+    return to_storage(values, request.tensor.dtype)
+
+
+def softmax(request: Request, start: int, count: int) -> Array:
+    """Positive integers over their sum along the axis, each 1 + (a * b >> 16) for two uniform 16-bit numbers."""
+    tensor = request.tensor
+    numbers = pieces(request.raw, count)
+    weights = np.uint64(1) + (((numbers & np.uint64(0xFFFF)) * (numbers >> np.uint64(16))) >> np.uint64(16))
+    if not tensor.shape:
+        return to_storage(np.ones(count), tensor.dtype)
+    lines = weights.view(np.int64).reshape(tensor.shape)
+    # A sum of integers is exact in any order.
+    sums = lines.sum(axis=axis_of(tensor, request.data.axis), keepdims=True)
+    return to_storage((lines.astype(np.float64) / sums.astype(np.float64)).reshape(-1), tensor.dtype)
+
+
+def rstd(request: Request, start: int, count: int) -> Array:
+    """1 / sqrt(sum of squares / n + epsilon) of each row of x, n elements long.
+
+    The rows are x in row-major order cut into as many parts as rstd has elements: the dimensions that rstd lacks are
+    the trailing ones. Where x cannot be cut so (in an invalid case it is null, or of another shape), `positive`.
+    """
+    source = request.source
+    if source is None or not source.size or source.size % count:
+        return positive(request, start, count)
+    epsilon = _DEFAULT_EPSILON if request.data.epsilon is None else request.data.epsilon
+    rows = source.reshape(count, -1)
+    values = (rows.real if rows.dtype.kind == "c" else rows).astype(np.float64)
+    squares = _halving_sum(values * values)
+    squares /= float(rows.shape[1])
+    squares += epsilon
+    result = 1.0 / np.sqrt(squares)
+    # The sign of a nan that arithmetic makes differs between processors.
+    result[np.isnan(result)] = math.nan
+    return to_storage(result, request.tensor.dtype)
+
+
+def _halving_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sums of rows: the second half added to the first, element by element, until one column is left.
+
+    A middle column left over by an odd width goes with the first half as it is.
+    """
+    width = rows.shape[1]
+    while width > 1:
+        half = width // 2
+        kept = width - half
+        rows = np.concatenate((rows[:, :half] + rows[:, kept:width], rows[:, half:kept]), axis=1)
+        width = kept
+    sums: NDArray[np.float64] = rows[:, 0].copy()
+    return sums

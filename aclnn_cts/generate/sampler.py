@@ -1,0 +1,289 @@
+"""Drawing valid cases: every constraint holds by construction, nothing is drawn and thrown away.
+
+A `Sampler` is made once for an operator and a target; it prepares all that does not change from case to case. `draw`
+takes decisions from a `Choices`, `case` turns them into arguments, with a `Way` applied where a constraint is to be
+broken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
+from aclnn_cts.core.dtypes import DTYPES, FLOATING
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import Choices
+from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
+from aclnn_cts.generate.names import NameDrawer
+from aclnn_cts.generate.sizes import BUDGETS
+from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.spec.kinds import Way
+from aclnn_cts.spec.kinds_data import Finite
+from aclnn_cts.spec.model import Parameter, Spec
+from aclnn_cts.spec.shape import compile_shape
+
+__all__ = ["MAX_DATA_ELEMENTS", "Sampler"]
+
+MAX_DATA_ELEMENTS = 1 << 22
+"""A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called."""
+
+_VALID = Origin(kind="valid")
+_ONE_PHASE = CallOptions(phases=1)
+_BOTH_PHASES = CallOptions()
+_SEEDS = 2**32 - 1
+_STEPPED = VIEWS.index("stepped")
+
+
+class Sampler:
+    """Valid cases of one operator for one target."""
+
+    def __init__(self, spec: Spec, target: Target) -> None:
+        self.spec = spec
+        self.target = target
+        product = target.product
+        self._dtype_rows = _dtype_rows(spec, product)
+        self._format_rows = _format_rows(spec, product)
+        self._names = NameDrawer(spec, target)
+        self._tensors = tuple(item for item in spec.parameters if item.kind == "tensor")
+        self._shapes: Mapping[str, Callable[..., tuple[int, ...]]] = {
+            item.name: compile_shape(item.shape) for item in spec.parameters if item.shape is not None
+        }
+        self._strided = tuple(item.name for item in self._tensors if item.strided)
+        self._inputs = tuple(item for item in self._tensors if item.role == "input")
+        finite = {
+            name for item in spec.constraints_for(product) if isinstance(item.rule, Finite) for name in item.rule.of
+        }
+        self._templates = {
+            (item.name, family): _templates(item, family, finite=item.name in finite)
+            for item in self._inputs
+            for family in ("float", "other")
+        }
+        self._by = spec.parameter(spec.modes.by).name if spec.modes is not None else ""
+
+    @property
+    def dtype_rows(self) -> tuple[Mapping[str, str], ...]:
+        """Every assignment of dtypes to tensors that the tables allow."""
+        return self._dtype_rows
+
+    def draw(self, choices: Choices, *, budget: int | None = None) -> Drawing:
+        """Every free choice of one valid case, with at most `budget` elements a tensor where one is given."""
+        dtypes = choices.pick(self._dtype_rows)
+        formats = choices.pick(self._format_rows)
+        names, picks = self._names.draw(choices, choices.pick(BUDGETS) if budget is None else budget)
+        modes = self.spec.modes
+        if modes is not None:
+            names[modes.attribute] = choices.pick(modes.supported(self.target.product, dtypes[self._by]))
+        views: dict[str, int] = {}
+        if choices.integer(0, 7) > 4:
+            for name in self._strided:
+                if (view := choices.integer(0, len(VIEWS) + 1)) < len(VIEWS):
+                    views[name] = view
+        style = choices.integer(0, 15)
+        kind = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
+        data: dict[str, Template] = {}
+        for item in self._inputs:
+            family = "float" if dtypes[item.name] in FLOATING else "other"
+            chosen = kind if kind != "hostile" or choices.integer(0, 1) else "realistic"
+            data[item.name] = choices.pick(self._templates[item.name, family][chosen])
+        return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
+
+    def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
+        """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
+        names = drawing.names if way is None else self._names.reassign(drawing, way)
+        # In the order of the prototype, which the case keeps; sizes and attributes stand under the same names.
+        environment: dict[str, Any] = dict(names)
+        arguments: dict[str, Any] = {}
+        for item in self.spec.parameters:
+            arguments[item.name] = (
+                None if item.kind == "tensor" else self._plain(item, environment, drawing.target, way)
+            )
+            environment[item.name] = arguments[item.name]
+        if not self._tensors_of(drawing, way, environment, arguments):
+            arguments = {name: _without_data(value) for name, value in arguments.items()}
+            call = _ONE_PHASE
+        else:
+            call = _BOTH_PHASES
+        if way is not None:
+            if way.null is not None:
+                arguments[way.null] = None
+            if way.call_null:
+                call = CallOptions(phases=call.phases, null=way.call_null)
+        return Case(self.spec.operator, arguments, drawing.target, call, origin)
+
+    def _plain(self, item: Parameter, environment: Mapping[str, Any], target: Target, way: Way | None) -> Any:  # noqa: ANN401
+        """An attribute or an int array."""
+        if way is not None and item.name in way.values:
+            return way.values[item.name]
+        if item.kind != "int_array":
+            return _number(item, environment[item.name])
+        values = self._shapes[item.name](environment, target)
+        return values if way is None else _with_axes(values, item.name, way)
+
+    def _tensors_of(
+        self, drawing: Drawing, way: Way | None, environment: dict[str, Any], arguments: dict[str, Any]
+    ) -> bool:
+        """Put the tensors into the arguments; False where they are descriptors alone, too large or strange for data."""
+        dtypes: dict[str, str] = {}
+        formats: dict[str, str] = {}
+        have_data = True
+        for number, item in enumerate(self._tensors):
+            name = item.name
+            shape = self._shapes[name](environment, drawing.target)
+            view = drawing.views.get(name, 0)
+            if way is None:
+                dtypes[name] = dtype = drawing.dtypes[name]
+                formats[name] = form = drawing.formats[name]
+            else:
+                shape = _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
+                dtypes[name] = dtype = _followed(name, item.dtype_as, way.dtypes, drawing.dtypes, dtypes)
+                formats[name] = form = _followed(name, item.format_as, way.formats, drawing.formats, formats)
+                view = _STEPPED if way.strided == name else view
+            smallest = min(shape, default=1)
+            have_data = have_data and smallest >= 0 and math.prod(shape) <= MAX_DATA_ELEMENTS and _has_data(dtype)
+            data = None
+            if have_data and item.role == "input":
+                data = self._data(item, drawing, environment, number, way)
+            layout = lay_out(shape, view) if view and smallest > 0 else None
+            strides, offset, storage = layout if layout is not None else (None, 0, None)
+            arguments[name] = environment[name] = Tensor(shape, dtype, form, strides, offset, storage, data)
+        return have_data
+
+    def _data(
+        self,
+        item: Parameter,
+        drawing: Drawing,
+        environment: Mapping[str, Any],
+        number: int,
+        way: Way | None,
+    ) -> Data:
+        if way is not None and item.name in way.data:
+            return way.data[item.name]
+        template = drawing.data[item.name]
+        seed = (drawing.seed + number) & _SEEDS
+        if not template.computed:
+            return Data(recipe=template.recipe, seed=seed, **template.fixed)
+        values = {
+            key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
+        }
+        return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
+
+
+def _data_value(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave, and what the field takes
+    return float(value) if key in ("mean", "std", "epsilon") else int(value)
+
+
+def _number(item: Parameter, value: Any) -> int | bool | float:  # noqa: ANN401 - what a draw gave
+    if item.kind == "double":
+        return float(value)
+    if item.kind == "bool":
+        return bool(value)
+    return int(value) if isinstance(value, Fraction) else value
+
+
+def _has_data(dtype: str) -> bool:
+    return DTYPES[dtype].kind not in ("other", "complex")
+
+
+def _without_data(value: Any) -> Any:  # noqa: ANN401 - any argument
+    if not isinstance(value, Tensor):
+        return value
+    return Tensor(value.shape, value.dtype, value.format, value.strides, value.offset, value.storage_shape)
+
+
+def _followed(
+    name: str,
+    source: str | None,
+    changed: Mapping[str, str],
+    drawn: Mapping[str, str],
+    settled: Mapping[str, str],
+) -> str:
+    """A dtype or format: changed outright, or that of the parameter it follows, or the one drawn."""
+    if name in changed:
+        return changed[name]
+    return drawn[name] if source is None else settled[source]
+
+
+def _with_axes(sizes: tuple[int, ...], name: str, way: Way) -> tuple[int, ...]:
+    for (owner, axis), value in way.axes.items():
+        if owner == name:
+            changed = list(sizes)
+            changed[axis] = value
+            sizes = tuple(changed)
+    return sizes
+
+
+def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
+    """A shape of another rank and as many elements: ones appended, or trailing dimensions folded into one."""
+    if rank is None or rank == len(shape):
+        return shape
+    if rank > len(shape):
+        return shape + (1,) * (rank - len(shape))
+    return (*shape[: rank - 1], math.prod(shape[rank - 1 :])) if rank > 0 else ()
+
+
+def _dtype_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
+    """Every assignment of dtypes that the tables allow."""
+    tensors = [item for item in spec.parameters if item.kind == "tensor"]
+    if spec.rows is not None:
+        fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in spec.rows.get(product, ())]
+    else:
+        fixed = [{}]
+    free = [item for item in tensors if item.dtype_as is None and item.name not in spec.row_parameters]
+    rows: list[Mapping[str, str]] = []
+    for base in fixed:
+        for combination in itertools.product(*(item.dtypes.get(product, ()) for item in free)):
+            row = {**base, **{item.name: dtype for item, dtype in zip(free, combination, strict=True)}}
+            for item in tensors:
+                if item.name not in row:
+                    row[item.name] = row[item.dtype_as or ""]
+            if spec.modes is None or spec.modes.supported(product, row[spec.modes.by]):
+                rows.append(row)
+    return tuple(rows)
+
+
+def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
+    free = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is None]
+    follow = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is not None]
+    rows: list[Mapping[str, str]] = []
+    for combination in itertools.product(*(item.formats.get(product, ("ND",)) for item in free)):
+        row = {item.name: name for item, name in zip(free, combination, strict=True)}
+        for item in follow:
+            row[item.name] = row[item.format_as or ""]
+        rows.append(row)
+    return tuple(rows)
+
+
+def _templates(item: Parameter, family: str, *, finite: bool) -> Mapping[str, Sequence[Template]]:
+    templates: dict[str, Sequence[Template]] = {}
+    for kind in DATA_KINDS:
+        written = item.data.get(kind) or (item.data.get("realistic") if family == "other" else None)
+        if written:
+            made = [_template(entry) for entry in written]
+        else:
+            made = [
+                Template(
+                    str(data.recipe),
+                    {
+                        key: getattr(data, key)
+                        for key in data.__struct_fields__
+                        if key != "recipe" and getattr(data, key) is not None and key != "seed"
+                    },
+                    {},
+                )
+                for data in DEFAULT_TEMPLATES[family][kind]
+            ]
+        templates[kind] = [template for template in made if not (finite and template.recipe == "special")]
+    return templates
+
+
+def _template(entry: Mapping[str, Any]) -> Template:
+    parameters = {key: value for key, value in entry.items() if key != "recipe"}
+    return Template(
+        str(entry["recipe"]),
+        {key: value for key, value in parameters.items() if not callable(value)},
+        {key: value for key, value in parameters.items() if callable(value)},
+    )

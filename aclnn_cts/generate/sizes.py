@@ -1,0 +1,78 @@
+"""Which sizes and numbers generation prefers.
+
+Pairwise different, odd and prime sizes show transposes and layout faults that square shapes hide; sizes at and beside
+powers of two show tails of tiles; 1 shows broadcasts.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+
+from aclnn_cts.generate.choices import Choices
+
+__all__ = ["BUDGETS", "attribute_value", "factorise", "size_value"]
+
+PREFERRED = (
+    1, 2, 3, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 43, 47, 53, 59, 61, 63, 64, 65, 67, 71, 79,
+    83, 97, 101, 127, 128, 129, 131, 151, 191, 211, 251, 255, 256, 257,
+)  # fmt: skip
+BUDGETS = (48, 48, 160, 160, 160, 512, 512, 1024)
+"""Most elements of a tensor of a random case, drawn once a case."""
+
+
+def size_value(choices: Choices, low: int, high: int, taken: Sequence[int]) -> int:
+    """A dimension in [low, high]: small, preferred or anything; away from the sizes already `taken` where it can be."""
+    if high <= low:
+        return low
+    style = choices.integer(0, 15)
+    if style < 9:
+        value = choices.integer(low, min(high, low + 8))
+    elif style < 14:
+        first = bisect.bisect_left(PREFERRED, low)
+        last = bisect.bisect_right(PREFERRED, high) - 1
+        value = PREFERRED[choices.integer(first, last)] if first <= last else low
+    elif style == 14:
+        return choices.integer(low, high)
+    else:
+        return choices.integer(low, min(high, low + 32))
+    while value in taken and value < high:
+        value += 1
+    return value
+
+
+def attribute_value(choices: Choices, low: int, high: int) -> int:
+    """An attribute in [low, high]: near zero as a rule, sometimes a bound or anything between."""
+    if high <= low:
+        return low
+    style = choices.integer(0, 15)
+    if style == 0:
+        return high
+    if style == 1:
+        return low
+    if style == 2 or high < 0 or low > 8:
+        return choices.integer(low, high)
+    return choices.integer(max(low, -8), min(high, max(low, 0) + 8))
+
+
+def factorise(choices: Choices, number: int, count: int) -> tuple[int, ...]:
+    """`count` factors whose product is `number` (a positive integer, or 0), prime factors dealt out at random."""
+    if count == 0:
+        return ()
+    factors = [1] * count
+    if number == 0:
+        factors[choices.integer(0, count - 1)] = 0
+        return tuple(factors)
+    rest, divisor = number, 2
+    while rest > 1:
+        if divisor > math.isqrt(rest):
+            divisor = rest
+        while rest % divisor == 0:
+            factors[choices.integer(0, count - 1)] *= divisor
+            rest //= divisor
+        divisor += 1
+        if divisor > 4096:
+            factors[choices.integer(0, count - 1)] *= rest
+            break
+    return tuple(factors)

@@ -1,0 +1,95 @@
+"""The verdict on a call that breaks a documented constraint: what came back, and what the document promises of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
+from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
+
+__all__ = ["LIMIT_NOT_ENFORCED", "judge_status"]
+
+LIMIT_NOT_ENFORCED = "limit not enforced"
+"""The key of `Verdict.facts` on a call beyond a limit that succeeded with right values."""
+
+_VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE)
+
+
+def judge_status(
+    *,
+    outcome: Outcome,
+    allowed: tuple[str, ...],
+    strength: str,
+    constraint: str,
+    values: Callable[[], Verdict] | None = None,
+    has_statuses: bool = True,
+) -> Verdict:
+    """Judge one call that breaks the constraint of that id.
+
+    - `allowed`: the statuses that conform (`core.statuses.conforms`).
+    - `strength`: `listed`, `limit` or `open`. Whatever it is, a crash, a hang, a stray write and a changed input are
+      faults. An open one is never a fault of status: it is skipped, and what came back is a fact.
+    - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
+    - `has_statuses`: whether the adapter returns aclnn statuses. Without them it is a fact alone whether the call was
+      accepted.
+    """
+    verdict = ended_badly(outcome) or memory_fault(outcome)
+    if verdict is not None:
+        return verdict
+    raised = outcome.ended == Ended.RAISED
+    if not has_statuses:
+        accepted = not raised and not outcome.status
+        word = "accepted" if accepted else "rejected"
+        message = f"{word} by an implementation that returns no status: {constraint}"
+        facts: dict[str, Any] = {"accepted": accepted}
+        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message, facts=facts)
+    status = None if raised or outcome.status is None else status_name(outcome.status)
+    what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
+    if strength == "open":
+        message = f"{what}; the document leaves {constraint} open"
+        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts={"status": status or "none"})
+    if status is None or not conforms(status, allowed):
+        message = f"{what}, expected {' or '.join(allowed)} as {constraint} is broken"
+        return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status or "none"})
+    if status == SUCCESS and strength == "limit":
+        return _beyond_limit(constraint, values)
+    return Verdict(result=Result.PASSED, facts={"status": status})
+
+
+def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verdict:
+    facts: dict[str, Any] = {"status": SUCCESS, LIMIT_NOT_ENFORCED: True}
+    message = f"the limit of {constraint} is not enforced"
+    if values is None:
+        return Verdict(result=Result.PASSED, message=f"{message}; values were not judged", facts=facts)
+    verdict = values()
+    if verdict.result == Result.PASSED:
+        return Verdict(
+            result=Result.PASSED,
+            message=f"{message}; the values are right",
+            basis=verdict.basis,
+            mode=verdict.mode,
+            deviations=verdict.deviations,
+            facts=facts,
+            rulers=verdict.rulers,
+        )
+    if verdict.result == Result.SKIPPED:
+        return Verdict(
+            result=Result.PASSED, message=f"{message}; values were not judged: {verdict.message}", facts=facts
+        )
+    if verdict.result == Result.FAILED and verdict.kind in _VALUE_FAULTS:
+        if OUTPUT_FACT in verdict.facts:
+            facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
+        return Verdict(
+            result=Result.FAILED,
+            kind=Fault.LIMIT_VALUE,
+            message=f"{constraint} is broken, the call succeeded, and {verdict.message}",
+            basis=verdict.basis,
+            mode=verdict.mode,
+            deviations=verdict.deviations,
+            facts=facts,
+            rulers=verdict.rulers,
+        )
+    return verdict

@@ -1,0 +1,75 @@
+"""What a suite's test asks for: one promise of one operator, tried on the opened implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aclnn_cts.plugin.report import tell
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.gate import Gate, GateResult
+    from aclnn_cts.spec.model import Spec
+
+__all__ = ["Conformance", "Refusal"]
+
+SHOWN = 4
+"""Findings, and trials without a verdict, that a failing test tells whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no gate, and the exit code of that."""
+
+    message: str
+    code: int
+
+
+class Conformance:
+    """One promise of one operator."""
+
+    def __init__(self, gate: Gate, spec: Spec, promise: str, request: pytest.FixtureRequest) -> None:
+        self._gate, self._spec, self._promise, self._request = gate, spec, promise, request
+
+    def check(self) -> None:
+        """Try the promise; fails the test with what was found, skips it where nothing was judged."""
+        from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415 - loading the plugin costs nothing
+        from aclnn_cts.core.verdict import Skip  # noqa: PLC0415
+
+        product = self._gate.options.target.product
+        if product not in self._spec.products:
+            tell(self._request.node, skipped={Skip.UNSUPPORTED: 1})
+            pytest.skip(f"{self._spec.operator}: {product} is not supported")
+        try:
+            result = self._gate.check(self._spec, self._promise)
+        except (HarnessError, UsageError) as error:
+            tell(self._request.node, errors=1)
+            pytest.fail(str(error), pytrace=False)
+        counts = result.counts
+        tell(
+            self._request.node,
+            judged=counts.judged,
+            passed=counts.passed,
+            failed=counts.failed,
+            errors=counts.errors,
+            waived=result.waived,
+            skipped=counts.skipped_by_reason,
+        )
+        if messages := list(self._messages(result)):
+            pytest.fail("\n\n".join(messages), pytrace=False)
+        if not counts.judged:
+            reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.skipped_by_reason.items()))
+            pytest.skip(f"nothing was judged: {reasons or 'no trial could be generated'}")
+
+    def _messages(self, result: GateResult) -> Iterator[str]:
+        yield from self._gate.expired()
+        yield from result.errors[:SHOWN]
+        if len(result.errors) > SHOWN:
+            yield f"... and {len(result.errors) - SHOWN} more trials without a verdict"
+        for finding in result.findings[:SHOWN]:
+            yield "\n".join(self._gate.describe(finding, self._spec))
+        if len(result.findings) > SHOWN:
+            yield f"... and {len(result.findings) - SHOWN} more findings"

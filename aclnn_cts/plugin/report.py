@@ -1,0 +1,76 @@
+"""What all tests of a gate came to together: the last lines on the terminal, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+__all__ = ["PROPERTY", "Report", "tell"]
+
+PROPERTY = "aclnn-cts"
+"""What a test came to, as JSON among its properties: xdist and JUnit files carry it."""
+
+
+def tell(node: Any, **facts: object) -> None:  # noqa: ANN401 - pytest does not name the class
+    """Hand facts of a test to the process that reports; as text, since xdist carries no more."""
+    node.user_properties.append((PROPERTY, json.dumps(facts)))
+
+
+@dataclass(slots=True)
+class Report:
+    """Adds up what the tests told; a plugin of the process that reports."""
+
+    adapter: str
+    numbers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("judged", "passed", "failed", "errors"), 0))
+    """Of trials, by result."""
+    waived: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    refusal: int | None = None
+    """The exit code where the implementation could not be opened."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a test told; the report of its teardown carries that of all its phases."""
+        if report.when != "teardown":
+            return
+        for name, text in report.user_properties:
+            if name == PROPERTY:
+                self._add(json.loads(str(text)))
+
+    def _add(self, facts: dict[str, Any]) -> None:
+        self.refusal = facts.pop("refusal", self.refusal)
+        for total, numbers in (
+            (self.waived, facts.pop("waived", {})),
+            (self.skipped, facts.pop("skipped", {})),
+            (self.numbers, facts),
+        ):
+            for key, number in numbers.items():
+                total[key] = total.get(key, 0) + number
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """A gate on which nothing was judged does not pass."""
+        if session.config.getoption("--collect-only"):
+            return
+        if self.refusal is not None:
+            session.exitstatus = self.refusal
+        elif exitstatus == pytest.ExitCode.OK and not self.numbers["judged"]:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        """Counts over all tests, and what was waived."""
+        if config.getoption("--collect-only") or self.refusal is not None:
+            return
+        terminalreporter.section(f"conformance of {self.adapter}")
+        skipped = ", ".join(f"{number} {reason}" for reason, number in sorted(self.skipped.items()))
+        failed = f"{self.numbers['failed']} failed ({sum(self.waived.values())} of these waived)"
+        terminalreporter.write_line(
+            f"trials: {self.numbers['passed']} passed, {failed}, {self.numbers['errors']} errors; "
+            f"skipped: {skipped or 'none'}"
+        )
+        for waiver, number in sorted(self.waived.items()):
+            terminalreporter.write_line(f"waived by {waiver}: {number}")
+        if not self.numbers["judged"]:
+            terminalreporter.write_line("nothing was judged: the gate does not pass")

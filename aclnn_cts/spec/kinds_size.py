@@ -1,0 +1,309 @@
+"""Rules about sizes and numbers: dimensions, shapes, items of arrays, ranges and predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.expression import UNDEFINED, Compiled, compile_node, parse
+from aclnn_cts.spec.kinds import Test, Way
+from aclnn_cts.spec.shape import ShapeExpression, compile_shape
+
+if TYPE_CHECKING:
+    from aclnn_cts.spec.model import Spec
+
+__all__ = ["C_RANGES", "Dims", "Holds", "Length", "Range", "ShapeIs", "SizeIs", "sizes_of"]
+
+C_RANGES: Mapping[str, tuple[int, int]] = {
+    "int8_t": (-(2**7), 2**7 - 1),
+    "int16_t": (-(2**15), 2**15 - 1),
+    "int32_t": (-(2**31), 2**31 - 1),
+    "int64_t": (-(2**63), 2**63 - 1),
+    "uint8_t": (0, 2**8 - 1),
+    "uint16_t": (0, 2**16 - 1),
+    "uint32_t": (0, 2**32 - 1),
+    "uint64_t": (0, 2**64 - 1),
+}
+INT64_MAX = 2**63 - 1
+
+
+def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an int array
+    """The shape of a tensor, or the items of an array."""
+    if isinstance(value, tuple):
+        return value
+    shape: tuple[int, ...] = value.shape
+    return shape
+
+
+def _axis_way(of: str, axis: int, old: object, new: int, spec: Spec) -> Way:
+    return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
+
+
+def _bound_text(low: object, high: object) -> str:
+    left = "(-inf" if low is None else f"[{low}"
+    right = "inf)" if high is None else f"{high}]"
+    return f"{left}, {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """An int array has a given number of items."""
+
+    of: str
+    count: int
+
+    @property
+    def test(self) -> Test:
+        of, count = self.of, self.count
+        return lambda arguments, _target: len(arguments[of]) == count
+
+    def _way(self, case: Case, count: int) -> Way:
+        items = sizes_of(case.arguments[self.of])
+        changed = (*items, *([1] * count))[:count]
+        return Way(text=f"{self.of}: {len(items)} -> {count} items", values={self.of: changed})
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for count in dict.fromkeys((self.count + 1, self.count - 1, 0, self.count * 4)):
+            if 0 <= count != self.count:
+                yield self._way(case, count)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for count in (self.count - 1, self.count, self.count + 1):
+            if count >= 0:
+                yield self._way(case, count)
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} has {self.count} item{'s' if self.count != 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """Every dimension of a tensor (or those of some axes) lies in a range; a bound may be absent."""
+
+    of: str
+    low: int | None
+    high: int | None
+    axes: tuple[int, ...] | None = None
+
+    @property
+    def test(self) -> Test:
+        of, axes = self.of, self.axes
+        low = self.low if self.low is not None else -INT64_MAX - 1
+        high = self.high if self.high is not None else INT64_MAX
+        if axes is None:
+
+            def every(arguments: Mapping[str, Any], _target: Target) -> bool:
+                shape = arguments[of].shape
+                return not shape or (low <= min(shape) and max(shape) <= high)
+
+            return every
+        return lambda arguments, _target: all([low <= arguments[of].shape[axis] <= high for axis in axes])
+
+    def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[Way]:
+        shape = sizes_of(case.arguments[self.of])
+        chosen = [value for value in dict.fromkeys(values) if -INT64_MAX <= value <= INT64_MAX]
+        for axis in self.axes if self.axes is not None else range(len(shape)):
+            for value in chosen:
+                yield from _place_ways(spec, shape, self.of, axis, value)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        values = [self.low - 1] if self.low is not None else []
+        values += [self.high + 1, self.high * 2, 2**40, INT64_MAX] if self.high is not None else []
+        if self.low is not None and self.low < 1:
+            values.append(-(2**31))
+        yield from self._ways(spec, case, values)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
+
+    def describe(self, product: str) -> str:
+        where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
+        return f"{where} of {self.of} lies in {_bound_text(self.low, self.high)}"
+
+
+def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
+    """Ways to give a dimension a value: through the draw that it comes from, so that the rest follows, and outright."""
+    text = f"{of}[{axis}]: {shape[axis]} -> {value}"
+    expression = spec.parameter(of).shape
+    draws = {draw.name: draw.kind for draw in spec.draws}
+    position = 0
+    for item in expression.items if expression is not None else ():
+        name = item.node.value
+        if not item.spliced:
+            if position == axis and item.node.kind == "name" and draws.get(name) == "integer":
+                yield Way(text=text, assign={name: value})
+            position += 1
+            continue
+        if draws.get(name) == "run" and item.start is item.stop is None:
+            rest = len(shape) - position if item is expression.items[-1] else None  # type: ignore[union-attr]
+            if rest is not None and axis >= position:
+                run = list(shape[position:])
+                run[axis - position] = value
+                yield Way(text=text, assign={name: tuple(run)})
+        break
+    yield Way(text=text, axes={(of, axis): value})
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeIs:
+    """A shape (or the items of an array) equals a shape expression."""
+
+    of: str
+    shape: ShapeExpression
+
+    @property
+    def test(self) -> Test:
+        of, expected = self.of, compile_shape(self.shape)
+        return lambda arguments, target: sizes_of(arguments[of]) == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        sizes = sizes_of(case.arguments[self.of])
+        for axis, size in enumerate(sizes):
+            yield _axis_way(self.of, axis, size, size + 1, spec)
+        for axis, size in enumerate(sizes):
+            if size > 1:
+                yield _axis_way(self.of, axis, size, size - 1, spec)
+            yield _axis_way(self.of, axis, size, size * 2 + 1, spec)
+            if size != 1:
+                yield _axis_way(self.of, axis, size, 1, spec)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is shaped {self.shape.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeIs:
+    """One dimension (or item) equals an expression."""
+
+    of: str
+    axis: int
+    text: str
+
+    @property
+    def test(self) -> Test:
+        of, axis, expected = self.of, self.axis, compile_node(parse(self.text))
+        return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        sizes = sizes_of(case.arguments[self.of])
+        axis = self.axis % len(sizes)
+        old = sizes[axis]
+        for new in dict.fromkeys((old + 1, old - 1, old * 2 + 1, 1)):
+            if new > 0 and new != old:
+                yield _axis_way(self.of, axis, old, new, spec)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+    def describe(self, product: str) -> str:
+        return f"{self.of}[{self.axis}] equals {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number lies between two bounds, either of which may be absent."""
+
+    of: str
+    low: str | float | None
+    high: str | float | None
+    draw: str | None = None
+    """The draw that a break changes."""
+
+    def _compiled(self) -> tuple[Compiled, Compiled | None, Compiled | None]:
+        value = compile_node(parse(self.of))
+        low = compile_node(parse(self.low)) if self.low is not None else None
+        high = compile_node(parse(self.high)) if self.high is not None else None
+        return value, low, high
+
+    @property
+    def test(self) -> Test:
+        value, low, high = self._compiled()
+        if low is None and high is not None:
+            return lambda arguments, target: bool(value(arguments, target) <= high(arguments, target))
+        if high is None and low is not None:
+            return lambda arguments, target: bool(low(arguments, target) <= value(arguments, target))
+        if low is None or high is None:
+            return lambda _arguments, _target: True
+        if isinstance(self.low, (int, float)) and isinstance(self.high, (int, float)):
+            least, most = self.low, self.high
+            return lambda arguments, target: bool(least <= value(arguments, target) <= most)
+        return lambda arguments, target: bool(
+            low(arguments, target) <= value(arguments, target) <= high(arguments, target)
+        )
+
+    def _bounds(self, case: Case) -> tuple[Any, Any, Any]:
+        value, low, high = self._compiled()
+        target = case.target
+        return (
+            value(case.arguments, target),
+            low(case.arguments, target) if low is not None else None,
+            high(case.arguments, target) if high is not None else None,
+        )
+
+    def _way(self, spec: Spec, old: object, new: float) -> Way | None:
+        name = self.draw or self.of
+        parameter = next((item for item in spec.parameters if item.name == name), None)
+        if parameter is not None and parameter.kind == "int":
+            least, most = C_RANGES[parameter.c_type]
+            if not least <= new <= most:
+                return None
+        if parameter is not None and parameter.kind == "double":
+            return Way(text=f"{name}: {old} -> {float(new)}", values={name: float(new)})
+        if any(draw.name == name for draw in spec.draws):
+            return Way(text=f"{name}: {old} -> {new}", assign={name: new})
+        return Way(text=f"{name}: {old} -> {new}", values={name: int(new)})
+
+    def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Way]:
+        try:
+            old, low, high = self._bounds(case)
+        except UNDEFINED:
+            return
+        values = [low + step for step in offsets[0] if low is not None] + [
+            high + step for step in offsets[1] if high is not None
+        ]
+        for value in dict.fromkeys(values):
+            if (way := self._way(spec, old, value)) is not None:
+                yield way
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        near = (-1, -2, -1000, -(2**31), -(2**62))
+        yield from self._values(spec, case, (near, tuple(-step for step in near)))
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} lies in {_bound_text(self.low, self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
+
+    text: str
+
+    @property
+    def test(self) -> Test:
+        predicate = compile_node(parse(self.text))
+        return lambda arguments, target: bool(predicate(arguments, target))
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+    def describe(self, product: str) -> str:
+        return self.text
+
+
+def is_tensor(case: Case, name: str) -> bool:
+    """Whether an argument is a tensor that is there."""
+    return isinstance(case.arguments.get(name), Tensor)

@@ -1,0 +1,352 @@
+"""Rules about pointers, dtypes, formats, ranks and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.kinds import Test, Way
+
+if TYPE_CHECKING:
+    from aclnn_cts.spec.model import Spec
+
+__all__ = [
+    "CallPresent",
+    "Contiguous",
+    "DtypeIn",
+    "DtypeRows",
+    "FormatIn",
+    "ModeSupported",
+    "NotEmpty",
+    "Present",
+    "Rank",
+    "SameDtype",
+    "SameFormat",
+]
+
+OTHER_DTYPES = (
+    "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
+    "UINT64",
+)  # fmt: skip
+OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
+MAX_RANK = 25
+"""More dimensions than this are dropped silently by the framework's shape object: undefined, so never sent."""
+
+
+def _tensor(case: Case, name: str) -> Tensor:
+    value = case.arguments[name]
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is no tensor in a case that should hold all constraints")
+    return value
+
+
+def _joined(values: tuple[str, ...]) -> str:
+    return ", ".join(values) if values else "nothing"
+
+
+def _other_names(
+    spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
+) -> Iterator[Way]:
+    """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
+    old = getattr(_tensor(case, of), what)
+    followers = {
+        item.name: getattr(_tensor(case, item.name), what)
+        for item in spec.parameters
+        if (item.dtype_as if what == "dtype" else item.format_as) == of
+    }
+    for name in names:
+        text = f"{of}: {what} {old} -> {name}"
+        yield _renamed(what, text, {**followers, of: name})
+        if followers:
+            yield _renamed(what, f"{text}, with {', '.join(followers)}", {of: name})
+        if group:
+            yield _renamed(what, f"{text}, with {', '.join(group)}", dict.fromkeys((of, *group), name))
+
+
+def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
+    return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoLimits:
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Present(_NoLimits):
+    """The pointer is not null."""
+
+    of: str
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        return lambda arguments, _target: arguments[of] is not None
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        yield Way(text=f"{self.of}: null pointer", null=self.of)
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is not a null pointer"
+
+
+@dataclass(frozen=True, slots=True)
+class CallPresent(_NoLimits):
+    """A pointer of the interface itself (`workspaceSize`, `executor`) is not null; evaluated on the call options."""
+
+    of: str
+
+    @property
+    def test(self) -> Test:
+        return lambda _arguments, _target: True
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        yield Way(text=f"{self.of}: null pointer", call_null=(self.of,))
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is not a null pointer"
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeIn(_NoLimits):
+    """The dtype is in the product's list."""
+
+    of: str
+    table: Mapping[str, tuple[str, ...]]
+    group: tuple[str, ...] = ()
+    """Parameters of the other dtype rules of its group, which change together with it."""
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: arguments[of].dtype in table[target.product]
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        others = [name for name in OTHER_DTYPES if name not in self.table[case.product]]
+        yield from _other_names(spec, case, self.of, "dtype", others, self.group)
+
+    def describe(self, product: str) -> str:
+        return f"dtype of {self.of} is one of {_joined(self.table.get(product, ()))}"
+
+
+@dataclass(frozen=True, slots=True)
+class SameDtype(_NoLimits):
+    """Two dtypes are equal."""
+
+    of: str
+    other: str
+
+    @property
+    def test(self) -> Test:
+        of, other = self.of, self.other
+        return lambda arguments, _target: arguments[of].dtype == arguments[other].dtype
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        old = _tensor(case, self.of).dtype
+        followers = {item.name: _tensor(case, item.name).dtype for item in spec.parameters if item.dtype_as == self.of}
+        listed = _listed_dtypes(spec, self.of, case.product)
+        for dtype in (*listed, *(name for name in OTHER_DTYPES if name not in listed)):
+            if dtype == old:
+                continue
+            text = f"{self.of}: dtype {old} -> {dtype}"
+            if followers:
+                yield Way(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
+            yield Way(text=text, dtypes={**followers, self.of: dtype})
+
+    def describe(self, product: str) -> str:
+        return f"dtype of {self.of} equals dtype of {self.other}"
+
+
+def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
+    parameter = spec.parameter(name)
+    while parameter.dtype_as is not None:
+        parameter = spec.parameter(parameter.dtype_as)
+    return parameter.dtypes.get(product, ())
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeRows(_NoLimits):
+    """The dtypes of several parameters stand in one row of the product's table."""
+
+    parameters: tuple[str, ...]
+    rows: Mapping[str, tuple[tuple[str, ...], ...]]
+
+    @property
+    def test(self) -> Test:
+        names = self.parameters
+        rows = {product: frozenset(entries) for product, entries in self.rows.items()}
+        return lambda arguments, target: tuple([arguments[name].dtype for name in names]) in rows[target.product]
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        rows = self.rows[case.product]
+        for position, name in enumerate(self.parameters):
+            old = _tensor(case, name).dtype
+            for dtype in dict.fromkeys((*(row[position] for row in rows), "FLOAT", "FLOAT16", "BF16")):
+                if dtype != old:
+                    yield Way(text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype})
+
+    def describe(self, product: str) -> str:
+        count = len(self.rows.get(product, ()))
+        return f"dtypes of {', '.join(self.parameters)} stand in a row of the table ({count} rows)"
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSupported(_NoLimits):
+    """The compute mode is one that the document does not reject for the product and dtype."""
+
+    attribute: str
+    by: str
+    operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
+
+    @property
+    def test(self) -> Test:
+        attribute, by, operand = self.attribute, self.by, self.operand
+
+        def supported(arguments: Mapping[str, Any], target: Target) -> bool:
+            row = operand[target.product][arguments[by].dtype]
+            value = arguments[attribute]
+            if value < 0:
+                raise IndexError(value)
+            return row[value] is not None
+
+        return supported
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        by_dtype = self.operand.get(case.product, {})
+        old = _tensor(case, self.by).dtype
+        for dtype in dict.fromkeys((old, *by_dtype)):
+            for value, promised in enumerate(by_dtype.get(dtype, ())):
+                if promised is None:
+                    yield Way(
+                        text=f"{self.attribute}: {value} for {dtype}",
+                        values={self.attribute: value},
+                        dtypes={} if dtype == old else {self.by: dtype},
+                    )
+
+    def describe(self, product: str) -> str:
+        rejected = [
+            f"{value} with {dtype}"
+            for dtype, row in self.operand.get(product, {}).items()
+            for value, promised in enumerate(row)
+            if promised is None
+        ]
+        return f"{self.attribute} is supported for the dtype" + (f" (not {', '.join(rejected)})" if rejected else "")
+
+
+@dataclass(frozen=True, slots=True)
+class FormatIn(_NoLimits):
+    """The format is in the list."""
+
+    of: str
+    table: Mapping[str, tuple[str, ...]]
+    group: tuple[str, ...] = ()
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: arguments[of].format in table[target.product]
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        others = [name for name in OTHER_FORMATS if name not in self.table[case.product]]
+        yield from _other_names(spec, case, self.of, "format", others, self.group)
+
+    def describe(self, product: str) -> str:
+        return f"format of {self.of} is one of {_joined(self.table.get(product, ()))}"
+
+
+@dataclass(frozen=True, slots=True)
+class SameFormat(_NoLimits):
+    """Two formats are equal."""
+
+    of: str
+    other: str
+
+    @property
+    def test(self) -> Test:
+        of, other = self.of, self.other
+        return lambda arguments, _target: arguments[of].format == arguments[other].format
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        old = _tensor(case, self.of).format
+        listed = spec.parameter(self.of).formats.get(case.product, ())
+        for name in (*listed, *OTHER_FORMATS):
+            if name != old:
+                yield Way(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
+
+    def describe(self, product: str) -> str:
+        return f"format of {self.of} equals format of {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The number of dimensions lies in a range."""
+
+    of: str
+    low: int
+    high: int
+
+    @property
+    def test(self) -> Test:
+        of, low, high = self.of, self.low, self.high
+        return lambda arguments, _target: low <= len(arguments[of].shape) <= high
+
+    def _way(self, case: Case, rank: int) -> Way:
+        old = len(_tensor(case, self.of).shape)
+        return Way(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for rank in dict.fromkeys((self.high + 1, self.low - 1, self.high + 2, 0, min(self.high * 2, MAX_RANK))):
+            if 0 <= rank <= MAX_RANK and not self.low <= rank <= self.high:
+                yield self._way(case, rank)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for rank in sorted({self.low - 1, self.low, self.low + 1, self.high - 1, self.high, self.high + 1}):
+            if 0 <= rank <= MAX_RANK:
+                yield self._way(case, rank)
+
+    def describe(self, product: str) -> str:
+        return f"rank of {self.of} is {self.low}" + (f" to {self.high}" if self.high != self.low else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Contiguous(_NoLimits):
+    """The tensor is contiguous."""
+
+    of: str
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        return lambda arguments, _target: bool(arguments[of].is_contiguous)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        yield Way(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is contiguous"
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmpty(_NoLimits):
+    """No dimension is 0."""
+
+    of: str
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        return lambda arguments, _target: 0 not in arguments[of].shape
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        shape = _tensor(case, self.of).shape
+        for axis in range(len(shape) - 1, -1, -1):
+            yield Way(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is not empty"

@@ -1,0 +1,183 @@
+"""Reading YAML from outside: data alone, bounded, with the line of every path.
+
+YAML 1.2's core schema and nothing more: `no` is a string, there are no timestamps, and anchors, aliases and tags are
+errors, so that a file can neither run code nor multiply itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from aclnn_cts.core.errors import UsageError
+
+__all__ = ["YamlError", "YamlFile", "parse_yaml", "read_yaml"]
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 24
+
+Path_: TypeAlias = tuple[str | int, ...]
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})\Z")
+_FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]{1,3})?|[0-9]+[eE][-+]?[0-9]{1,3})\Z")
+_NUMBERISH = re.compile(r"[-+]?[0-9][0-9_]*\Z|[-+]?0[xob][0-9a-fA-F_]+\Z")
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_NON_FINITE = {".inf": float("inf"), "-.inf": float("-inf"), ".nan": float("nan")}
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class YamlError(UsageError):
+    """A YAML file that is not what is asked for; the message opens with file:line."""
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """A parsed file: its name for messages, its values, and where each stands."""
+
+    name: str
+    text: str
+    content: Any
+    lines: Mapping[Path_, int]
+
+    def line(self, path: Sequence[str | int]) -> int:
+        """The line of a path, or of the nearest thing around it that stands in the file."""
+        place = tuple(path)
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+    def at(self, path: Sequence[str | int]) -> str:
+        """`file:line` of a path."""
+        return f"{self.name}:{self.line(path)}"
+
+
+def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
+    """Read a file; every failure is a YamlError that names it."""
+    shown = name or str(path)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise YamlError(f"{shown}: cannot be read ({error.strerror}); give a readable YAML file") from None
+    if len(raw) > MAX_BYTES:
+        raise YamlError(f"{shown}: larger than {MAX_BYTES} bytes; a spec that long is refused")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise YamlError(f"{shown}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    return parse_yaml(text, name=shown)
+
+
+def parse_yaml(text: str, *, name: str) -> YamlFile:
+    """Parse one YAML document into dicts, lists, strings, numbers, booleans and None, with the line of each path."""
+    builder = _Builder(name)
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            builder.feed(event)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise YamlError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(f"{name}:1: not valid YAML: {error}") from None
+    return YamlFile(name=name, text=text, content=builder.content, lines=builder.lines)
+
+
+class _Builder:
+    """Builds values from the parser's events, iteratively, so that deep nesting costs a message and not the stack."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.content: Any = None
+        self.lines: dict[Path_, int] = {}
+        self._open: list[tuple[Any, Path_]] = []
+        self._key: list[str | None] = []
+        self._documents = 0
+
+    def feed(self, event: Any) -> None:  # noqa: ANN401 - PyYAML's events carry no types
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            self._refuse_extras(event)
+            self._scalar(event)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._refuse_extras(event)
+            self._start({} if kind is yaml.MappingStartEvent else [], event)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._open.pop()
+            self._key.pop()
+        elif kind is yaml.AliasEvent:
+            self._fail(event, f"alias *{event.anchor}; anchors and aliases are refused, write the value out")
+        elif kind is yaml.DocumentStartEvent:
+            self._documents += 1
+            if self._documents > 1:
+                self._fail(event, "a second document; expected one document in a file")
+
+    def _fail(self, event: Any, message: str) -> None:  # noqa: ANN401
+        raise YamlError(f"{self.name}:{event.start_mark.line + 1}: {message}")
+
+    def _refuse_extras(self, event: Any) -> None:  # noqa: ANN401
+        if event.anchor is not None:
+            self._fail(event, f"anchor &{event.anchor}; anchors and aliases are refused, write the value out")
+        if event.tag is not None:
+            self._fail(event, f"tag {event.tag}; tags are refused, write plain values")
+
+    def _start(self, value: Any, event: Any) -> None:  # noqa: ANN401
+        if len(self._open) >= MAX_DEPTH:
+            self._fail(event, f"nested deeper than {MAX_DEPTH} levels; flatten it")
+        path = self._place(value, event)
+        self._open.append((value, path))
+        self._key.append(None)
+
+    def _scalar(self, event: Any) -> None:  # noqa: ANN401
+        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
+            if event.value in self._open[-1][0]:
+                self._fail(event, f"key {event.value!r} stands twice; keep one")
+            self._key[-1] = event.value
+            return
+        self._place(self._value(event), event)
+
+    def _value(self, event: Any) -> Any:  # noqa: ANN401
+        text: str = event.value
+        if not event.implicit[0]:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INT.match(text):
+            return int(text)
+        if _FLOAT.match(text):
+            number = float(text)
+            if not math.isfinite(number):
+                self._fail(event, f"{text[:40]!r} is larger than any double; write .inf where infinity is meant")
+            return number
+        if text in _NON_FINITE:
+            return _NON_FINITE[text]
+        if _NUMBERISH.match(text):
+            self._fail(event, f"{text[:40]!r} is no decimal number that is taken here; quote it or write it in decimal")
+        return text
+
+    def _place(self, value: Any, event: Any) -> Path_:  # noqa: ANN401
+        line = event.start_mark.line + 1
+        if not self._open:
+            self.content = value
+            self.lines[()] = line
+            return ()
+        parent, path = self._open[-1]
+        step: str | int
+        if isinstance(parent, dict):
+            if self._key[-1] is None:
+                self._fail(event, "a key that is a list or a mapping; expected a plain key")
+            step = str(self._key[-1])
+            parent[step] = value
+            self._key[-1] = None
+        else:
+            step = len(parent)
+            parent.append(value)
+        place = (*path, step)
+        self.lines[place] = line
+        return place

@@ -1,0 +1,254 @@
+"""The adapters `cann` and `loopback`: from options and environment to an open session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions, bind_operator
+from aclnn_cts.adapters.cann.device import Device, installed_versions, open_device, recent_message
+from aclnn_cts.adapters.cann.execution import Api
+from aclnn_cts.adapters.cann.library import Library, Missing, load_library
+from aclnn_cts.adapters.cann.manners import available
+from aclnn_cts.adapters.cann.products import Chip, chip_of, product_names, socs_of
+from aclnn_cts.adapters.cann.search import RUNTIME as RUNTIME_NAMES
+from aclnn_cts.adapters.cann.search import given, search
+from aclnn_cts.adapters.cann.session import CannSession
+from aclnn_cts.adapters.options import read_bool, read_number, read_positive
+from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
+
+SOC_VARIABLE = "ACLNN_LOOPBACK_SOC"
+"""Says which chip the software device stands in for; it is read once in a process."""
+_SOFTWARE_LIBRARY = "libloopback.so"
+_LOOPBACK_SOCS = MappingProxyType(
+    {"atlas-a2": "Ascend910B3", "atlas-training": "Ascend910A", "atlas-inference": "Ascend310P3"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CannAdapter:
+    """A CANN installation, found by its environment or named.
+
+    - `library`: the shared libraries themselves, with commas between them, instead of a search.
+    - `device`: number of the device.
+    - `deterministic`: switches deterministic computation on or off; without it the installation's own setting stays.
+    - `timeout`: seconds that the device may take for a call.
+    """
+
+    library: str = ""
+    device: str = "0"
+    deterministic: str = ""
+    timeout: str = "45"
+    name: str = "cann"
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
+        """Load the libraries and set the device. An empty product stands for the device's own.
+
+        Raises UsageError for another product than the device's, HarnessError where something is missing. Only the
+        runtime may be, where the product is stated: then first phases alone can be called.
+        """
+        number = read_number(self.name, "device", self.device)
+        limit = read_positive(self.name, "timeout", self.timeout)
+        library = _loaded(self.library, runtime_is_optional=bool(target.product))
+        runtime, meta = Functions(library, RUNTIME), Functions(library, META)
+        if "aclCreateTensor" not in meta:
+            raise HarnessError(_without_meta(library))
+        device = open_device(runtime, number) if "aclInit" in runtime else None
+        try:
+            return self._session(library, Api(runtime, meta), device, target, specs, float(limit))
+        except BaseException:
+            if device is not None:
+                device.close()
+            raise
+
+    def _session(
+        self,
+        library: Library,
+        api: Api,
+        device: Device | None,
+        target: Target,
+        specs: Mapping[str, Spec],
+        limit: float,
+    ) -> CannSession:
+        chip = None if device is None else _checked_chip(chip_of(device.soc()), target, self.name)
+        if device is None and not target.product:
+            raise HarnessError(
+                f"--adapter {self.name}: no CANN runtime was found ({_why_none(library)}), so that nothing tells the "
+                f"product; state it (--product, with --phases one), or source the toolkit's set_env.sh"
+            )
+        if device is not None and self.deterministic:
+            device.set_determinism(on=read_bool(self.name, "deterministic", self.deterministic))
+        software = _is_software(library)
+        # All are bound at once, so that where each symbol came from is known before anything is run.
+        absent = [name for name in RUNTIME if name not in api.runtime] + [name for name in META if name not in api.meta]
+        shipped = [name for name in specs if _ships(library, specs[name])]
+        facts = _facts(library, device, chip, target, software=software) | {
+            "operators": ", ".join(shipped) or "none",
+            "functions that this release lacks": ", ".join(absent) or "none",
+        }
+        recent_message(api.runtime)
+        return CannSession(
+            api=api,
+            library=library,
+            specs=specs,
+            capabilities=Capabilities(
+                description=_description(chip, target, software=software),
+                statuses=True,
+                phases=True,
+                executes=device is not None,
+                in_place=True,
+                hardware=device is not None and not software,
+                target=_target(chip, target, facts),
+                deterministic=facts["deterministic"] == "true" or None,
+                manners=available(api.runtime, api.meta),
+            ),
+            environment=MappingProxyType(facts),
+            device=device,
+            time_limit=limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackAdapter:
+    """The software device: the same session on a library that is built here when it is first asked for.
+
+    - `soc`: which chip it stands in for, by its full name; without it that is `$ACLNN_LOOPBACK_SOC`, else one of the
+      product's.
+    - `library`: a build to use instead of our own.
+    """
+
+    soc: str = ""
+    library: str = ""
+    deterministic: str = ""
+    timeout: str = "45"
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
+        """Build it if need be, and open it. Raises HarnessError where it cannot be built."""
+        library = self.library
+        if not library:
+            from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - not where the library is given
+
+            library = str(build().library)
+        soc = self.soc or os.environ.get(SOC_VARIABLE) or _LOOPBACK_SOCS[target.product or "atlas-a2"]
+        if soc not in [name for product in product_names() for name in socs_of(product)]:
+            raise UsageError(
+                f"--adapter loopback: soc={soc}: expected a full SoC name such as {', '.join(_LOOPBACK_SOCS.values())}"
+            )
+        cann = CannAdapter(library=library, deterministic=self.deterministic, timeout=self.timeout, name="loopback")
+        with _environment(SOC_VARIABLE, soc):
+            return cann.open(target, specs)
+
+
+def _loaded(named: str, *, runtime_is_optional: bool) -> Library:
+    if named:
+        return load_library(given(named.split(",")))
+    chosen = search(os.environ)
+    optional = {*chosen.custom, *((chosen.runtime,) if runtime_is_optional else ())}
+    return load_library(chosen.files, optional=frozenset(optional))
+
+
+def _checked_chip(chip: Chip, target: Target, name: str) -> Chip:
+    if not chip.product:
+        raise HarnessError(
+            f"--adapter {name}: the device is {chip.soc} ({chip.title}), of which none of the documents here speaks"
+        )
+    if target.product and target.product != chip.product:
+        raise UsageError(
+            f"--product {target.product}: the device is {chip.soc}, which is {chip.product}; leave --product out, or "
+            f"run on another device"
+        )
+    return chip
+
+
+def _target(chip: Chip | None, target: Target, facts: Mapping[str, str]) -> Target:
+    if chip is None:
+        return target
+    return Target(
+        product=chip.product,
+        soc=chip.soc,
+        core_count=int(facts["core_count"]) if facts["core_count"].isdigit() else None,
+        deterministic={"true": True, "false": False}.get(facts["deterministic"]),
+        overflow_mode=facts["overflow_mode"],
+    )
+
+
+def _facts(
+    library: Library, device: Device | None, chip: Chip | None, target: Target, *, software: bool
+) -> dict[str, str]:
+    facts = {"implementation": "software device (loopback)" if software else "CANN", "product": target.product}
+    if device is None or chip is None:
+        facts |= {"soc": "unknown", "device": "none: first phases alone", "deterministic": "unknown"}
+    else:
+        cores = device.core_count() or chip.core_count
+        deterministic = device.deterministic()
+        facts |= {
+            "product": chip.product,
+            "soc": chip.soc,
+            "device": f"software device standing in for {chip.soc}" if software else chip.soc,
+            "device_id": str(device.number),
+            "core_count": str(cores) if cores is not None else "unknown",
+            "runtime_version": device.runtime_version(),
+            "deterministic": "unknown" if deterministic is None else str(deterministic).lower(),
+            "overflow_mode": device.overflow_mode() or chip.overflow_mode,
+        }
+    versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), "none: software device")
+    facts |= versions if software else installed_versions(os.environ)
+    facts["version"] = facts["cann_version"] if not software else "loopback"
+    facts |= {f"library {file}": f"sha256 {digest}" for file, digest in library.hashes.items()}
+    for file in library.hashes:
+        facts[f"symbols {file}"] = ", ".join(sorted(name for name, source in library.symbols.items() if source == file))
+    facts |= {f"not loaded {file}": reason for file, reason in library.failures.items()}
+    return facts
+
+
+def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
+    if chip is None:
+        return f"the first phases of a CANN installation without a runtime, as {target.product}"
+    if software:
+        return f"software device (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
+    return f"{chip.soc} ({chip.title})"
+
+
+def _is_software(library: Library) -> bool:
+    """Whether the library is our own software device, under whatever name it was found."""
+    return any(Path(file).name == _SOFTWARE_LIBRARY for file in library.symbols.values())
+
+
+def _ships(library: Library, spec: Spec) -> bool:
+    try:
+        bind_operator(library, spec)
+    except Missing:
+        return False
+    return True
+
+
+def _why_none(library: Library) -> str:
+    reasons = [reason for file, reason in library.failures.items() if Path(file).name in RUNTIME_NAMES]
+    return reasons[0] if reasons else f"no library has aclInit: {', '.join(sorted(set(library.symbols.values())))}"
+
+
+def _without_meta(library: Library) -> str:
+    return f"none of {', '.join(library.handles)} has aclCreateTensor; name libnnopbase.so too (cann:library=FILE,...)"
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """A variable as native code sees it; the software device reads its own while it is opened."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

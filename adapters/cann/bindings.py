@@ -1,0 +1,145 @@
+"""C prototypes as ctypes types: of the runtime and the descriptor interface by hand, of operators from their spec.
+
+Every argument type is explicit: ctypes would guess a C int for each number, and cut a pointer or a size in half.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
+from aclnn_cts.spec.model import Parameter, Spec
+
+__all__ = ["C_TYPES", "META", "RUNTIME", "Functions", "OperatorFunctions", "bind_operator", "phase_one_prototype"]
+
+_INT = ctypes.c_int32
+_U32 = ctypes.c_uint32
+_I64 = ctypes.c_int64
+_U64 = ctypes.c_uint64
+_SIZE = ctypes.c_size_t
+_POINTER = ctypes.c_void_p
+_TEXT = ctypes.c_char_p
+_INT_OUT = ctypes.POINTER(ctypes.c_int32)
+_I64_OUT = ctypes.POINTER(ctypes.c_int64)
+_POINTER_OUT = ctypes.POINTER(ctypes.c_void_p)
+
+
+def _returns_status(*arguments: Any) -> Prototype:  # noqa: ANN401 - ctypes types
+    return Prototype(_INT, arguments)
+
+
+RUNTIME: Mapping[str, Prototype] = MappingProxyType(
+    {
+        "aclInit": _returns_status(_TEXT),
+        "aclFinalize": _returns_status(),
+        "aclrtSetDevice": _returns_status(_INT),
+        "aclrtResetDevice": _returns_status(_INT),
+        "aclrtGetDeviceCount": _returns_status(ctypes.POINTER(ctypes.c_uint32)),
+        "aclrtGetSocName": Prototype(_TEXT, ()),
+        "aclrtGetVersion": _returns_status(_INT_OUT, _INT_OUT, _INT_OUT),
+        "aclrtGetDeviceInfo": _returns_status(_U32, _INT, _I64_OUT),
+        "aclGetDeviceCapability": _returns_status(_U32, _INT, _I64_OUT),
+        "aclrtGetSysParamOpt": _returns_status(_INT, _I64_OUT),
+        "aclrtCtxSetSysParamOpt": _returns_status(_INT, _I64),
+        "aclrtGetDeviceSatMode": _returns_status(_INT_OUT),
+        "aclrtCreateStream": _returns_status(_POINTER_OUT),
+        "aclrtDestroyStream": _returns_status(_POINTER),
+        "aclrtSynchronizeStream": _returns_status(_POINTER),
+        "aclrtSynchronizeStreamWithTimeout": _returns_status(_POINTER, _INT),
+        "aclrtMalloc": _returns_status(_POINTER_OUT, _SIZE, _INT),
+        "aclrtFree": _returns_status(_POINTER),
+        "aclrtMemcpy": _returns_status(_POINTER, _SIZE, _POINTER, _SIZE, _INT),
+        "aclrtMemset": _returns_status(_POINTER, _SIZE, _INT, _SIZE),
+        "aclGetRecentErrMsg": Prototype(_TEXT, ()),
+    }
+)
+"""The runtime's functions that a session uses, where the release has them."""
+
+META: Mapping[str, Prototype] = MappingProxyType(
+    {
+        "aclCreateTensor": Prototype(_POINTER, (_POINTER, _U64, _INT, _POINTER, _I64, _INT, _POINTER, _U64, _POINTER)),
+        "aclDestroyTensor": _returns_status(_POINTER),
+        "aclCreateIntArray": Prototype(_POINTER, (_POINTER, _U64)),
+        "aclDestroyIntArray": _returns_status(_POINTER),
+        "aclDestroyAclOpExecutor": _returns_status(_POINTER),
+        "aclSetAclOpExecutorRepeatable": _returns_status(_POINTER),
+    }
+)
+
+C_TYPES: Mapping[str, Any] = MappingProxyType(
+    {
+        "int8_t": ctypes.c_int8,
+        "uint8_t": ctypes.c_uint8,
+        "int16_t": ctypes.c_int16,
+        "uint16_t": ctypes.c_uint16,
+        "int32_t": ctypes.c_int32,
+        "int": ctypes.c_int,
+        "uint32_t": ctypes.c_uint32,
+        "int64_t": ctypes.c_int64,
+        "uint64_t": ctypes.c_uint64,
+        "size_t": ctypes.c_size_t,
+        "bool": ctypes.c_bool,
+        "float": ctypes.c_float,
+        "double": ctypes.c_double,
+    }
+)
+"""Scalars by the name of their C type; whatever else a prototype names is a pointer."""
+
+_PHASE_TWO = _returns_status(_POINTER, _U64, _POINTER, _POINTER)
+
+
+class Functions:
+    """Named C functions of a library, each looked up when first used."""
+
+    def __init__(self, library: Library, prototypes: Mapping[str, Prototype]) -> None:
+        self._library = library
+        self._prototypes = prototypes
+        self._bound: dict[str, CFunction] = {}
+
+    def __getitem__(self, name: str) -> CFunction:
+        """The function; raises Missing where no library has it."""
+        if name not in self._bound:
+            self._bound[name] = self._library.bind(name, self._prototypes[name])
+        return self._bound[name]
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            self[name]
+        except Missing:
+            return False
+        return True
+
+
+class OperatorFunctions:
+    """The two functions of an operator."""
+
+    __slots__ = ("phase_one", "phase_two")
+
+    def __init__(self, phase_one: CFunction, phase_two: CFunction) -> None:
+        self.phase_one = phase_one
+        self.phase_two = phase_two
+
+
+def phase_one_prototype(spec: Spec) -> Prototype:
+    """`aclnnXGetWorkspaceSize`: the operator's own parameters, then pointers to workspaceSize and executor."""
+    own = tuple(_c_type(parameter) for parameter in spec.parameters)
+    return _returns_status(*own, _POINTER, _POINTER)
+
+
+def bind_operator(library: Library, spec: Spec) -> OperatorFunctions:
+    """Both functions of an operator. Raises Missing where this installation does not ship it."""
+    return OperatorFunctions(
+        library.bind(f"{spec.operator}GetWorkspaceSize", phase_one_prototype(spec)),
+        library.bind(spec.operator, _PHASE_TWO),
+    )
+
+
+def _c_type(parameter: Parameter) -> Any:  # noqa: ANN401 - a ctypes type
+    if parameter.kind in ("tensor", "int_array"):
+        return _POINTER
+    return C_TYPES[parameter.c_type]

@@ -1,0 +1,235 @@
+"""One call from its descriptors to the release of everything, in steps that a session may order as it needs.
+
+What may be released when: descriptors once phase two has returned, device memory and workspace once the stream was
+waited for, an executor only where phase two has not used it up. After a device fault, or a wait that ran out, nothing
+is released: the device may still be writing, and the process is given up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass, field
+
+from aclnn_cts.adapters.cann.bindings import Functions, OperatorFunctions
+from aclnn_cts.adapters.cann.descriptors import Descriptors
+from aclnn_cts.adapters.cann.device import recent_message
+from aclnn_cts.adapters.cann.errors import SUCCESS, ended_by, error_name
+from aclnn_cts.adapters.cann.manners import whole_number
+from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
+from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["Api", "Execution"]
+
+_UNTOUCHED_SIZE = 0xA5A5_5A5A_A5A5_5A5A
+_UNTOUCHED_EXECUTOR = 0x5EED_0BAD_5EED_0BAD
+"""What stands where phase one writes; no executor has this address on any machine that CANN runs on."""
+
+_FRESH_SLACK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The functions of an installation. `runtime` may lack everything where it answers first phases alone."""
+
+    runtime: Functions
+    meta: Functions
+
+    def message(self) -> str:
+        """What the libraries last said on this thread."""
+        return recent_message(self.runtime)
+
+
+@dataclass(slots=True)
+class Execution:
+    """A call in progress. Make it, take the steps, and `release` in any case."""
+
+    api: Api
+    functions: OperatorFunctions
+    spec: Spec
+    call: Call
+    _began: float = field(default_factory=time.perf_counter)
+    _tensors: DeviceTensors | None = None
+    _descriptors: Descriptors | None = None
+    _workspace: Workspace | None = None
+    _executor: int = 0
+    _needed: int | None = None
+    _status_one: int | None = None
+    _status_two: int | None = None
+    _synchronised: int | None = None
+    _ended: str = Ended.RETURNED
+    _message: str = ""
+    _states: dict[str, BufferState] = field(default_factory=dict)
+    facts: dict[str, str | int | float | bool] = field(default_factory=dict)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether phase one has succeeded and phase two is to follow."""
+        return self._status_one == SUCCESS and self._ended == Ended.RETURNED and self.wants_phase_two
+
+    @property
+    def wants_phase_two(self) -> bool:
+        """Whether the call is of both phases and has memory to work on."""
+        return self.call.buffers is not None and self.call.case.call.phases != 1
+
+    @property
+    def accepted(self) -> bool:
+        """Whether phase one returned success."""
+        return self._status_one == SUCCESS
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether phase two was called and its stream has not been waited for since."""
+        return self._status_two is not None and self._synchronised is None
+
+    @property
+    def stream_number(self) -> int:
+        """Which of the session's streams the call runs on."""
+        return whole_number(self.call, "stream", default=0)
+
+    def prepare(self) -> None:
+        """Bring the buffers to the device and make the descriptors."""
+        buffers = self.call.buffers
+        addresses = {}
+        if buffers is not None and self.wants_phase_two:
+            plan = _layout(self.call, buffers)
+            self._tensors = DeviceTensors(self.api.runtime, buffers.memory, plan.places)
+            addresses = self._tensors.addresses
+        self._descriptors = Descriptors(self.api.meta, self.spec, self.call.case, addresses=addresses)
+
+    def phase_one(self) -> None:
+        """Ask for the workspace's size and the executor."""
+        if self._descriptors is None:
+            raise RuntimeError("prepare() comes before phase_one()")
+        size = ctypes.c_uint64(_UNTOUCHED_SIZE)
+        executor = ctypes.c_void_p(_UNTOUCHED_EXECUTOR)
+        null = self.call.case.call.null
+        self._status_one = status = self.functions.phase_one(
+            *self._descriptors.arguments,
+            None if "workspaceSize" in null else ctypes.byref(size),
+            None if "executor" in null else ctypes.byref(executor),
+        )
+        if status != SUCCESS:
+            self._message = self.api.message()
+            self.facts["workspaceSize after the error"] = _size_fact(size.value)
+            self.facts["executor after the error"] = _executor_fact(executor.value)
+            return
+        if "executor" not in null:
+            if executor.value is None or executor.value == _UNTOUCHED_EXECUTOR:
+                self._refused(f"phase one returned success, and executor is {_executor_fact(executor.value)}")
+                return
+            self._executor = executor.value
+        if "workspaceSize" not in null:
+            if size.value == _UNTOUCHED_SIZE:
+                self._refused("phase one returned success and did not write workspaceSize")
+                return
+            self._needed = size.value
+
+    def allocate_workspace(self) -> None:
+        """As much as phase one asked for, between guard bands, or as the manner of the call says."""
+        wanted = self.call.manner.get("workspace")
+        size = self._needed or 0
+        if wanted == "larger":
+            size = 2 * size + _FRESH_SLACK
+        elif wanted == "smaller":
+            size //= 2
+        if size:
+            self._workspace = Workspace(self.api.runtime, size, guarded=wanted != "exact")
+
+    def phase_two(self, stream: int, *, repeatable: bool = False) -> None:
+        """Queue the work. The executor is used up, whatever comes back, unless it was made repeatable."""
+        workspace = self._workspace
+        missing = "workspace" in self.call.case.call.null
+        address = workspace.address if workspace is not None and not missing else None
+        size = workspace.size if workspace is not None else 0
+        executor = self._executor
+        if not repeatable and self.call.manner.get("executor") != "twice":
+            self._executor = 0
+        self._synchronised = None
+        self._status_two = self.functions.phase_two(address, size, executor, stream)
+        if self._status_two != SUCCESS:
+            self._message = self.api.message()
+
+    def make_repeatable(self) -> None:
+        """Let the executor be used more than once. Raises Inexpressible where the library will not."""
+        status = self.api.meta["aclSetAclOpExecutorRepeatable"](self._executor)
+        if status != SUCCESS:
+            raise Inexpressible(f"aclSetAclOpExecutorRepeatable returned {status}: this plan cannot be repeated")
+
+    def synchronised(self, code: int) -> None:
+        """What waiting for the stream came to."""
+        self._synchronised = code
+        if code != SUCCESS:
+            self._end(code, f"waiting for the stream returned {error_name(code)}")
+
+    def failed(self, failure: RuntimeFailure, *, outranks: bool = False) -> None:
+        """The runtime refused what the harness asked of it; `outranks` puts it before what was said already."""
+        if self._ended == Ended.RETURNED or outranks:
+            self._end(failure.code, str(failure))
+
+    def refill(self) -> None:
+        """Make the device's buffers what they were before the call."""
+        if self._tensors is not None:
+            self._tensors.fill()
+
+    def read_back(self) -> None:
+        """Bring the buffers back, and look at what lies around the workspace."""
+        if self._tensors is not None:
+            self._tensors.read_back()
+        if self._workspace is not None and (state := self._workspace.inspect()) is not None:
+            self._states[WORKSPACE] = state
+
+    def release(self) -> None:
+        """Give everything back, in the order that lifetimes ask for. May be called again."""
+        if self._ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT):
+            return
+        if self._executor and "aclDestroyAclOpExecutor" in self.api.meta:
+            self.api.meta["aclDestroyAclOpExecutor"](self._executor)
+        self._executor = 0
+        if self._descriptors is not None:
+            self._descriptors.release()
+        if self._workspace is not None:
+            self._workspace.release()
+        if self._tensors is not None:
+            self._tensors.release()
+
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        return Outcome(
+            ended=self._ended,
+            phase_one=self._status_one,
+            phase_two=self._status_two,
+            synchronised=self._synchronised,
+            message=self._message,
+            workspace_size=self._needed,
+            seconds=time.perf_counter() - self._began,
+            buffers=self._states,
+            facts=self.facts,
+        )
+
+    def _refused(self, message: str) -> None:
+        self._ended, self._message = Ended.RAISED, message
+
+    def _end(self, code: int, what: str) -> None:
+        self._ended = ended_by(code)
+        said = self.api.message()
+        self._message = f"{what}{': ' + said if said else ''}"
+
+
+def _layout(call: Call, buffers: Buffers) -> Layout:
+    if isinstance(buffers, CallBuffers):
+        return buffers.layout
+    return layout(call.case, frozenset(buffers.outputs))
+
+
+def _size_fact(value: int) -> str | int:
+    return "untouched" if value == _UNTOUCHED_SIZE else value
+
+
+def _executor_fact(value: int | None) -> str:
+    if value == _UNTOUCHED_EXECUTOR:
+        return "untouched"
+    return "null" if value is None else "an address"

@@ -1,0 +1,83 @@
+"""What must never be sent to a real device, and why: the one list that engine and session both go by.
+
+Part of it stands in the specs, as constraints with an `unsafe` reason (indices out of range, a null size array, a
+gradient without axes): they are the document's. The rest holds for every operator and stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aclnn_cts.adapters.protocol import Manner
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.generate.placement import check_view
+from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.kinds_data import Elements, data_range
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["MAX_RANK", "UNSAFE_MANNERS", "hazard"]
+
+MAX_RANK = 25
+"""Dimensions that the operator library's shape object has room for; it keeps the count of a larger one all the same."""
+
+UNSAFE_MANNERS: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
+    {
+        ("executor", "twice"): "phase two frees an executor that is not repeatable: a second one uses freed memory",
+        (
+            "workspace",
+            "smaller",
+        ): "phase two does not compare sizes: a kernel writes beyond a workspace that is too small",
+    }
+)
+"""Manners of calling that only a software device can be asked for."""
+
+_NO_MANNER: Manner = MappingProxyType({})
+
+
+def hazard(
+    spec: Spec,
+    case: Case,
+    *,
+    both_phases: bool,
+    evaluation: Evaluation | None = None,
+    manner: Manner = _NO_MANNER,
+) -> str:
+    """Why this call must not reach a real device; empty where it may.
+
+    `evaluation` is that of the case where the caller has it. Views matter only where both phases run: the first reads
+    no address.
+    """
+    for constraint in (evaluation or evaluate(spec, case)).broken:
+        if constraint.unsafe is not None:
+            return f"{constraint.id}: {constraint.unsafe}"
+    if both_phases and (reason := _unknown_elements(spec, case)):
+        return reason
+    for key, value in manner.items():
+        if (why := UNSAFE_MANNERS.get((key, value))) is not None:
+            return f"{key} {value}: {why}"
+    for name, tensor in case.tensors():
+        if len(tensor.shape) > MAX_RANK:
+            return (
+                f"{name}: rank {len(tensor.shape)}; the operator library's shapes hold {MAX_RANK} dimensions, and it "
+                f"reads behind them"
+            )
+        if both_phases and (wrong := check_view(tensor)) is not None:
+            return f"{name}: {wrong}"
+    return ""
+
+
+def _unknown_elements(spec: Spec, case: Case) -> str:
+    """Of contents that must lie in a range, those of which nobody can say whether they do."""
+    for constraint in spec.constraints_for(case.product):
+        if constraint.unsafe is None or not isinstance(constraint.rule, Elements):
+            continue
+        name = constraint.rule.of
+        tensor = case.arguments.get(name)
+        if not isinstance(tensor, Tensor) or tensor.data is None:
+            continue
+        try:
+            data_range(tensor)
+        except TypeError as error:
+            return f"{constraint.id}: {error}, and {constraint.unsafe}"
+    return ""

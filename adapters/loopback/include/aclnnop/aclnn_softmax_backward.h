@@ -1,0 +1,24 @@
+/* aclnnSoftmaxBackward, in two phases. */
+#ifndef ACLNN_CTS_LOOPBACK_ACLNN_SOFTMAX_BACKWARD_H
+#define ACLNN_CTS_LOOPBACK_ACLNN_SOFTMAX_BACKWARD_H
+
+#include "acl/acl_base.h"
+#include "aclnn/acl_meta.h"
+#include "aclnn/aclnn_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+aclnnStatus aclnnSoftmaxBackwardGetWorkspaceSize(const aclTensor *gradOutput, const aclTensor *output, int64_t dim,
+                                                 aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnSoftmaxBackward(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor,
+                                 aclrtStream stream);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,223 @@
+#include "executor.h"
+
+#include <mutex>
+#include <new>
+
+#include "cache.h"
+#include "message.h"
+#include "product.h"
+#include "registry.h"
+#include "runtime.h"
+
+namespace loopback {
+namespace {
+
+// Executors of the individual path are used again.
+struct Pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<aclOpExecutor>> idle;
+};
+
+Pool &pool()
+{
+    static Pool *const instance = new Pool;
+    return *instance;
+}
+
+constexpr size_t pooled_executors = 64;
+
+std::unique_ptr<aclOpExecutor> take_executor(Path path)
+{
+    if (path == Path::individual) {
+        Pool &instance = pool();
+        const std::lock_guard<std::mutex> lock(instance.mutex);
+        if (!instance.idle.empty()) {
+            std::unique_ptr<aclOpExecutor> executor = std::move(instance.idle.back());
+            instance.idle.pop_back();
+            return executor;
+        }
+    }
+    return std::make_unique<aclOpExecutor>();
+}
+
+void add_arguments(aclOpExecutor &executor, const std::vector<const aclTensor *> &tensors)
+{
+    for (const aclTensor *tensor : tensors) {
+        executor.arguments.push_back({tensor, Registry::instance().find(tensor), tensor->data});
+    }
+}
+
+aclOpExecutor *make_executor(const Request &request, Path path, std::shared_ptr<const Plan> plan)
+{
+    std::unique_ptr<aclOpExecutor> executor = take_executor(path);
+    executor->name = request.name;
+    executor->path = path;
+    executor->plan = std::move(plan);
+    executor->arguments.clear();
+    add_arguments(*executor, request.inputs);
+    add_arguments(*executor, request.outputs);
+    executor->input_count = request.inputs.size();
+    executor->repeatable = false;
+    Registry::instance().add(executor.get());
+    return executor.release();
+}
+
+aclnnStatus find_plan(const Operator &operation, const Request &request, std::shared_ptr<const Plan> &plan)
+{
+    const bool cached = operation.path() == Path::composite;
+    const std::string key = cached ? cache_key(request) : std::string();
+    plan = cached ? find_cached(key) : nullptr;
+    if (plan != nullptr) {
+        return success;
+    }
+    const aclnnStatus status = operation.check();
+    if (status != success) {
+        return status;
+    }
+    plan = std::make_shared<const Plan>(operation.plan());
+    if (cached) {
+        keep_cached(key, plan);
+    }
+    return success;
+}
+
+aclnnStatus check_workspace(const aclOpExecutor &executor, const void *workspace, uint64_t size)
+{
+    if (size > 0 && workspace == nullptr) {
+        return fail(param_nullptr, text("%s: workspace is null and workspaceSize %llu", executor.name,
+                                        static_cast<unsigned long long>(size)));
+    }
+    if (executor.path == Path::individual && size < executor.plan->workspace) {
+        return fail(param_invalid, text("%s: workspaceSize is %llu, %llu are needed", executor.name,
+                                        static_cast<unsigned long long>(size),
+                                        static_cast<unsigned long long>(executor.plan->workspace)));
+    }
+    return success;
+}
+
+aclnnStatus check_tensors(const aclOpExecutor &executor)
+{
+    for (const aclOpExecutor::Argument &argument : executor.arguments) {
+        if (Registry::instance().find(argument.tensor) != argument.number) {
+            return fail(inner_nullptr, text("%s: a tensor was destroyed before phase two", executor.name));
+        }
+    }
+    return success;
+}
+
+aclnnStatus launch(const aclOpExecutor &executor, void *workspace, aclrtStream handle)
+{
+    const std::shared_ptr<Stream> stream = find_stream(handle, executor.name);
+    if (stream == nullptr) {
+        return fail(runtime_error, text("%s: no such stream", executor.name));
+    }
+    if (stream->device().fault() != ACL_SUCCESS) {
+        return fail(runtime_error, text("%s: nothing runs on an unfit device", executor.name));
+    }
+    if (!executor.plan->kernel) {
+        return success;
+    }
+    std::vector<void *> addresses;
+    for (const aclOpExecutor::Argument &argument : executor.arguments) {
+        addresses.push_back(argument.address);
+    }
+    const Launch run(std::move(addresses), workspace, stream->saturates(), stream->device());
+    stream->enqueue([plan = executor.plan, run] { plan->kernel(run); });
+    return success;
+}
+
+aclnnStatus run_executor(const aclOpExecutor &executor, void *workspace, uint64_t size, aclrtStream stream)
+{
+    aclnnStatus status = check_workspace(executor, workspace, size);
+    if (status == success) {
+        status = check_tensors(executor);
+    }
+    return status == success ? launch(executor, workspace, stream) : status;
+}
+
+bool is_alive(const aclOpExecutor *executor, const char *caller)
+{
+    if (Registry::instance().find(executor) == 0) {
+        report(text("%s: %p is not an executor, or one that was used up or destroyed", caller,
+                    static_cast<const void *>(executor)));
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+aclnnStatus check_executor(const aclOpExecutor *executor, const char *caller)
+{
+    if (executor == nullptr) {
+        return fail(param_nullptr, std::string(caller) + ": a null pointer");
+    }
+    return is_alive(executor, caller) ? success : fail(inner_error, std::string(caller) + ": no such executor");
+}
+
+void release_executor(aclOpExecutor *executor)
+{
+    std::unique_ptr<aclOpExecutor> owned(executor);
+    Registry::instance().remove(executor);
+    if (owned->path == Path::individual) {
+        Pool &instance = pool();
+        const std::lock_guard<std::mutex> lock(instance.mutex);
+        if (instance.idle.size() < pooled_executors) {
+            owned->plan.reset();
+            instance.idle.push_back(std::move(owned));
+        }
+    }
+}
+
+void add_array(Request &request, const aclIntArray *array)
+{
+    if (array == nullptr) {
+        request.attributes.push_back(-1);
+        return;
+    }
+    request.attributes.push_back(static_cast<int64_t>(array->values.size()));
+    request.attributes.insert(request.attributes.end(), array->values.begin(), array->values.end());
+}
+
+aclnnStatus phase_one(const Operator &operation, uint64_t *workspace_size, aclOpExecutor **executor)
+try {
+    const Request request = operation.request();
+    if (workspace_size == nullptr || executor == nullptr) {
+        return fail(param_nullptr,
+                    text("%s: %s is null", request.name, workspace_size == nullptr ? "workspaceSize" : "executor"));
+    }
+    if (soc() == nullptr) {
+        return fail(inner_find_kernel_error, text("%s: no known chip is chosen", request.name));
+    }
+    std::shared_ptr<const Plan> plan;
+    const aclnnStatus status = find_plan(operation, request, plan);
+    if (status != success) {
+        return status;
+    }
+    *workspace_size = plan->workspace;
+    *executor = make_executor(request, operation.path(), std::move(plan));
+    return success;
+} catch (const std::exception &error) {
+    return fail(inner_error, error.what());
+}
+
+aclnnStatus phase_two(const char *name, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
+                      aclrtStream stream)
+try {
+    const aclnnStatus wrong = check_executor(executor, name);
+    if (wrong != success) {
+        return wrong;
+    }
+    if (std::string(executor->name) != name) {
+        return fail(inner_error, text("%s: the executor was made by %s", name, executor->name));
+    }
+    const aclnnStatus status = run_executor(*executor, workspace, workspace_size, stream);
+    if (!executor->repeatable) {
+        release_executor(executor);
+    }
+    return status;
+} catch (const std::exception &error) {
+    return fail(inner_error, error.what());
+}
+
+}  // namespace loopback

@@ -1,0 +1,35 @@
+"""Reading the options behind an adapter's name (`torch:device=cpu,threads=2`), which arrive as strings."""
+
+from __future__ import annotations
+
+from aclnn_cts.core.errors import UsageError
+
+__all__ = ["read_bool", "read_number", "read_positive"]
+
+_WORDS = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
+
+
+def read_bool(adapter: str, name: str, value: str) -> bool:
+    """A switch: true or false (also yes, on, 1 and no, off, 0)."""
+    try:
+        return _WORDS[value.lower()]
+    except KeyError:
+        raise UsageError(f"--adapter {adapter}: {name}={value}: expected true or false") from None
+
+
+def read_positive(adapter: str, name: str, value: str) -> int:
+    """A whole number above zero."""
+    try:
+        number = int(value)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number above 0")
+    return number
+
+
+def read_number(adapter: str, name: str, value: str) -> int:
+    """A whole number from 0 on, such as a device's."""
+    if not value.isdecimal():
+        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number from 0 on")
+    return int(value)

@@ -1,0 +1,138 @@
+"""What an adapter is: how the harness puts calls to an implementation, whatever the implementation is.
+
+An adapter of anybody's own is one class in one file. It needs to import nothing from here but what it uses: the
+protocols are structural.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.model import Spec
+
+__all__ = [
+    "Adapter",
+    "Buffers",
+    "Call",
+    "Capabilities",
+    "Inexpressible",
+    "Manner",
+    "Session",
+    "TensorBuffer",
+]
+
+Manner: TypeAlias = Mapping[str, str | int | bool]
+
+
+class TensorBuffer(Protocol):
+    """One tensor's memory, made by the harness."""
+
+    @property
+    def view(self) -> NDArray[Any]:
+        """The tensor itself: the case's shape and strides over the storage, in the NumPy dtype of its aclDataType."""
+        ...
+
+
+class Buffers(Protocol):
+    """The memory of one call: inputs hold their data, outputs are poisoned and lie between guards."""
+
+    @property
+    def inputs(self) -> Mapping[str, TensorBuffer]: ...
+    @property
+    def outputs(self) -> Mapping[str, TensorBuffer]: ...
+    @property
+    def memory(self) -> NDArray[Any]:
+        """The one block of bytes (uint8, rank 1) in which everything lies."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to make. Null tensors of the case have no buffer."""
+
+    case: Case
+    buffers: Buffers | None = None
+    """None: descriptors alone; the first phase and nothing else is called."""
+    manner: Manner = field(default_factory=lambda: MappingProxyType({}), kw_only=True)
+    """How this call departs from the ordinary life cycle; only words that `Capabilities.manners` names."""
+    group: int | None = field(default=None, kw_only=True)
+    """Neighbours of one group reach `Session.run` together (two streams, interleaved calls); None: alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What an implementation can be asked and what its answers mean."""
+
+    description: str = ""
+    """One line for reports: what this is, and plainly so where it is software."""
+    statuses: bool = False
+    """It returns aclnn statuses. Otherwise what it accepts or rejects is recorded and not judged."""
+    phases: bool = False
+    """It has the two phases, so that descriptors alone can be put to it."""
+    in_place: bool = False
+    """It writes into the given memory itself. Otherwise the adapter copies results into it."""
+    executes: bool = True
+    """It can carry calls out. Otherwise it answers the first phase alone."""
+    hardware: bool = False
+    """Calls reach a real device: what could harm it is never sent, whatever the command line says."""
+    target: Target | None = None
+    """What the device says of itself, for an implementation that is one device and no other."""
+    isolate: bool = True
+    """It runs native code and must have a process of its own."""
+    strided_inputs: bool = True
+    strided_outputs: bool = True
+    """Whether the layouts of a case reach the implementation."""
+    formats: frozenset[str] | None = None
+    """Formats that it can be given (it may tell them apart or not); None: all."""
+    dtypes: frozenset[str] | None = None
+    """aclDataTypes that it can be given; None: all."""
+    products: frozenset[str] | None = None
+    """Products that it can be asked to be; None: all."""
+    deterministic: bool | None = None
+    """Whether it promises the same bits for the same call; None: it does not say."""
+    manners: frozenset[str] = frozenset()
+    """Words of `Call.manner` that it understands."""
+
+
+class Session(Protocol):
+    """An implementation that is open and ready. One thread uses it."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the manifest records: versions, device, settings."""
+        ...
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Make the calls and say what happened, one outcome a call.
+
+        It may raise: `Inexpressible` where the implementation has no words for the call, anything else where it
+        refused; the harness makes an outcome of either.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class Adapter(Protocol):
+    """What a factory returns; the factory takes the options of the command line as keyword strings."""
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> Session:
+        """Open the implementation for a product. `specs` is by operator name and may load when first read.
+
+        Raises UsageError for an option or target that it cannot serve, HarnessError where something is missing here.
+        """
+        ...
+
+
+class Inexpressible(Exception):  # noqa: N818 - it is no error: nobody did anything wrong
+    """This call cannot be put to this implementation; the text says why."""

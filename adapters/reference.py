@@ -1,0 +1,141 @@
+"""The documents themselves as an implementation: the promised statuses, and the oracle's values correctly rounded.
+
+It shows that harness and documents agree with themselves, and is what other implementations are tried against first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
+from aclnn_cts.adapters.results import outcome_of, run_each
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.expected import Oracle, OracleInput
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.statuses import STATUSES, SUCCESS
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.kinds import Strength
+from aclnn_cts.spec.load import package_folder
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["ReferenceAdapter", "ReferenceSession"]
+
+_SUCCESS = STATUSES[SUCCESS]
+_NULLPTR = STATUSES["ACLNN_ERR_PARAM_NULLPTR"]
+_INVALID = STATUSES["ACLNN_ERR_PARAM_INVALID"]
+
+
+class ReferenceAdapter:
+    """Opens the reference; it has no options."""
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> ReferenceSession:
+        """Open it for a product; the specs of all operators that will be asked for must be there."""
+        return ReferenceSession(target, specs)
+
+
+class ReferenceSession:
+    """Runs in the process of whoever asks: NumPy alone, and nothing that could crash."""
+
+    def __init__(self, target: Target, specs: Mapping[str, Spec]) -> None:
+        self._specs = specs
+        self._oracles: dict[str, Oracle] = {}
+        self.capabilities = Capabilities(
+            description="NumPy float64 oracle with the documented statuses",
+            statuses=True,
+            phases=True,
+            in_place=True,
+            isolate=False,
+            deterministic=True,
+        )
+        self.environment: Mapping[str, str] = MappingProxyType(
+            {"implementation": "reference", "numpy": np.__version__, "product": target.product}
+        )
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Answer each call; what an oracle raises becomes the outcome."""
+        return run_each(calls, self._call)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _call(self, call: Call) -> Outcome:
+        case = call.case
+        spec = self._specs.get(case.operator)
+        if spec is None or case.product not in spec.products:
+            raise Inexpressible(f"no document here promises anything of {case.operator} on {case.product}")
+        evaluation = evaluate(spec, case)
+        # A limit without a code is kept like a rule: PARAM_INVALID is the error that arguments get.
+        status = STATUSES.get(evaluation.statuses[0], _INVALID)
+        unsaid = evaluation.strength == Strength.OPEN
+        if status and not unsaid:
+            return _refusal(spec, evaluation, status)
+        if "workspaceSize" in case.call.null or "executor" in case.call.null:
+            # Where the document does not say: an answer has nowhere to go.
+            return Outcome(phase_one=_NULLPTR)
+        if call.buffers is None or case.call.phases == 1:
+            return Outcome(phase_one=_SUCCESS, workspace_size=0)
+        try:
+            results = self._compute(spec, case, call.buffers)
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+            if not unsaid:
+                raise
+            # The document leaves open what becomes of such a call; one without a value can only be refused.
+            return Outcome(phase_one=_INVALID, message=f"{type(error).__name__}: {error}")
+        written = outcome_of(call, results)
+        return Outcome(phase_one=_SUCCESS, phase_two=_SUCCESS, workspace_size=0, facts=written.facts)
+
+    def _compute(self, spec: Spec, case: Case, buffers: Buffers) -> dict[str, NDArray[Any]]:
+        from aclnn_cts.core.rounding import to_dtype  # noqa: PLC0415 - a refused call never needs it
+
+        question = OracleInput(
+            tensors={
+                name: _widen(buffer.view, _descriptor(case, name).dtype) for name, buffer in buffers.inputs.items()
+            },
+            arguments=case.arguments,
+            target=case.target,
+        )
+        expected = self._oracle(spec)(question)
+        results = {}
+        for name in buffers.outputs:
+            descriptor = _descriptor(case, name)
+            results[name] = to_dtype(np.broadcast_to(expected[name].value, descriptor.shape), descriptor.dtype)
+        return results
+
+    def _oracle(self, spec: Spec) -> Oracle:
+        if spec.stem not in self._oracles:
+            from aclnn_cts.oracles import registry  # noqa: PLC0415 - statuses alone need no oracle
+
+            own = (package_folder() / f"{spec.stem}.yaml").exists()
+            self._oracles[spec.stem] = registry.load(spec.stem, folders=() if own else (Path(spec.path).parent,))
+        return self._oracles[spec.stem]
+
+
+def _refusal(spec: Spec, evaluation: Evaluation, status: int) -> Outcome:
+    of_phase_two = [constraint for pointer, constraint in spec.pointers if pointer == "workspace"]
+    if all(constraint in of_phase_two for constraint in evaluation.broken):
+        return Outcome(phase_one=_SUCCESS, phase_two=status, workspace_size=0)
+    return Outcome(phase_one=status)
+
+
+def _descriptor(case: Case, name: str) -> Tensor:
+    descriptor = case.arguments[name]
+    if not isinstance(descriptor, Tensor):
+        raise TypeError(f"{name} is {descriptor!r}, not a tensor")
+    return descriptor
+
+
+def _widen(view: NDArray[Any], dtype: str) -> NDArray[Any]:
+    from aclnn_cts.core.rounding import widen  # noqa: PLC0415 - a refused call never needs it
+
+    kind = DTYPES[dtype].kind
+    if kind == "bool":
+        return view.astype(np.bool_)
+    return widen(view) if kind == "float" else view.astype(np.int64)

@@ -1,0 +1,188 @@
+"""Adapters by name: what `--adapter` takes, and how it becomes an `Adapter`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from aclnn_cts.adapters.protocol import Adapter
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+
+__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "load"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One adapter that has a name of its own."""
+
+    name: str
+    factory: str
+    """`module:factory`, imported when the adapter is opened and not before."""
+    isolate: bool
+    """Whether it must run in a process of its own, known before anything is imported."""
+    description: str
+    own_product: bool = False
+    """It is one device, whose product holds where none is asked for; it is opened with an empty one then."""
+    lists: frozenset[str] = frozenset()
+    """Options that take several values, with commas between them."""
+
+
+def build_registry(entries: Iterable[Entry]) -> Mapping[str, Entry]:
+    """Entries by name. Raises ValueError for a name that stands twice."""
+    registry: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.name in registry:
+            raise ValueError(
+                f"adapter {entry.name!r} is registered twice: {registry[entry.name].factory} and {entry.factory}"
+            )
+        registry[entry.name] = entry
+    return MappingProxyType(registry)
+
+
+ADAPTERS = build_registry(
+    (
+        Entry(
+            name="reference",
+            factory="aclnn_cts.adapters.reference:ReferenceAdapter",
+            isolate=False,
+            description="documented statuses and the NumPy float64 oracle, rounded to the output dtype",
+        ),
+        Entry(
+            name="torch",
+            factory="aclnn_cts.adapters.torch_adapter:TorchAdapter",
+            isolate=True,
+            description="torch's own backward kernels on any of its devices (torch:device=cpu)",
+        ),
+        Entry(
+            name="cann",
+            factory="aclnn_cts.adapters.cann.adapter:CannAdapter",
+            isolate=True,
+            description="the aclnn C interface of a CANN installation (cann:library=FILE,...; cann:device=0)",
+            own_product=True,
+            lists=frozenset({"library"}),
+        ),
+        Entry(
+            name="loopback",
+            factory="aclnn_cts.adapters.cann.adapter:LoopbackAdapter",
+            isolate=True,
+            description="the same on a software device of our own, which g++ builds (loopback:soc=Ascend910B3)",
+            own_product=True,
+            lists=frozenset({"library"}),
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An `--adapter` word, taken apart; nothing is imported yet."""
+
+    word: str
+    factory: str
+    isolate: bool
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    own_product: bool = False
+
+
+def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
+    """Read `name`, `name:key=value,...`, `package.module:factory` or `package.module:factory,key=value,...`.
+
+    An adapter without a registered name is presumed to run native code and to need a process of its own.
+    Raises UsageError.
+    """
+    head, _, rest = word.partition(":")
+    if entry := registry.get(head):
+        options = _options(word, rest.split(",") if rest else [], lists=entry.lists)
+        return Choice(word, entry.factory, entry.isolate, options, own_product=entry.own_product)
+    factory, *texts = rest.split(",")
+    if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
+        raise UsageError(
+            f"--adapter {word}: no adapter is called {head!r}; expected one of {', '.join(registry)}, or "
+            f"package.module:factory for one of your own{nearest(head, registry)}"
+        )
+    return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
+
+
+def load(choice: Choice) -> Adapter:
+    """Import the factory and call it with the options.
+
+    Raises UsageError where the word names nothing or an option is unknown, HarnessError where the import itself fails.
+    """
+    module_name, _, name = choice.factory.partition(":")
+    module = _import(module_name, choice.word)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise UsageError(
+            f"--adapter {choice.word}: {module_name} has no callable {name!r}; expected the class or function that "
+            f"makes the adapter{nearest(name, known)}"
+        )
+    _check_options(factory, choice)
+    return cast("Adapter", factory(**choice.options))
+
+
+def _options(word: str, texts: list[str], *, lists: frozenset[str] = frozenset()) -> Mapping[str, str]:
+    options: dict[str, str] = {}
+    key = ""
+    for text in texts:
+        if key in lists and "=" not in text:
+            options[key] += f",{text}"
+            continue
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"--adapter {word}: {text!r}; expected options as key=value, with commas between them")
+        if key in options:
+            raise UsageError(f"--adapter {word}: {key!r} is given twice; expected it once")
+        options[key] = value
+    return MappingProxyType(options)
+
+
+def _import(module_name: str, word: str) -> object:
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # The command installed by pip does not look in the current directory, where a user's own adapter lies.
+        sys.path.append(here)
+    try:
+        return importlib.import_module(module_name)
+    except (HarnessError, UsageError):
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise UsageError(
+                f"--adapter {word}: no module {error.name!r}; expected package.module:factory that can be imported "
+                f"from here (is its folder on PYTHONPATH?)"
+            ) from None
+        raise HarnessError(
+            f"--adapter {word}: importing {module_name} failed: {error}; install what it needs"
+        ) from error
+    except Exception as error:
+        raise HarnessError(
+            f"--adapter {word}: importing {module_name} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any callable
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):
+        return
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    known = [
+        name for name, parameter in signature.parameters.items() if parameter.kind is not parameter.POSITIONAL_ONLY
+    ]
+    for key in choice.options:
+        if key not in known and not takes_any:
+            raise UsageError(
+                f"--adapter {choice.word}: unknown option {key!r}; expected {', '.join(known) or 'no options'}"
+                f"{nearest(key, known)}"
+            )
+    try:
+        signature.bind(**choice.options)
+    except TypeError as error:
+        raise UsageError(f"--adapter {choice.word}: {error}; expected the options {', '.join(known)}") from None

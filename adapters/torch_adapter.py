@@ -1,0 +1,165 @@
+"""torch's own backward kernels as the implementation under test, on any torch device.
+
+torch has no phases and no aclnn statuses: what it takes and what it refuses is recorded. It has no precision modes
+either: it computes in the dtype of its operands, which every mode's promise admits (finer than asked is a fact and no
+fault), so every mode is run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.adapters.options import read_bool, read_positive
+from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
+from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.formats import FORMATS, PRIVATE_FORMATS
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec.model import Spec
+
+if TYPE_CHECKING:
+    from aclnn_cts.adapters.torch_tensors import Bound
+
+__all__ = ["TorchAdapter", "TorchSession"]
+
+_OUTPUT_WAYS = ("direct", "copy")
+
+
+class TorchAdapter:
+    """The options, checked; torch is imported when it is opened.
+
+    - `device`: any torch device (`cpu`, `cuda:1`, `npu`, which imports torch_npu).
+    - `threads`: of one call on the CPU. One by default: workers give more, and sums keep their order.
+    - `deterministic`: torch's deterministic algorithms.
+    - `tf32`: TF32 in matrix products of FLOAT on CUDA.
+    - `outputs`: `direct` hands the harness' memory to kernels that take an output tensor, so that its strides reach
+      them; `copy` lets torch make its own outputs and copies.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str = "cpu",
+        threads: str = "1",
+        deterministic: str = "false",
+        tf32: str = "false",
+        outputs: str = "direct",
+    ) -> None:
+        self.device = device
+        self.threads = read_positive("torch", "threads", threads)
+        self.deterministic = read_bool("torch", "deterministic", deterministic)
+        self.tf32 = read_bool("torch", "tf32", tf32)
+        if outputs not in _OUTPUT_WAYS:
+            raise UsageError(f"--adapter torch: outputs={outputs}: expected one of {', '.join(_OUTPUT_WAYS)}")
+        self.direct = outputs == "direct"
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> TorchSession:
+        """Import torch and make the settings; the same for every product."""
+        try:
+            importlib.import_module("torch")
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
+            raise HarnessError(
+                '--adapter torch: torch is not installed here; install it with: pip install "aclnn-cts[torch]"'
+            ) from None
+        except (ImportError, OSError) as error:
+            raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
+        return TorchSession(self)
+
+
+class TorchSession:
+    """torch with its settings made and recorded; `close` puts them back."""
+
+    def __init__(self, adapter: TorchAdapter) -> None:
+        from aclnn_cts.adapters import torch_kernels, torch_settings, torch_tensors  # noqa: PLC0415 - they import torch
+
+        self._device = torch_settings.find_device(adapter.device)
+        self._settings = torch_settings.Settings(
+            self._device, threads=adapter.threads, deterministic=adapter.deterministic, tf32=adapter.tf32
+        )
+        self._direct = adapter.direct
+        self._kernels: Mapping[str, torch_kernels.Kernel] = torch_kernels.KERNELS
+        self._tensors = torch_tensors
+        self._no_grad = torch_settings.no_grad
+        self._faults = torch_settings.FAULTS
+        self._out_of_memory = torch_settings.OUT_OF_MEMORY
+        self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
+        self.capabilities = Capabilities(
+            description=f"torch kernels on {self._settings.device_name}",
+            in_place=adapter.direct,
+            isolate=True,
+            strided_outputs=adapter.direct,
+            formats=frozenset(FORMATS) - PRIVATE_FORMATS,
+            dtypes=frozenset(torch_tensors.TORCH_DTYPES),
+            deterministic=adapter.deterministic,
+        )
+        self.environment: Mapping[str, str] = MappingProxyType(
+            self._settings.environment
+            | {
+                "outputs": "direct" if adapter.direct else "copy",
+                "cubeMathType": "not put to torch: it computes in the dtype of its operands",
+                "RmsNormGrad": torch_kernels.rms_norm_way(self._device),
+            }
+        )
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return run_each(calls, self._call)
+
+    def close(self) -> None:
+        self._settings.restore()
+
+    def _call(self, call: Call) -> Outcome:
+        if call.buffers is None:
+            raise Inexpressible("torch has no phase that takes descriptors alone")
+        kernel = self._kernel(call.case)
+        bound = self._tensors.bind(call.case, call.buffers, device=self._device, direct=self._direct)
+        start = time.perf_counter()
+        try:
+            with self._no_grad():
+                results, facts = kernel.run(bound)
+            self._synchronise()
+        except self._out_of_memory as error:
+            return Outcome(ended=Ended.NOT_RUN, message=f"torch is out of memory: {error}"[:MESSAGE_LIMIT])
+        except self._faults as error:
+            return Outcome(ended=Ended.DEVICE_FAULT, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT])
+        seconds = time.perf_counter() - start
+        facts |= self._store(call.case, call.buffers, bound, results)
+        return Outcome(seconds=seconds, facts=facts)
+
+    def _kernel(self, case: Case) -> Any:  # noqa: ANN401 - torch_kernels.Kernel, which importing would need torch for
+        kernel = self._kernels.get(case.operator)
+        if kernel is None:
+            raise Inexpressible(f"torch's kernel for {case.operator} is not known here")
+        if case.call.null:
+            raise Inexpressible(f"torch has no {', '.join(case.call.null)} that could be a null pointer")
+        for name in kernel.outputs:
+            if case.arguments.get(name) is None:
+                raise Inexpressible(f"torch returns its results, so that {name} cannot be a null pointer")
+        for name, tensor in case.tensors():
+            if tensor.format in PRIVATE_FORMATS:
+                raise Inexpressible(f"torch has no tensor in the format {tensor.format} ({name})")
+        return kernel
+
+    def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
+        facts: dict[str, str] = {}
+        for name, result in results.items():
+            descriptor = case.arguments[name]
+            if name not in buffers.outputs or not isinstance(descriptor, Tensor):
+                continue
+            target = bound.outputs[name]
+            if result is not target:
+                dtype = self._tensors.acl_name(result.dtype)
+                wrong = mismatch(name, descriptor, shape=result.shape, dtype=dtype)
+                facts |= wrong
+                if wrong:
+                    continue
+                target.copy_(result)
+            bound.write_back(name)
+        return facts

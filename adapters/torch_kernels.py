@@ -1,0 +1,217 @@
+"""Which ATen kernel answers for which operator, and how the arguments of the C prototype become its arguments.
+
+Each function returns the results by output parameter (a result that is the harness' own tensor is written already)
+and the facts worth recording.
+"""
+# ruff: noqa: SLF001 - ATen itself begins the names of these kernels with an underscore
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from aclnn_cts.adapters.protocol import Inexpressible
+from aclnn_cts.adapters.torch_tensors import Bound, acl_name
+from aclnn_cts.core.case import Tensor
+
+__all__ = ["KERNELS", "Kernel", "Results", "rms_norm_way"]
+
+Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
+
+_INT64_LIMIT = 2**63
+_PRECISION_MODES = range(4)
+"""KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16 and USE_HF32 (docs/aclnnConvTbcBackward, cubeMathType)."""
+_EPSILON = 1e-6
+"""Of the `rstd` recipe where it names none; what torch makes of it is replaced."""
+_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
+
+_aten: Any = torch.ops.aten
+_FUSED_FORWARD: Any = getattr(getattr(_aten, "_fused_rms_norm", None), "default", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One operator's kernel and the outputs that it fills."""
+
+    run: Callable[[Bound], Results]
+    outputs: tuple[str, ...]
+
+
+def _conv_tbc_backward(call: Bound) -> Results:
+    """aten::conv_tbc_backward(self, input, weight, bias, pad); cubeMathType has no counterpart."""
+    mode = call.integer("cubeMathType")
+    if mode not in _PRECISION_MODES:
+        raise Inexpressible(f"torch has no argument that cubeMathType {mode} could be put to")
+    gradients = _aten.conv_tbc_backward.default(
+        call.input("self"), call.input("input"), call.input("weight"), call.input("bias"), call.integer("pad")
+    )
+    return dict(zip(("gradInput", "gradWeight", "gradBias"), gradients, strict=True)), {}
+
+
+def _embedding_dense_backward(call: Bound) -> Results:
+    """aten::embedding_dense_backward, which knows INT32 and INT64 indices and a signed padding index."""
+    grad, indices = call.input("grad"), call.input("indices")
+    facts = {}
+    if indices is not None and indices.dtype not in (torch.int32, torch.int64):
+        facts["indices"] = f"{acl_name(indices.dtype)} converted to INT64 for torch"
+        indices = indices.to(torch.int64)
+    rows = call.integer("numWeights")
+    padding = call.integer("paddingIdx")
+    if padding >= _INT64_LIMIT:
+        padding = -1
+    arguments = (grad, indices, rows, padding, bool(call.argument("scaleGradByFreq")))
+    out = None
+    if grad is not None and grad.dim():
+        out = call.output("out", shape=(rows, grad.shape[-1]), dtype=grad.dtype)
+    if out is None:
+        return {"out": _aten.embedding_dense_backward.default(*arguments)}, facts
+    _aten.embedding_dense_backward.out(*arguments, out=out)
+    return {"out": out}, facts
+
+
+def _upsample_nearest_exact1d_backward(call: Bound) -> Results:
+    """aten::_upsample_nearest_exact1d_backward.
+
+    torch's `scales` is the factor of the forward operator, output size over input size, and so is scalesOptional
+    (operator facts: s = gradOutput's length over out's); both take a value that is not above 0 as not given.
+    """
+    grad = call.input("gradOutput")
+    sizes = call.argument("inputSize")
+    arguments = (grad, call.argument("outputSizeOptional"), sizes, call.argument("scalesOptional"))
+    out = None
+    if grad is not None and isinstance(sizes, tuple):
+        out = call.output("out", shape=sizes, dtype=grad.dtype)
+    if out is None:
+        return {"out": _aten._upsample_nearest_exact1d_backward.default(*arguments)}, {}
+    _aten._upsample_nearest_exact1d_backward.grad_input(*arguments, grad_input=out)
+    return {"out": out}, {}
+
+
+def _softmax_backward(call: Bound) -> Results:
+    """aten::_softmax_backward_data; its `input_dtype` is that of gradOutput, so that nothing is converted."""
+    grad, output = call.input("gradOutput"), call.input("output")
+    dtype = torch.float32 if grad is None else grad.dtype
+    arguments = (grad, output, call.integer("dim"), dtype)
+    out = None if grad is None else call.output("out", shape=tuple(grad.shape), dtype=dtype)
+    if out is None:
+        result = _aten._softmax_backward_data.default(*arguments)
+        target = call.outputs.get("out")
+        if target is None or target.dtype == result.dtype:
+            return {"out": result}, {}
+        # The document promises the cast; torch's kernel has none of its own.
+        return {"out": result.to(target.dtype)}, {"out": f"cast from {acl_name(result.dtype)} by torch"}
+    _aten._softmax_backward_data.out(*arguments, grad_input=out)
+    return {"out": out}, {}
+
+
+def _rms_norm_grad(call: Bound) -> Results:
+    """The fused backward kernel where the device has one, else autograd of rms_norm.
+
+    The operator is given rstd; rms_norm has no such argument and computes its own, some units in the last place away
+    from the one that was asked about, and 0 where a square of x overflows. So the case's own stands in its place
+    (`_GivenRstd`), and the gradients are those of the same question.
+    """
+    for name in ("dy", "x", "rstd", "gamma"):
+        if call.input(name) is None:
+            raise TypeError(f"{name} is a null pointer; torch needs a tensor")
+    dy, x, rstd, gamma = (call.inputs[name] for name in ("dy", "x", "rstd", "gamma"))
+    if _has_fused(x.device) and x.dtype == gamma.dtype:
+        return _rms_norm_fused(dy, x, rstd, gamma)
+    epsilon = _epsilon_of(call)
+    # dgamma is FLOAT whatever gamma is; torch gives it in gamma's dtype, and computes in FLOAT in any case.
+    weight = gamma.detach().to(torch.promote_types(gamma.dtype, torch.float32)).requires_grad_()
+    leaf = x.detach().requires_grad_()
+    given = _GivenRstd(rstd)
+    with torch.enable_grad(), warnings.catch_warnings(), given:
+        # That half precision with a FLOAT weight is slower is no news here.
+        warnings.simplefilter("ignore")
+        normal = torch.rms_norm(leaf, gamma.shape, weight, epsilon)
+    if not given.taken:
+        raise Inexpressible("torch computes rstd in a way that is not known here, so that none can be given to it")
+    gradients = torch.autograd.grad(normal, (leaf, weight), dy)
+    return dict(zip(("dxOut", "dgammaOut"), gradients, strict=True)), {"rstd": "given to torch in place of its own"}
+
+
+class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]
+    """Replaces the rstd that rms_norm's forward pass computes, before autograd keeps it for the backward pass."""
+
+    def __init__(self, rstd: torch.Tensor) -> None:
+        super().__init__()
+        self.rstd = rstd
+        self.taken = False
+
+    def __torch_dispatch__(  # the signature is torch's
+        self,
+        func: Any,  # noqa: ANN401
+        types: Any,  # noqa: ANN401
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Run an operation; where its result is rstd, put the given one there."""
+        result = func(*args, **(kwargs or {}))
+        own = result if func is _aten.rsqrt.default else result[1] if func is _FUSED_FORWARD else None
+        if own is not None:
+            own.copy_(self.rstd.reshape(own.shape))
+            self.taken = True
+        return result
+
+
+def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> Results:
+    rows = (*x.shape[: x.dim() - gamma.dim()], *(1,) * gamma.dim())
+    dx, dgamma = _aten._fused_rms_norm_backward.default(
+        dy, x, list(gamma.shape), rstd.reshape(rows), gamma, [True, True]
+    )
+    facts = {}
+    if dgamma.dtype != torch.float32:
+        facts["dgammaOut"] = f"rounded to {acl_name(dgamma.dtype)} by torch, then widened to FLOAT"
+        dgamma = dgamma.to(torch.float32)
+    return {"dxOut": dx, "dgammaOut": dgamma}, facts
+
+
+def _epsilon_of(call: Bound) -> float:
+    x, rstd, gamma = (call.argument(name) for name in ("x", "rstd", "gamma"))
+    if not (isinstance(x, Tensor) and isinstance(rstd, Tensor) and isinstance(gamma, Tensor)):
+        raise TypeError("x, rstd and gamma must be tensors")
+    data = rstd.data
+    if data is None or data.recipe != "rstd" or data.of not in (None, "x"):
+        raise Inexpressible("torch's rms_norm knows no rstd but that of x; only data of the recipe 'rstd' of x are it")
+    rows = x.shape[: len(x.shape) - len(gamma.shape)]
+    if rstd.numel != math.prod(rows):
+        raise Inexpressible(
+            f"torch's rms_norm has one rstd for each row of x; {rstd.numel} values for {math.prod(rows)} rows "
+            f"cannot be put to it"
+        )
+    return _EPSILON if data.epsilon is None else data.epsilon
+
+
+def _has_fused(device: torch.device) -> bool:
+    key = _DISPATCH_KEYS.get(device.type)
+    probe = getattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", None)
+    if key is None or probe is None or not hasattr(_aten, "_fused_rms_norm_backward"):
+        return False
+    return bool(probe("aten::_fused_rms_norm_backward", key))
+
+
+def rms_norm_way(device: torch.device) -> str:
+    """How RmsNormGrad is computed on a device, for the manifest."""
+    if _has_fused(device):
+        return "aten::_fused_rms_norm_backward (autograd of rms_norm where gamma's dtype is not x's)"
+    return "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device"
+
+
+KERNELS: Mapping[str, Kernel] = MappingProxyType(
+    {
+        "aclnnConvTbcBackward": Kernel(_conv_tbc_backward, ("gradInput", "gradWeight", "gradBias")),
+        "aclnnEmbeddingDenseBackward": Kernel(_embedding_dense_backward, ("out",)),
+        "aclnnUpsampleNearestExact1dBackward": Kernel(_upsample_nearest_exact1d_backward, ("out",)),
+        "aclnnSoftmaxBackward": Kernel(_softmax_backward, ("out",)),
+        "aclnnRmsNormGrad": Kernel(_rms_norm_grad, ("dxOut", "dgammaOut")),
+    }
+)

@@ -1,0 +1,137 @@
+"""The settings of torch that change results: made when a session opens, recorded, and put back when it closes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+
+__all__ = ["FAULTS", "OUT_OF_MEMORY", "Settings", "find_device", "no_grad", "synchroniser"]
+
+FAULTS: tuple[type[Exception], ...] = tuple(
+    kind for name in ("AcceleratorError",) if isinstance(kind := getattr(torch, name, None), type)
+)
+"""What torch raises when the device itself failed: nothing later in this process can be trusted."""
+
+OUT_OF_MEMORY: tuple[type[Exception], ...] = tuple(
+    kind for name in ("OutOfMemoryError",) if isinstance(kind := getattr(torch, name, None), type)
+)
+
+
+def find_device(word: str) -> torch.device:
+    """The torch device of an option's word, present and usable.
+
+    Raises UsageError for a word that torch does not know, HarnessError for a device that is not here.
+    """
+    if word.partition(":")[0] == "npu":
+        try:
+            importlib.import_module("torch_npu")
+        except ImportError as error:
+            raise HarnessError(
+                f"--adapter torch: device={word} needs torch_npu, which does not load here ({error}); install the "
+                f"torch_npu that belongs to torch {torch.__version__} and to this CANN"
+            ) from None
+    try:
+        device = torch.device(word)
+    except RuntimeError:
+        raise UsageError(
+            f"--adapter torch: device={word}: torch knows no such device; expected cpu, cuda, cuda:1, npu, ..."
+        ) from None
+    try:
+        torch.zeros(1, device=device).cpu()
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise HarnessError(f"--adapter torch: device={word} cannot be used here: {reason}") from error
+    return device
+
+
+def no_grad() -> AbstractContextManager[object]:
+    """No record for autograd: the kernels are called outright."""
+    context: AbstractContextManager[object] = torch.no_grad()
+    return context
+
+
+def synchroniser(device: torch.device) -> Callable[[], object]:
+    """What waits for the device's queued work; nothing on the CPU."""
+    if device.type == "cpu":
+        return lambda: None
+    wait: Any = getattr(torch, device.type).synchronize
+    return lambda: wait(device)
+
+
+class Settings:
+    """Makes the settings; `environment` is what the manifest records of them."""
+
+    def __init__(self, device: torch.device, *, threads: int, deterministic: bool, tf32: bool) -> None:
+        self.device_name = _device_name(device)
+        self._undo: list[Callable[[], object]] = []
+        if deterministic and device.type == "cuda":
+            # cuBLAS is deterministic only with a fixed workspace, and reads this once.
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        self._set(torch.get_num_threads, torch.set_num_threads, threads)
+        self._set(
+            torch.are_deterministic_algorithms_enabled,
+            lambda on: torch.use_deterministic_algorithms(bool(on)),
+            deterministic,
+        )
+        self._set(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "high" if tf32 else "highest")
+        switches: list[tuple[Any, str, bool]] = [
+            (torch.backends.cuda.matmul, "allow_tf32", tf32),
+            (torch.backends.cudnn, "allow_tf32", tf32),
+            (torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction", False),
+            (torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False),
+        ]
+        for owner, name, value in switches:
+            self._set_attribute(owner, name, value)
+        flushes = not torch.set_flush_denormal(False)
+        self.environment: dict[str, str] = {
+            "implementation": "torch",
+            "version": str(torch.__version__),
+            "torch": str(torch.__version__),
+            "torch_git": str(torch.version.git_version),
+            "device": str(device),
+            "device_name": self.device_name,
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "threads": str(torch.get_num_threads()),
+            "deterministic": _word(torch.are_deterministic_algorithms_enabled()),
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "tf32": _word(torch.backends.cuda.matmul.allow_tf32),
+            "reduced_precision_reduction": _word(value=False),
+            "flush_denormal": "unknown: this processor cannot set it" if flushes else _word(value=False),
+        }
+        if device.type == "cuda":
+            self.environment["cuda"] = str(torch.version.cuda)
+        if device.type == "npu":
+            self.environment["torch_npu"] = str(importlib.import_module("torch_npu").__version__)
+
+    def restore(self) -> None:
+        """Put back what was there before."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _set(self, get: Callable[[], Any], put: Callable[[Any], Any], value: object) -> None:
+        before = get()
+        put(value)
+        self._undo.append(lambda: put(before))
+
+    def _set_attribute(self, owner: Any, name: str, value: object) -> None:  # noqa: ANN401 - torch's own namespaces
+        self._set(lambda: getattr(owner, name), lambda new: setattr(owner, name, new), value)
+
+
+def _word(value: bool) -> str:  # noqa: FBT001 - a value to print, not a switch
+    return "true" if value else "false"
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cpu":
+        return platform.processor() or platform.machine() or "cpu"
+    namespace: Any = getattr(torch, device.type)
+    get_name = getattr(namespace, "get_device_name", None)
+    return str(get_name(device)) if get_name is not None else str(device)

@@ -1,0 +1,145 @@
+"""torch tensors over the harness' memory, with the case's strides, so that a layout really reaches the kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Buffers, Inexpressible
+from aclnn_cts.core.case import Argument, Case, Tensor
+
+__all__ = ["TORCH_DTYPES", "Bound", "acl_name", "alias", "bind", "stage"]
+
+TORCH_DTYPES: Mapping[str, torch.dtype] = MappingProxyType(
+    {
+        "FLOAT": torch.float32,
+        "FLOAT16": torch.float16,
+        "BF16": torch.bfloat16,
+        "DOUBLE": torch.float64,
+        "INT8": torch.int8,
+        "INT16": torch.int16,
+        "INT32": torch.int32,
+        "INT64": torch.int64,
+        "UINT8": torch.uint8,
+        "UINT16": torch.uint16,
+        "UINT32": torch.uint32,
+        "UINT64": torch.uint64,
+        "BOOL": torch.bool,
+        "COMPLEX64": torch.complex64,
+        "COMPLEX128": torch.complex128,
+    }
+)
+_ACL_NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
+
+
+def acl_name(dtype: torch.dtype) -> str:
+    """The aclDataType of a torch dtype; torch's own word where there is none."""
+    return _ACL_NAMES.get(dtype, str(dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    host: torch.Tensor
+    device: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One call's arguments as torch takes them."""
+
+    case: Case
+    inputs: Mapping[str, torch.Tensor]
+    outputs: Mapping[str, torch.Tensor]
+    direct: bool
+    staged: Mapping[str, _Staged]
+
+    def input(self, name: str) -> torch.Tensor | None:
+        """An input tensor; None for a null pointer, which is torch's to refuse."""
+        return self.inputs.get(name)
+
+    def argument(self, name: str) -> Argument:
+        """An attribute, an int array, or None."""
+        return self.case.arguments.get(name)
+
+    def integer(self, name: str) -> int:
+        value = self.case.arguments.get(name)
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}; torch needs an integer")
+        return value
+
+    def output(self, name: str, *, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """The harness' memory for a result of this shape and dtype; None where it is not to be, or cannot be, used.
+
+        torch would resize an output tensor of another shape, which memory of ours cannot do and should not.
+        """
+        tensor = self.outputs.get(name)
+        if tensor is None or not self.direct or tuple(tensor.shape) != shape or tensor.dtype != dtype:
+            return None
+        return tensor
+
+    def write_back(self, name: str) -> None:
+        """Bring an output's storage, gaps included, back from the device."""
+        if staged := self.staged.get(name):
+            staged.host.copy_(staged.device)
+
+
+def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) -> Bound:
+    """Make torch tensors of all buffers: over the same memory on the CPU, over a copy of each storage elsewhere.
+
+    Raises Inexpressible for a dtype or a layout (negative strides) that torch has not.
+    """
+    staged: dict[str, _Staged] = {}
+    found: dict[str, torch.Tensor] = {}
+    for name, buffer in (*buffers.inputs.items(), *buffers.outputs.items()):
+        descriptor = case.arguments[name]
+        if not isinstance(descriptor, Tensor) or descriptor.dtype not in TORCH_DTYPES:
+            raise Inexpressible(f"torch has no tensor of the dtype of {name}")
+        if any(stride < 0 for stride in buffer.view.strides):
+            raise Inexpressible(f"torch has no tensors with negative strides ({name})")
+        if device.type == "cpu":
+            found[name] = alias(buffer.view)
+        else:
+            found[name], staged[name] = stage(buffer.view, offset=descriptor.offset, device=device)
+    return Bound(
+        case=case,
+        inputs={name: found[name] for name in buffers.inputs},
+        outputs={name: found[name] for name in buffers.outputs},
+        direct=direct,
+        staged=staged,
+    )
+
+
+def alias(view: NDArray[Any]) -> torch.Tensor:
+    """A tensor over an array's own memory with its shape and strides."""
+    brain = view.dtype.name == "bfloat16"
+    plain: NDArray[Any] = view.view(np.uint16) if brain else view
+    if plain.flags.writeable:
+        tensor = torch.from_numpy(plain)
+    else:
+        with warnings.catch_warnings():
+            # Inputs may be read-only; no kernel here writes to one, and the harness looks afterwards.
+            warnings.simplefilter("ignore")
+            tensor = torch.from_numpy(plain)
+    return tensor.view(torch.bfloat16) if brain else tensor
+
+
+def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[torch.Tensor, _Staged]:
+    """A tensor on a device with an array's shape and strides, `offset` elements into its storage, gaps copied too."""
+    strides = tuple(stride // view.itemsize for stride in view.strides)
+    last = sum((size - 1) * stride for size, stride in zip(view.shape, strides, strict=True))
+    reach = 0 if view.size == 0 else last + 1
+    flat: NDArray[Any] = (
+        np.lib.stride_tricks.as_strided(view, (reach,), (view.itemsize,)) if reach else view.reshape(-1)
+    )
+    host = alias(flat)
+    storage = torch.empty(offset + reach, dtype=host.dtype, device=device)
+    part = storage[offset:]
+    part.copy_(host)
+    return storage.as_strided(view.shape, strides, offset if reach else 0), _Staged(host, part)

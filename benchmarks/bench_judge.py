@@ -1,0 +1,83 @@
+"""`make bench-judge`: is the judgement silent on correct implementations, and sharp on those with precision faults?
+
+The exit code is 1 where the bound finds a correct implementation at fault, else 0. Run as
+`python -m benchmarks.bench_judge [--quick] [--write FILE] [OP ...]` from the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.spec.load import load_specs
+from benchmarks.judge_report import MARK_END, MARK_START, report
+from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
+
+__all__ = ["QUICK", "main", "measured", "put"]
+
+QUICK = Amount(calls=200, elements=10_000, faulty_cases=30, torch_calls=64)
+_SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def measured(chosen: Sequence[Row], amount: Amount, *, jobs: int, with_torch: bool) -> list[RowCount]:
+    """The counts of rows, in their order; with more than one job in processes of their own."""
+    if jobs == 1:
+        return [count_row(row, amount, with_torch=with_torch) for row in chosen]
+    for name in _SINGLE_THREADED:
+        os.environ[name] = "1"
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
+        started = [pool.submit(count_row, row, amount, with_torch=with_torch) for row in chosen]
+        counts = []
+        for item in started:
+            counts.append(item.result())
+            row = counts[-1].row
+            print(f"{len(counts)} of {len(chosen)}: {row.operator} {row.dtype} {row.mode}", file=sys.stderr)
+        return counts
+
+
+def put(text: str, file: Path) -> None:
+    """Put the tables between the two marks of a file; UsageError where it has none."""
+    before = file.read_text(encoding="utf-8")
+    start, end = before.find(MARK_START), before.find(MARK_END)
+    if not 0 <= start < end:
+        raise UsageError(f"--write: {file}: expected a line {MARK_START} and below it a line {MARK_END}")
+    file.write_text(before[:start] + text.rstrip("\n") + before[end + len(MARK_END) :], encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_judge", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few calls: a minute, and no full counts")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (2)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the plan's cases (0)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks of this file")
+    parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
+    options = parser.parse_args(arguments)
+    amount = QUICK if options.quick else Amount(seed=options.seed)
+    names = {spec.operator for spec in load_specs().select(options.operators)}
+    with_torch = importlib.util.find_spec("torch") is not None
+    chosen = [row for row in rows() if row.operator in names and (with_torch or row.dtype != "DOUBLE")]
+    counts = measured(chosen, amount, jobs=options.jobs, with_torch=with_torch)
+    command = " ".join(["make bench-judge", *(["ARGS=--quick"] if options.quick else [])])
+    text = report(counts, command=command)
+    print(text)
+    for count in counts:
+        for example in count.examples:
+            print(f"false alarm: {count.row}: {example}")
+    if not with_torch:
+        print("torch is not installed: its kernels are not among the correct implementations")
+    if options.write is not None:
+        put(text, options.write)
+    return 1 if any(count.alarms["bound"] for count in counts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""Rates and their spread, a second of processor time: what one core does, whatever else the machine is doing.
+
+What is compared is measured in turns, so that what still disturbs a round disturbs both sides.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Figure", "geometric_mean", "interleave", "processor_seconds", "rate", "ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The same thing measured in several rounds."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """What is compared with a goal."""
+        return statistics.median(self.values)
+
+    def text(self, form: str) -> str:
+        """The median, and half of what lies between the least and the greatest, as a share of it."""
+        spread = (max(self.values) - min(self.values)) / 2.0 / self.median
+        return f"{self.median:{form}} \N{PLUS-MINUS SIGN}{spread:.0%}"
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it has running (Linux: proc(5), schedstat), in seconds."""
+    children = [
+        child
+        for file in Path("/proc/self/task").glob("*/children")
+        for child in file.read_text(encoding="ascii").split()
+    ]
+    nanoseconds = 0
+    for child in children:
+        for file in Path(f"/proc/{child}/task").glob("*/schedstat"):
+            nanoseconds += int(file.read_text(encoding="ascii").split()[0])
+    return time.process_time() + nanoseconds * 1e-9
+
+
+def rate(work: Callable[[int], int], number: int) -> float:
+    """Things a second: `work` takes the round's number and gives how many things it did."""
+    start = processor_seconds()
+    done = work(number)
+    return done / (processor_seconds() - start)
+
+
+def interleave(works: Sequence[Callable[[int], int]], rounds: int) -> tuple[Figure, ...]:
+    """The rates of several works, each done once a round, after a round that is not counted."""
+    for work in works:
+        work(0)
+    found: list[list[float]] = [[] for _ in works]
+    for number in range(1, rounds + 1):
+        for values, work in zip(found, works, strict=True):
+            values.append(rate(work, number))
+    return tuple(Figure(tuple(values)) for values in found)
+
+
+def ratio(above: Figure, below: Figure) -> Figure:
+    """Round by round, so that what disturbed a round disturbs its ratio least."""
+    return Figure(tuple(left / right for left, right in zip(above.values, below.values, strict=True)))
+
+
+def geometric_mean(figures: Iterable[Figure]) -> Figure:
+    """Over operators, round by round."""
+    rounds = zip(*(figure.values for figure in figures), strict=True)
+    return Figure(tuple(math.exp(statistics.fmean(map(math.log, values))) for values in rounds))

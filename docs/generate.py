@@ -1,0 +1,228 @@
+"""`make docs`: the pages that are made from specs and registries, as `python -m docs.generate` writes them.
+
+A page is a pure function of what it is made from, so that a test can hold the committed pages against it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
+from aclnn_cts.engine.explain import argument_text
+from aclnn_cts.engine.promises import PROMISES
+from aclnn_cts.spec.kinds import Constraint
+from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.spec.model import Clause, Parameter, Spec
+
+__all__ = ["FOLDER", "main", "pages"]
+
+FOLDER = Path(__file__).resolve().parent
+_OPERATORS = "operators"
+
+
+def pages(specs: Specs) -> Mapping[str, str]:
+    """The text of every page by its path below this folder."""
+    made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
+    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises()}
+    return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def _promises() -> Iterator[str]:
+    yield from _head("aclnn_cts/engine/promises.py")
+    yield "# The promises"
+    yield ""
+    yield "What an implementation is held to, in the order of a run. Each [law](laws.md) is for some of the operators."
+    yield ""
+    yield from _table(("promise", "is kept when"), [(f"`{item.id}`", item.sentence) for item in PROMISES.values()])
+
+
+def _index(specs: Specs) -> Iterator[str]:
+    yield from _head("specs/")
+    yield "# The operators"
+    yield ""
+    rows = (
+        (
+            f"[{spec.operator}]({spec.stem}.md)",
+            ", ".join(spec.products),
+            str(len(spec.constraints)),
+            str(len(spec.clauses)),
+        )
+        for spec in specs.values()
+    )
+    yield from _table(("operator", "products", "constraints", "clauses"), rows)
+
+
+def _head(source: str) -> Iterator[str]:
+    yield f"<!-- Made from {source} by `make docs`; change it there. -->"
+    yield ""
+
+
+def _page(spec: Spec) -> Iterator[str]:
+    yield from _head(spec.path)
+    yield f"# {spec.operator}"
+    yield ""
+    yield (
+        f"[`{spec.path}`](../../{spec.path}) encodes the document *{spec.document}* in {len(spec.constraints)} "
+        f"constraints and {len(spec.clauses)} clauses, for {', '.join(spec.products)}. "
+        f"`aclnn-cts clauses {spec.stem}` lists every clause; [verdicts](../verdicts.md) says what strength means."
+    )
+    yield ""
+    yield from _parameters(spec)
+    if spec.modes is not None:
+        yield from _modes(spec)
+    if spec.rows is not None:
+        yield from _rows(spec)
+    yield from _constraints(spec)
+    yield from _uncertain(spec)
+    yield from _examples(spec)
+
+
+def _parameters(spec: Spec) -> Iterator[str]:
+    yield "## Parameters"
+    yield ""
+    rows = (
+        (
+            f"`{item.name}`",
+            f"`{item.type}`",
+            item.role,
+            "" if item.shape is None else f"`{item.shape.text}`",
+            _by_product(spec, item, dtypes_of) if item.kind == "tensor" else "",
+            _by_product(spec, item, _formats) if item.kind == "tensor" else "",
+            ("any" if item.strided else "contiguous") if item.kind == "tensor" else "",
+        )
+        for item in spec.parameters
+    )
+    yield from _table(("parameter", "C type", "role", "shape or items", "dtypes", "formats", "layout"), rows)
+    yield ""
+    yield "Dtypes, formats and layouts are those that generation draws valid calls from."
+    yield ""
+
+
+def _formats(spec: Spec, item: Parameter, product: str) -> tuple[str, ...]:
+    while item.format_as is not None:
+        item = spec.parameter(item.format_as)
+    return item.formats.get(product, ())
+
+
+def _by_product(spec: Spec, item: Parameter, values: Callable[[Spec, Parameter, str], tuple[str, ...]]) -> str:
+    texts = {product: ", ".join(values(spec, item, product)) or "none" for product in spec.products}
+    followed = f" (as `{item.dtype_as}`)" if item.dtype_as is not None and values is dtypes_of else ""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values())) + followed
+    return "<br>".join(f"{product}: {text}" for product, text in texts.items()) + followed
+
+
+def _modes(spec: Spec) -> Iterator[str]:
+    modes = spec.modes
+    if modes is None:
+        return
+    yield "## Modes"
+    yield ""
+    yield f"The format to which operands are rounded, by `{modes.attribute}`, product and the dtype of `{modes.by}`."
+    yield ""
+    columns = [(product, dtype) for product, rows in modes.operand.items() for dtype in rows]
+    rows = (
+        (f"{value} {name}", *(modes.operand[product][dtype][value] or "error" for product, dtype in columns))
+        for value, name in modes.names.items()
+    )
+    yield from _table((modes.attribute, *(f"{product} {dtype}" for product, dtype in columns)), rows)
+    yield ""
+
+
+def _rows(spec: Spec) -> Iterator[str]:
+    yield "## Dtypes that go together"
+    yield ""
+    rows = ((product, *row) for product, entries in (spec.rows or {}).items() for row in entries)
+    yield from _table(("product", *spec.row_parameters), rows)
+    yield ""
+
+
+def _constraints(spec: Spec) -> Iterator[str]:
+    yield "## Constraints"
+    yield ""
+    rows = (
+        (f"`{item.id}`", _rule(spec, item), item.strength, " or ".join(conforming(item)), ", ".join(item.clauses))
+        for item in spec.constraints
+    )
+    yield from _table(("id", "rule", "strength", "conforming status when broken", "clauses"), rows)
+    yield ""
+
+
+def _rule(spec: Spec, item: Constraint) -> str:
+    stated = [product for product in spec.products if item.applies_to(product)]
+    texts = {product: rule_text(item, product) for product in stated}
+    if len(set(texts.values())) == 1:
+        text = next(iter(texts.values()))
+        text += f" ({', '.join(stated)})" if len(stated) < len(spec.products) else ""
+    else:
+        text = "<br>".join(f"{product}: {rule}" for product, rule in texts.items())
+    return f"{text}; never put to a real device" if item.unsafe is not None else text
+
+
+def _uncertain(spec: Spec) -> Iterator[str]:
+    clauses = [clause for clause in spec.clauses if clause.certainty != "stated"]
+    if not clauses:
+        return
+    yield "## What the document leaves open or contradicts"
+    yield ""
+    yield from _table(
+        ("clause", "certainty", "statement", "encoded by"),
+        ((clause.at, clause.certainty, clause.en, _encoding(clause)) for clause in clauses),
+    )
+    yield ""
+
+
+def _encoding(clause: Clause) -> str:
+    if clause.constraints:
+        return ", ".join(f"`{identifier}`" for identifier in clause.constraints)
+    if clause.untestable is not None:
+        return f"nothing: {clause.untestable[0]}"
+    for what, value in (("promise", clause.promise), ("interface", clause.interface), ("example", clause.example)):
+        if value is not None:
+            return f"{what} {value}"
+    return ""
+
+
+def _examples(spec: Spec) -> Iterator[str]:
+    yield "## Examples"
+    for example in spec.examples:
+        yield ""
+        where = "" if example.product is None else f", {example.product}"
+        yield f"`{example.name}` (clause {example.at}{where}):"
+        yield ""
+        yield from _table(
+            ("argument", "value"), ((f"`{name}`", argument_text(value)) for name, value in example.arguments.items())
+        )
+
+
+def _table(columns: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{' --- |' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(_cell(cell) for cell in row)} |"
+
+
+def _cell(text: str) -> str:
+    """A cell's text: what Markdown would read as its own is escaped, outside of `code`."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    parts[::2] = [part.replace("*", "\\*") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def main() -> int:
+    """Write the pages, and remove those of operators that are gone."""
+    made = pages(load_specs())
+    for name, text in made.items():
+        path = FOLDER / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in (FOLDER / _OPERATORS).glob("*.md"):
+        if f"{_OPERATORS}/{path.name}" not in made:
+            path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,323 @@
+r"""Laws that are the same mathematics for several operators, and what their bounds are put together from.
+
+Throughout, f is the operator as a function of its gradient g, s an exact result and y the computed one of a call, with
+|y - s| <= e: e is the distance that the compute model leaves that call (`LawOutput.distance`, the error before the last
+rounding and that rounding). Nothing else enters a bound but the float64 arithmetic of the comparison itself, where it
+rounds at all: sums are rounded once (`math.fsum`), and n products computed and added in float64 are off by at most
+gamma_n(2^-53) times the sum of their absolute values (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd
+ed., section 3.1). Where every e is 0 both sides are exact in float64 too, and must be equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.law import (
+    Draw,
+    Law,
+    LawCall,
+    LawCheck,
+    LawInput,
+    Parameters,
+    exactly_stored,
+    with_arguments,
+    with_values,
+)
+from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to
+from aclnn_cts.oracles._law_axes import Axis, permute, split, split_law
+from aclnn_cts.oracles._law_relations import all_finite, combined, gamma64, key, same, shuffled, totals
+
+__all__ = [
+    "Axis",
+    "Forward",
+    "adjoint",
+    "all_finite",
+    "combined",
+    "gamma64",
+    "key",
+    "layout",
+    "linear",
+    "permute",
+    "repeat",
+    "same",
+    "scaling",
+    "shuffled",
+    "split",
+    "split_law",
+    "totals",
+    "zero",
+]
+
+_COEFFICIENTS = (1, -1, 2, -2, 3, -3, 5, -4)
+_HEADROOM = 4
+"""Bits that a sum of two products with such coefficients grows by at most: 5 + 5 < 2^4."""
+
+
+def linear(gradient: str) -> Law:
+    """f(a g1 + b g2) = a f(g1) + b f(g2), within |a| e1 + |b| e2 + e3.
+
+    The combination must be exact in the gradient's dtype. Three ways see to that: two gradients on a grid that leaves
+    room for small coefficients, a gradient split into the upper and lower half of its digits, and one split into two
+    sets of elements. Source: the operator's formula, which has the gradient as a factor of every term.
+    """
+
+    def draw(choose: Draw) -> Parameters:
+        last = len(_COEFFICIENTS) - 1
+        return {"way": choose(0, 3), "a": choose(0, last), "b": choose(0, last), "key": choose(0, 2**32 - 1)}
+
+    def parts(base: LawInput) -> tuple[Float64, Float64, int, int]:
+        g: Float64 = base.tensors[gradient]
+        dtype = base.tensor(gradient).dtype
+        way, start = base.parameters["way"], base.parameters["key"]
+        if way == 0:
+            form = BINARY_FORMATS[dtype]
+            half = binary_format(
+                f"half of {dtype}",
+                significand=form.significand // 2,
+                min_exponent=form.min_exponent,
+                max_exponent=form.max_exponent,
+            )
+            high = round_to(g, half)
+            high[~np.isfinite(high)] = 0.0
+            return high, g - high, 1, 1
+        if way == 1:
+            chosen = (shuffled(g.size, start) % 2 == 0).reshape(g.shape)
+            return np.where(chosen, g, 0.0), np.where(chosen, 0.0, g), 1, 1
+        first = _on_grid(g, dtype)
+        second = first.reshape(-1)[shuffled(g.size, start)].reshape(g.shape)
+        a, b = (_COEFFICIENTS[base.parameters[name]] for name in ("a", "b"))
+        return first, second, a, b
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        if not all_finite(base, gradient):
+            return ()
+        first, second, a, b = parts(base)
+        tensor = base.tensor(gradient)
+        made = (first, second, a * first + b * second)
+        if not all(exactly_stored(values, tensor.dtype) for values in made):
+            return ()
+        return tuple(with_arguments(base.case, {gradient: with_values(tensor, values)}) for values in made)
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        _, _, a, b = parts(base)
+        relation = f"{a} f(g1) + {b} f(g2), and f({a} g1 + {b} g2)"
+        for name, right in done[2].outputs.items():
+            terms = ((float(a), done[0].outputs[name]), (float(b), done[1].outputs[name]))
+            yield combined(name, terms, right, relation)
+
+    return Law(
+        id="linear",
+        en="the result is linear in the gradient",
+        zh="结果对梯度是线性的",
+        applies=lambda case: _floating(case, gradient),
+        draw=draw,
+        calls=calls,
+        check=check,
+    )
+
+
+def _floating(case: Case, name: str) -> bool:
+    tensor = case.arguments[name]
+    return isinstance(tensor, Tensor) and tensor.dtype in BINARY_FORMATS
+
+
+def _on_grid(g: Float64, dtype: str) -> Float64:
+    """G cut to multiples of one power of two, with the dtype's digits less `_HEADROOM`, and far enough from its end."""
+    form = BINARY_FORMATS[dtype]
+    largest = float(np.abs(g).max(initial=0.0))
+    exponent = math.frexp(largest)[1]
+    beyond = max(exponent - (form.max_exponent - _HEADROOM), 0)
+    step = max(math.ldexp(1.0, exponent - beyond - (form.significand - _HEADROOM)), form.smallest_subnormal)
+    cut: Float64 = np.trunc(np.ldexp(g, -beyond) / step) * step
+    return cut
+
+
+def scaling(gradient: str) -> Law:
+    """f(2^k g) = 2^k f(g), within 2^k e1 + e2.
+
+    Multiplying by a power of two is exact, and changes no rounding while nothing leaves a format's range. k reaches
+    from small numbers to the ends of the gradient's format, where an intermediate in too narrow a format overflows or
+    loses digits. Source: the operator's formula is linear in the gradient.
+    """
+
+    def draw(choose: Draw) -> Parameters:
+        return {"k": choose(-24, 24), "far": choose(0, 5)}
+
+    def exponent(base: LawInput) -> int:
+        magnitudes = np.abs(base.tensors[gradient])
+        magnitudes = magnitudes[magnitudes > 0.0]
+        if not magnitudes.size:
+            return 0
+        form = BINARY_FORMATS[base.tensor(gradient).dtype]
+        most = form.max_exponent + 1 - math.frexp(float(magnitudes.max()))[1]
+        least = form.min_exponent + 1 - math.frexp(float(magnitudes.min()))[1]
+        far = base.parameters["far"]
+        k = most if far == 0 else least if far == 1 else base.parameters["k"]
+        return max(min(k, most), min(least, 0))
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        if not all_finite(base, gradient):
+            return ()
+        k = exponent(base)
+        tensor = base.tensor(gradient)
+        scaled = np.ldexp(base.tensors[gradient], k)
+        if k == 0 or not exactly_stored(scaled, tensor.dtype):
+            return ()
+        return base.case, with_arguments(base.case, {gradient: with_values(tensor, scaled)})
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        k = exponent(base)
+        for name, right in done[1].outputs.items():
+            terms = ((math.ldexp(1.0, k), done[0].outputs[name]),)
+            yield combined(name, terms, right, f"2^{k} f(g), and f(2^{k} g)")
+
+    return Law(
+        id="scaling",
+        en="a gradient times a power of two gives the result times that power",
+        zh="梯度乘以 2 的幂,结果也乘以同一个幂",
+        applies=lambda case: _floating(case, gradient),
+        draw=draw,
+        calls=calls,
+        check=check,
+    )
+
+
+def zero(gradient: str) -> Law:
+    """f(0) = 0, exactly: no operation on zeros and finite numbers rounds or underflows.
+
+    Elements that the document leaves open are sums of some of the zeros too. Source: the operator's formula is linear
+    in the gradient.
+    """
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        others = [name for name in base.tensors if name != gradient]
+        if others and not all_finite(base, *others):
+            return ()
+        tensor = base.tensor(gradient)
+        return (with_arguments(base.case, {gradient: with_values(tensor, np.zeros(tensor.shape))}),)
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        for name, output in done[0].outputs.items():
+            nothing = np.zeros(output.got.shape)
+            bound = np.where(output.judged | output.open, 0.0, np.inf)
+            yield LawCheck(output=name, left=output.got, right=nothing, bound=bound, relation="f(0), and 0")
+
+    return Law(id="zero", en="a gradient of zeros gives zeros", zh="梯度全为零时结果全为零", calls=calls, check=check)
+
+
+def repeat() -> Law:
+    """The same call twice: equal bits where the compute model has a basis for that, else at most e1 + e2 apart.
+
+    Where it has none, a difference is recorded. Source: `repeatable` in specs/precision.yaml.
+    """
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        for name, left in done[0].outputs.items():
+            right = done[1].outputs[name]
+            relation = "a call, and the same call again"
+            check = same(name, left, right, relation)
+            bound = np.zeros(check.bound.shape) if left.repeatable else check.bound
+            differing = int(np.count_nonzero(check.error))
+            facts = {f"{name} of the same call": f"{differing} elements differ" if differing else "the same bits"}
+            yield LawCheck(output=name, left=left.got, right=right.got, bound=bound, relation=relation, facts=facts)
+
+    return Law(
+        id="repeat",
+        en="the same call twice gives the same bits where something promises it",
+        zh="在有承诺依据之处,同一调用执行两次结果逐位相同",
+        calls=lambda base: (base.case, base.case),
+        check=check,
+    )
+
+
+def layout() -> Law:
+    """Strided views and their contiguous copies: at most e1 + e2 apart, equal bits where one result alone conforms.
+
+    The base has the views. Source: the document allows tensors that are not contiguous, and a view's strides are no
+    part of its contents.
+    """
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        plain = {
+            name: msgspec.structs.replace(tensor, strides=None, offset=0, storage_shape=None)
+            for name, tensor in base.case.tensors()
+        }
+        return base.case, with_arguments(base.case, plain)
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        for name, strided in done[0].outputs.items():
+            yield same(name, strided, done[1].outputs[name], "strided views, and contiguous copies of their contents")
+
+    return Law(
+        id="layout",
+        en="strided views give what their contiguous copies give",
+        zh="非连续视图与其连续副本给出相同结果",
+        applies=lambda case: not all(tensor.is_contiguous for _, tensor in case.tensors()),
+        calls=calls,
+        check=check,
+    )
+
+
+Forward: TypeAlias = Callable[[LawInput, str, Float64], tuple[float, float]]
+"""<F v, g> for an output's probe v, and the same sum over absolute values: F the forward operator's derivative with
+respect to what the output is the gradient of."""
+
+
+def adjoint(forward: Forward) -> Law:
+    """<v, f(g)> = <F v, g> for any v, within sum |v| e: f is the adjoint of F, computed here in float64.
+
+    v has small integers, dense ones or all but two of them 0, and is 0 where nothing is judged. The float64 error of
+    <F v, g> is at most gamma_n times the sum of the absolute values of its terms; n is at most the number of all
+    elements of the inputs and of v and 8 (each term has up to 7 factors). Source: the forward operator, in `forward`.
+    """
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        return (base.case,) if all_finite(base) else ()
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        for number, (name, output) in enumerate(done[0].outputs.items()):
+            v = np.where(output.judged, _probe(output.got.shape, base.parameters["key"] + number), 0.0)
+            if not v.any():
+                continue
+            with np.errstate(all="ignore"):
+                products = np.where(v == 0.0, 0.0, v * output.got).reshape(-1)
+                left = math.fsum(products.tolist()) if np.isfinite(products).all() else float(products.sum())
+                bound = float(np.where(v == 0.0, 0.0, np.abs(v) * output.distance).sum())
+                right, size = forward(base, name, v)
+            if bound > 0.0:
+                count = v.size + sum(tensor.size for tensor in base.tensors.values()) + 8
+                bound += gamma64(count) * (size + abs(left))
+            yield LawCheck(
+                output=name,
+                left=np.array(left),
+                right=np.array(right),
+                bound=np.array(bound),
+                relation="<v, f(g)>, and <F v, g> with the forward operator F",
+                place="the scalar product",
+            )
+
+    return Law(
+        id="adjoint",
+        en="the result is the adjoint of the forward operator, applied to the gradient",
+        zh="结果是前向算子的伴随作用于梯度",
+        draw=key,
+        calls=calls,
+        check=check,
+    )
+
+
+def _probe(shape: tuple[int, ...], start: int) -> Float64:
+    """Small integers for a scalar product: all different from 0, or all 0 but two."""
+    count = math.prod(shape)
+    values = (shuffled(count, start) % 7 - 3).astype(np.float64)
+    values[values == 0.0] = 4.0
+    if start % 2:
+        values[shuffled(count, start + 1)[2:]] = 0.0
+    return values.reshape(shape)

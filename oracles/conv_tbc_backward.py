@@ -1,0 +1,358 @@
+r"""aclnnConvTbcBackward: the gradients of a convolution over time with respect to input, weight and bias.
+
+With the gradient of the output `self` (To, B, Co), `input` (T, B, Ci) and `weight` (L, Ci, Co), To = T + 2 pad + 1 - L,
+and only those terms whose time index exists:
+
+    gradInput[t, b, i]  = sum_{k, o} self[t + pad - k, b, o] weight[k, i, o]
+    gradWeight[k, i, o] = sum_{u, b} input[u + k - pad, b, i] self[u, b, o]
+    gradBias[o]         = sum_{u, b} self[u, b, o]
+
+Where pad > L - 1 some rows of `self` see nothing but padding: they count in gradBias alone. The values of `bias` are
+never used.
+
+Error terms, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.): n
+products summed in any order are off by at most gamma_n times the sum of their absolute values (section 3.1, (3.3) to
+(3.5)), n being the real number of terms,
+
+- gradInput[t]: Co times the number of k with 0 <= t + pad - k < To;
+- gradWeight[k]: B times the number of u with 0 <= u + k - pad < T;
+- gradBias: To B terms without a product, gamma_{n-1} (section 4.2, (4.4)).
+
+In gradInput and gradWeight both factors of each product are operands, rounded to the mode's format before. gradBias
+is a sum of `self` as it is given: a mode rounds the operands of the matrix unit, and it needs none.
+
+Underflow: n products and n - 1 additions; in gradBias a load for each term, and where the operands of products hold
+numbers subnormal in FLOAT, a load of each, multiplied by the other factor.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.law import Law, LawInput
+from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
+from aclnn_cts.oracles._special_values import (
+    FLOAT16_LARGEST,
+    FLOAT16_NORMAL,
+    Form,
+    finite_part,
+    holds_subnormal,
+    settle,
+)
+
+__all__ = ["LAWS", "benchmark", "exact", "expected"]
+
+Real = NDArray[Any]
+Counts = NDArray[np.int64]
+
+_STACKED_LIMIT = 1 << 16
+"""Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
+
+_BENCHMARK_STEPS = 1 << 18
+_BENCHMARK_TERMS = 1 << 28
+"""Steps of its loops and products in them up to which the benchmark computes the two gradients."""
+
+
+def expected(call: OracleInput) -> Expected:
+    """The gradients `gradInput` (T, B, Ci), `gradWeight` (L, Ci, Co) and `gradBias` (Co)."""
+    grad: Float64 = call.tensors["self"]
+    x: Float64 = call.tensors["input"]
+    weight: Float64 = call.tensors["weight"]
+    pad = call.integer("pad")
+    with np.errstate(all="ignore"):
+        (of_input, size_of_input), (of_weight, size_of_weight) = _gradients(grad, x, weight, pad)
+        input_open = weight_open = None
+        finite = math.isfinite(np.add.reduce(size_of_input, axis=None) + np.add.reduce(size_of_weight, axis=None))
+        if not finite:
+            time, length = x.shape[0], weight.shape[0]
+            of_input, input_open = _settle(lambda s, w: _to_input(s, w, time, pad), grad, weight)
+            of_weight, weight_open = _settle(lambda s, i: _to_weight(s, i, length, pad), grad, x)
+            grad_size, x_size, weight_size = (np.abs(finite_part(operand)) for operand in (grad, x, weight))
+            size_of_input = _to_input(grad_size, weight_size, time, pad)
+            size_of_weight = _to_weight(grad_size, x_size, length, pad)
+        taps, pairs = _terms(grad.shape[0], x.shape[0], weight.shape[0], pad)
+        loads, lattices = _loads(grad, x, weight), call.lattices
+        return {
+            "gradInput": _products(
+                of_input,
+                size_of_input,
+                taps * grad.shape[2],
+                loads=loads,
+                lattice=_product(lattices.get("self"), lattices.get("weight")),
+                unsettled=input_open,
+            ),
+            "gradWeight": _products(
+                of_weight,
+                size_of_weight,
+                pairs * x.shape[1],
+                loads=loads,
+                lattice=_product(lattices.get("input"), lattices.get("self")),
+                unsettled=weight_open,
+            ),
+            "gradBias": _bias(grad, lattices.get("self")),
+        }
+
+
+def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
+    """One element in rational arithmetic, by the chain rule through the forward operator; inputs must be finite.
+
+    Forward: y[u, b, o] = bias[o] + sum_k sum_i x[u + k - pad, b, i] w[k, i, o]. Every place (u, b, o) at which the
+    variable of the wanted element stands contributes self[u, b, o] times what stands beside it.
+    """
+    grad, x, weight = call.tensors["self"], call.tensors["input"], call.tensors["weight"]
+    pad = call.integer("pad")
+    total = Fraction(0)
+    for u in range(grad.shape[0]):
+        if output == "gradBias":
+            total += sum((Fraction(value) for value in grad[u, :, index[0]].tolist()), Fraction(0))
+            continue
+        for k in range(weight.shape[0]):
+            time = u + k - pad
+            if not 0 <= time < x.shape[0]:
+                continue
+            if output == "gradInput" and time == index[0]:
+                pairs = zip(grad[u, index[1]].tolist(), weight[k, index[2]].tolist(), strict=True)
+            elif output == "gradWeight" and k == index[0]:
+                pairs = zip(grad[u, :, index[2]].tolist(), x[time, :, index[1]].tolist(), strict=True)
+            else:
+                continue
+            total += sum((Fraction(left) * Fraction(right) for left, right in pairs), Fraction(0))
+    return total
+
+
+def benchmark(call: OracleInput) -> dict[str, Float32]:
+    """The three gradients in FLOAT: gradInput by taps and channels, the others by times and batches, in order.
+
+    Where plain loops would take longer than seconds there is gradBias alone.
+    """
+    grad, x, weight = (single(call.tensors[name]) for name in ("self", "input", "weight"))
+    pad = call.integer("pad")
+    out_time, batch, out_channels = grad.shape
+    time, length = x.shape[0], weight.shape[0]
+    with np.errstate(all="ignore"):
+        of_bias = forward_sum(grad.reshape(out_time * batch, out_channels), axis=0).reshape(out_channels)
+        if (
+            length * out_channels + out_time * batch > _BENCHMARK_STEPS
+            or length * grad.size * x.shape[2] > _BENCHMARK_TERMS
+        ):
+            return {"gradBias": of_bias}
+        of_input = np.zeros(x.shape, np.float32)
+        for k in range(length):
+            low, high = max(0, k - pad), min(time, out_time + k - pad)
+            for o in range(out_channels if low < high else 0):
+                of_input[low:high] += grad[low + pad - k : high + pad - k, :, o, None] * weight[k, :, o]
+        of_weight = np.zeros(weight.shape, np.float32)
+        for u in range(out_time):
+            first, last = max(0, pad - u), min(length, time + pad - u)
+            for b in range(batch if first < last else 0):
+                of_weight[first:last] += x[u + first - pad : u + last - pad, b, :, None] * grad[u, b]
+    return {"gradInput": of_input, "gradWeight": of_weight, "gradBias": of_bias}
+
+
+def _settle(form: Form, left: Float64, right: Float64) -> tuple[Float64, NDArray[np.bool_]]:
+    """The special values of a gradient, with operands that a mode may round to FLOAT16: to 0 or to inf."""
+    return settle(form, operands=(left, right), normal=FLOAT16_NORMAL, largest=FLOAT16_LARGEST)
+
+
+def _loads(*operands: Float64) -> float | None:
+    """What the underflow of an operand's load is multiplied by at most; None where no load can underflow."""
+    if not holds_subnormal(*(np.abs(operand) for operand in operands)):
+        return None
+    return max(1.0, *(float(np.abs(finite_part(operand)).max(initial=0.0)) for operand in operands))
+
+
+def _products(
+    value: Float64,
+    magnitude: Float64,
+    count: Counts,
+    *,
+    loads: float | None,
+    lattice: float | None,
+    unsettled: NDArray[np.bool_] | None,
+) -> ExpectedOutput:
+    """A gradient whose elements are sums of `count` products of two operands, one count a slice of axis 0."""
+    count = count[:, None, None]
+    return ExpectedOutput(
+        value=value,
+        terms=(
+            ErrorTerm(kind="operand", count=2, magnitude=magnitude),
+            ErrorTerm(kind="compute", count=count, magnitude=magnitude),
+        ),
+        underflows=np.maximum((2 if loads is None else 4) * count - 1, 0),
+        underflow_scale=1.0 if loads is None else loads,
+        partial=magnitude if unsettled is None else np.where(np.isnan(value), 0.0, magnitude),
+        lattice=lattice,
+        open=unsettled,
+    )
+
+
+def _bias(grad: Float64, lattice: float | None) -> ExpectedOutput:
+    """The output gradBias. Sums of inf and nan come out as in every order of summation."""
+    value = np.add.reduce(grad, axis=(0, 1))
+    magnitude = np.add.reduce(np.abs(grad), axis=(0, 1))
+    partial = magnitude
+    if not math.isfinite(np.add.reduce(magnitude)):
+        magnitude = np.add.reduce(np.abs(finite_part(grad)), axis=(0, 1))
+        partial = np.where(np.isnan(value), 0.0, magnitude)
+    additions = max(grad.shape[0] * grad.shape[1] - 1, 0)
+    return ExpectedOutput(
+        value=value,
+        terms=(ErrorTerm(kind="compute", count=additions, magnitude=magnitude),),
+        underflows=max(2 * grad.shape[0] * grad.shape[1] - 1, 0),
+        partial=partial,
+        lattice=lattice,
+    )
+
+
+def _terms(out_time: int, time: int, length: int, pad: int) -> tuple[Counts, Counts]:
+    """How many taps k reach each time t of gradInput, and how many times u each tap k of gradWeight."""
+    t = np.arange(time)
+    taps = np.minimum(length, t + (pad + 1)) - np.maximum(0, t + (pad - out_time + 1))
+    k = np.arange(length)
+    pairs = np.minimum(time, out_time + k - pad) - np.maximum(0, k - pad)
+    return np.maximum(taps, 0), np.maximum(pairs, 0)
+
+
+def _gradients(
+    grad: Float64, x: Float64, weight: Float64, pad: int
+) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
+    """The values of gradInput and gradWeight, each with the same sum over absolute values.
+
+    Right for finite operands; where one is not, a magnitude is not (padding times inf may add to that).
+    """
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    length = weight.shape[0]
+    products = length * batch * max(time * in_channels, out_time * out_channels)
+    if products <= _STACKED_LIMIT and grad.size and x.size and weight.size:
+        return _stacked(grad, x, weight, pad)
+    grad_size, x_size = np.abs(grad), np.abs(x)
+    return (
+        (_to_input(grad, weight, time, pad), _to_input(grad_size, np.abs(weight), time, pad)),
+        (_to_weight(grad, x, length, pad), _to_weight(grad_size, x_size, length, pad)),
+    )
+
+
+def _to_input(grad: Real, weight: Real, time: int, pad: int) -> Real:
+    """The value of gradInput, one matrix product a tap over the times alone that exist: right for any operands."""
+    length, in_channels, _ = weight.shape
+    result: Real = np.zeros((time, grad.shape[1], in_channels), grad.dtype)
+    for k in range(length):
+        low, high = max(0, k - pad), min(time, grad.shape[0] + k - pad)
+        if low < high:
+            result[low:high] += grad[low + pad - k : high + pad - k] @ weight[k].T
+    return result
+
+
+def _to_weight(grad: Real, x: Real, length: int, pad: int) -> Real:
+    """The value of gradWeight in the same way."""
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    result: Real = np.zeros((length, in_channels, out_channels), grad.dtype)
+    for k in range(length):
+        low, high = max(0, k - pad), min(time, out_time + k - pad)
+        if low < high:
+            pairs = (high - low) * batch
+            used = grad[low + pad - k : high + pad - k].reshape(pairs, out_channels)
+            result[k] = x[low:high].reshape(pairs, in_channels).T @ used
+    return result
+
+
+def _stacked(
+    grad: Float64, x: Float64, weight: Float64, pad: int
+) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
+    """The same with zeros for padding, all taps and both values and absolute values in one stack of products.
+
+    Small tensors take a fraction of the loop's time. A tap's operand is a view of the padded tensor, moved by one time
+    step from tap to tap.
+    """
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    length = weight.shape[0]
+    both = np.empty((2, *weight.shape))
+    both[0] = weight
+    np.abs(weight, out=both[1])
+    # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
+    padded = _padded(grad, length - 1 - pad, time + length - 1)
+    windows = _windows(padded, length, time)
+    of_input = np.add.reduce(windows @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
+    # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
+    windows = _windows(_padded(x, pad, out_time + length - 1), length, out_time)
+    both_grads = np.empty((2, 1, out_time * batch, out_channels))
+    both_grads[0, 0] = grad.reshape(-1, out_channels)
+    np.abs(both_grads[0], out=both_grads[1])
+    of_weight = windows.swapaxes(2, 3) @ both_grads
+    return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
+
+
+def _padded(array: Float64, before: int, steps: int) -> Float64:
+    """The array and its absolute values, (2, steps, B, C), from `before` time steps ahead of it (cut if negative)."""
+    padded = np.zeros((2, steps, *array.shape[1:]))
+    low, high = max(before, 0), min(array.shape[0] + before, steps)
+    if low < high:
+        padded[0, low:high] = array[low - before : high - before]
+        np.abs(padded[0], out=padded[1])
+    return padded
+
+
+def _windows(padded: Float64, length: int, steps: int) -> Float64:
+    """Views (2, length, steps * B, C) of (2, steps + length - 1, B, C), each a time step after the one before."""
+    _, _, batch, channels = padded.shape
+    sign, time, _, element = padded.strides
+    strides = (sign, time, channels * element, element)
+    windows: Float64 = np.ndarray((2, length, steps * batch, channels), padded.dtype, padded, strides=strides)
+    return windows
+
+
+def _product(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left * right
+
+
+def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
+    """<F v, self>: the convolution of v with weight, of input with v, or v as a bias, in the place of each gradient."""
+    grad, x, weight = (base.tensors[name] for name in ("self", "input", "weight"))
+    pad = base.case.arguments["pad"]
+    if not isinstance(pad, int):
+        raise TypeError(f"pad is {pad!r}, not an integer")
+    left, right = (v, weight) if output == "gradInput" else (x, v)
+    sums = []
+    for grads, first, second in ((grad, left, right), (np.abs(grad), np.abs(left), np.abs(right))):
+        if output == "gradBias":
+            product = np.broadcast_to(second, grad.shape)
+        else:
+            product = _convolution(first, second, grad.shape[0], pad)
+        sums.append(float((grads * product).sum()))
+    return sums[0], sums[1]
+
+
+def _convolution(x: Float64, weight: Float64, out_time: int, pad: int) -> Float64:
+    """The forward operator, y[u] = sum_k x[u + k - pad] weight[k] over the times of x that exist."""
+    result = np.zeros((out_time, x.shape[1], weight.shape[2]))
+    for u in range(out_time):
+        for k in range(max(0, pad - u), min(weight.shape[0], x.shape[0] + pad - u)):
+            result[u] += x[u + k - pad] @ weight[k]
+    return result
+
+
+_BATCH = _laws.Axis(name="batch", tensors={"self": 1, "input": 1, "gradInput": 1})
+_IN = _laws.Axis(name="input channels", tensors={"input": 2, "weight": 1, "gradInput": 2, "gradWeight": 1})
+_OUT = _laws.Axis(name="output channels", tensors={"self": 2, "weight": 2, "bias": 0, "gradWeight": 2, "gradBias": 0})
+
+LAWS: tuple[Law, ...] = (
+    _laws.adjoint(_forward),
+    _laws.linear("self"),
+    _laws.zero("self"),
+    _laws.scaling("self"),
+    _laws.split((_BATCH, _OUT)),
+    _laws.permute((_BATCH, _IN, _OUT)),
+    _laws.layout(),
+    _laws.repeat(),
+)
+"""Of the dimensions that a call can be cut along, the input channels are left out: gradBias is no sum over them."""

@@ -1,0 +1,125 @@
+"""Finds an operator's oracle by the stem of its spec file: among ours, or beside a user's own spec.
+
+An oracle is a module with a function `expected(call: OracleInput) -> Expected`. Loading one from a folder runs its
+Python, which is why only what computes values (run, fuzz, replay) may ask for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import aclnn_cts.oracles
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.expected import Oracle, OracleInput
+
+__all__ = ["Benchmark", "SecondOracle", "available", "load", "load_benchmark", "load_module", "load_second"]
+
+_PACKAGE = aclnn_cts.oracles.__name__
+_ENTRY = "expected"
+
+SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], Fraction]
+"""`exact(call, output, index)`: one element in rational arithmetic."""
+
+Benchmark: TypeAlias = Callable[[OracleInput], Mapping[str, NDArray[np.float32]]]
+"""`benchmark(call)`: outputs as plain FLOAT arithmetic gives them, before they are rounded to their dtypes.
+
+An output that is left out has no second implementation in that call.
+"""
+
+
+def available(folders: Sequence[Path] = ()) -> Mapping[str, str]:
+    """The stems that have an oracle, in alphabetical order, each with the place of its module.
+
+    A place is a module's import name for ours, and a file for one that lies beside a spec `<stem>.yaml` in one of
+    the user's `folders`; a Python file without such a spec is none of our business. Nothing is imported.
+
+    Raises UsageError where two places claim one stem.
+    """
+    places = {stem: f"{_PACKAGE}.{stem}" for stem in _own_stems()}
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        for spec in sorted(folder.glob("*.yaml")):
+            file = spec.with_suffix(".py")
+            if not file.is_file():
+                continue
+            if spec.stem in places:
+                raise UsageError(
+                    f"{file}: the operator {spec.stem!r} has an oracle already ({places[spec.stem]}); "
+                    f"expected one a stem; rename {spec.name} and {file.name}"
+                )
+            places[spec.stem] = str(file)
+    return dict(sorted(places.items()))
+
+
+def load_module(stem: str, *, folders: Sequence[Path] = ()) -> ModuleType:
+    """The oracle's module, imported once in a process.
+
+    Raises UsageError where there is none, more than one, or one that cannot be imported or has no `expected`.
+    """
+    places = available(folders)
+    if stem not in places:
+        looked = ", ".join(str(folder / f"{stem}.py") for folder in folders)
+        raise UsageError(
+            f"{stem}: no oracle for this operator{nearest(stem, places)}; known are {', '.join(places)}; write "
+            f"{looked or f'{stem}.py beside {stem}.yaml'} with a function expected(call: OracleInput) -> Expected"
+        )
+    place = places[stem]
+    module = importlib.import_module(place) if place == f"{_PACKAGE}.{stem}" else _from_file(Path(place))
+    if not callable(getattr(module, _ENTRY, None)):
+        raise UsageError(
+            f"{place}: no function {_ENTRY!r}; expected {_ENTRY}(call: OracleInput) -> Expected; define it"
+        )
+    return module
+
+
+def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
+    """The oracle of an operator: its module's `expected`. Raises as `load_module` does."""
+    return cast("Oracle", getattr(load_module(stem, folders=folders), _ENTRY))
+
+
+def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:
+    """The operator's second oracle: its module's `exact`, where it has one. Raises as `load_module` does."""
+    return cast("SecondOracle | None", getattr(load_module(stem, folders=folders), "exact", None))
+
+
+def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | None:
+    """The operator's second implementation: its module's `benchmark`, where it has one. Raises as `load_module`."""
+    return cast("Benchmark | None", getattr(load_module(stem, folders=folders), "benchmark", None))
+
+
+def _own_stems() -> list[str]:
+    own = (module.name for module in pkgutil.iter_modules(aclnn_cts.oracles.__path__))
+    return [name for name in own if not name.startswith("_") and name != "registry"]
+
+
+def _from_file(file: Path) -> ModuleType:
+    """Import a file under a name made of its path, so that equal stems in two runs' folders never meet."""
+    name = f"{_PACKAGE}._user_{hashlib.sha256(str(file).encode()).hexdigest()[:16]}_{file.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{file}: not a Python file; expected a module with a function {_ENTRY!r}")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their own module up while it is being imported.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(
+            f"{file}: the oracle cannot be imported ({type(error).__name__}: {error}); expected a module with a "
+            f"function {_ENTRY!r}; correct the file"
+        ) from error
+    return module

@@ -1,0 +1,330 @@
+r"""aclnnRmsNormGrad: the gradients of RMS normalisation with respect to its input and its weight.
+
+x is seen as (n, d): d the product of gamma's dimensions (the trailing ones of x), n of the others. rstd is an input and
+taken as given, one number r a row; it is never computed again from x. For each row, and over all rows,
+
+    xhat = x r,   g = dy gamma,   m = (1/d) sum_j g[j] xhat[j]
+    dxOut[i] = (g[i] - xhat[i] m) r,   dgammaOut[i] = sum_rows dy[i] xhat[i]
+
+Error terms, with M = (1/d) sum_j |g[j] xhat[j]| and gamma_k = k u / (1 - k u) (Higham, *Accuracy and Stability of
+Numerical Algorithms*, 2nd ed.; roundings are counted by Lemma 3.1 and products of such factors by Lemma 3.3). Roundings
+that meet a quantity on its way into dxOut:
+
+- g: its own product, the subtraction, the product with r: 3;
+- the mean: each term has the products g, xhat and g xhat, 3; a sum of d terms in any order adds d - 1 (section 4.2);
+  the product with a rounded 1/d adds 2, none where d is a power of two and both are exact: q = d + 4 or d + 2;
+- xhat m: xhat has 1, m has q, their product 1, the subtraction 1, the product with r 1: q + 4.
+
+    |error of dxOut[i]| <= gamma_3 |g[i] r| + gamma_{q+4} |xhat[i] r| M
+
+A last product that is distributed over the difference stays within it, and so does g r - r^3 x mean(g x), whose mean
+takes a rounding less for each term and whose r^3 takes two. dgammaOut sums n terms of two products each, n - 1
+additions: gamma_{n+1} sum_rows |dy[i] xhat[i]|.
+
+The form with r^3 is one of those that the published golden programs evaluate, so what overflows or underflows in it
+counts as well: sum |g x| without r, r^3, and their products, in which the division by d may come last but one.
+
+Underflow (Higham, (2.8)): ten operations lead to dxOut[i], those of the d terms of the mean counted once because
+their errors are averaged. With X = max |xhat| and G = max |g| of the row, an error in any of them is multiplied by at
+most max(1, X, |r| max(1, M, X max(1, G, X))); X alone meets m r where the last product is distributed. The form with
+r^3 takes ten as well, and one more where a derivative's factor of a half goes with r^3. With Y = max |x| and
+A = M / |r| = mean |g x|, an error in g x or in its mean is multiplied by at most r^2 X (that of g by |r| X^2, as
+before), one in r^2 by Y A |r|, in r^3 by Y A, in r^3 mean by Y, in r^3 x by A: max(r^2 X, max(1, Y) max(1, A max(1,
+|r|))) for all. dgammaOut: two products and an addition a row, multiplied by at most max(1, |dy|), or where the row's r
+comes last, (dy x) r, by max(1, |r|); what overflows in dy x counts there. Where an input holds
+subnormal numbers, a load of it may be an underflow too: two for each of the products g and xhat, multiplied by the
+other factor first, and one of r, multiplied by the difference; in the form with r^3 two more of r, and one of x,
+multiplied by G r^2 X; in dgammaOut one of each of the three factors.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.law import Law, LawInput
+from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
+from aclnn_cts.oracles._special_values import finite_part, flushing_product, holds_subnormal, settle
+
+__all__ = ["LAWS", "benchmark", "exact", "expected"]
+
+Real = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+def expected(call: OracleInput) -> Expected:
+    """The gradients `dxOut`, of the shape of `x`, and `dgammaOut`, of the shape of `gamma`.
+
+    The inputs are reshaped by their numbers of elements alone, so that every shape of `rstd` with one element a row
+    is understood.
+    """
+    tensors = call.tensors
+    shape, gamma_shape = tensors["x"].shape, tensors["gamma"].shape
+    gamma: Float64 = tensors["gamma"].reshape(-1)
+    rstd: Float64 = tensors["rstd"].reshape(-1, 1)
+    matrix = (rstd.size, gamma.size)
+    dy: Float64 = tensors["dy"].reshape(matrix)
+    x: Float64 = tensors["x"].reshape(matrix)
+    dx_open = dgamma_open = None
+    with np.errstate(all="ignore"):
+        g = dy * gamma
+        mass = _mass(g, x)
+        if math.isfinite(np.add.reduce(mass, axis=None) * np.abs(rstd).max(initial=0.0)):
+            dx = (g - x * (rstd * _mean(g * x) * rstd)) * rstd
+            dgamma = rstd.reshape(-1) @ (dy * x)
+        else:
+            dx, dx_open = settle(_factored, _expanded, _cubed, operands=(dy, x, rstd, gamma))
+            dgamma, dgamma_open = settle(_weight_first, _weight_last, operands=(dy, x, rstd))
+            dy, x, rstd, gamma = (finite_part(operand) for operand in (dy, x, rstd, gamma))
+            g = dy * gamma
+            mass = _mass(g, x)
+        loads = _loads(dy, x, rstd, gamma)
+        return {
+            "dxOut": _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape),
+            "dgammaOut": _dgamma(
+                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=_lattice(call)
+            ),
+        }
+
+
+def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
+    """One element in rational arithmetic, over one row or one column; inputs must be finite.
+
+    dx_k = r dy_k gamma_k - r^3 x_k / d sum_j dy_j gamma_j x_j, the derivative with r = 1 / rms(x) taken as given;
+    dgamma_k = sum over rows of dy_k x_k r.
+    """
+    dy, x, gamma = call.tensors["dy"], call.tensors["x"], call.tensors["gamma"]
+    width = gamma.size
+    rows = x.size // width if width else 0
+    dy2, x2, r, weight = (
+        dy.reshape(rows, width),
+        x.reshape(rows, width),
+        call.tensors["rstd"].reshape(-1),
+        gamma.reshape(-1),
+    )
+    if output == "dgammaOut":
+        column = int(np.ravel_multi_index(index, gamma.shape)) if gamma.ndim else 0
+        triples = zip(dy2[:, column].tolist(), x2[:, column].tolist(), r.tolist(), strict=True)
+        return sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in triples), Fraction(0))
+    place = int(np.ravel_multi_index(index, x.shape))
+    row, column = divmod(place, width)
+    scale = Fraction(float(r[row]))
+    triples = zip(dy2[row].tolist(), weight.tolist(), x2[row].tolist(), strict=True)
+    mass = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in triples), Fraction(0))
+    own = Fraction(float(dy2[row, column])) * Fraction(float(weight[column]))
+    return scale * own - scale**3 * Fraction(float(x2[row, column])) * mass / width
+
+
+def benchmark(call: OracleInput) -> dict[str, Float32]:
+    """Both gradients in FLOAT, by the formulas as they stand above."""
+    tensors = call.tensors
+    gamma, rstd = single(tensors["gamma"]).reshape(-1), single(tensors["rstd"]).reshape(-1, 1)
+    matrix = (rstd.size, gamma.size)
+    dy, x = single(tensors["dy"]).reshape(matrix), single(tensors["x"]).reshape(matrix)
+    with np.errstate(all="ignore"):
+        xhat, g = x * rstd, dy * gamma
+        mean = forward_sum(g * xhat, axis=1) / np.float32(max(gamma.size, 1))
+        dx = (g - xhat * mean) * rstd
+        dgamma = forward_sum(dy * xhat, axis=0)
+    return {"dxOut": dx.reshape(tensors["x"].shape), "dgammaOut": dgamma.reshape(tensors["gamma"].shape)}
+
+
+def _dx(
+    value: Float64,
+    unsettled: Mask | None,
+    g: Float64,
+    x: Float64,
+    rstd: Float64,
+    mass: Float64,
+    *,
+    loads: float | None,
+    shape: tuple[int, ...],
+) -> ExpectedOutput:
+    """The output dxOut with its error terms; `mass` is sum_j |g[j] x[j]| = d A for each row."""
+    width = max(x.shape[1], 1)
+    rounded_reciprocal = width & (width - 1) != 0
+    r, g = np.abs(rstd), np.abs(g)
+    size = np.abs(x)
+    xhat = size * r
+    plain_mass, plain_mean = mass, mass / width
+    mass = mass * r
+    mean = mass / width
+    largest_x = np.maximum.reduce(size, axis=1, keepdims=True, initial=1.0)
+    largest_g = np.maximum.reduce(g, axis=1, keepdims=True, initial=0.0)
+    largest_xhat = np.maximum.reduce(xhat, axis=1, keepdims=True, initial=0.0)
+    # What overflows on the way to the mean meets the whole row, the difference and its product their element alone.
+    larger = np.maximum(r, 1.0)
+    row = np.maximum(np.maximum(largest_g, largest_xhat), np.maximum(mass, mean * larger))
+    row = np.maximum(row, np.maximum(plain_mass, r * r * r * np.maximum(largest_x, plain_mass)))
+    partial = np.maximum((g + xhat * mean) * larger, row)
+    if unsettled is not None:
+        partial[np.isnan(value)] = 0.0
+        unsettled = unsettled.reshape(shape)
+    scale = np.maximum(np.maximum(largest_g, largest_xhat), 1.0) * largest_xhat
+    scale = np.maximum(np.maximum(np.maximum(scale, mean), 1.0) * r, np.maximum(largest_xhat, 1.0))
+    cubed = np.maximum(largest_xhat * r * r, largest_x * np.maximum(plain_mean * larger, 1.0))
+    if loads is not None:
+        scale = np.maximum(scale * loads, largest_g + largest_xhat * mean)
+        cubed = np.maximum(cubed, largest_g * largest_xhat * r * r)
+    scale = np.maximum(scale, cubed)
+    g *= r
+    xhat *= r * mean
+    return ExpectedOutput(
+        value=value.reshape(shape),
+        terms=(
+            ErrorTerm(kind="compute", count=3, magnitude=g.reshape(shape)),
+            ErrorTerm(kind="compute", count=width + 6 + 2 * rounded_reciprocal, magnitude=xhat.reshape(shape)),
+        ),
+        underflows=11 if loads is None else 22,
+        underflow_scale=np.broadcast_to(scale, x.shape).reshape(shape),
+        partial=partial.reshape(shape),
+        open=unsettled,
+    )
+
+
+def _dgamma(
+    value: Float64,
+    unsettled: Mask | None,
+    dy: Float64,
+    x: Float64,
+    rstd: Float64,
+    *,
+    loads: float | None,
+    shape: tuple[int, ...],
+    lattice: float | None,
+) -> ExpectedOutput:
+    """The output dgammaOut with its error terms."""
+    xhat = np.abs(x * rstd)
+    dy = np.abs(dy)
+    magnitude = np.einsum("ij,ij->j", dy, xhat)
+    largest_xhat = np.maximum.reduce(xhat, axis=0, initial=0.0)
+    largest_product = np.maximum.reduce(dy * np.abs(x), axis=0, initial=0.0)
+    partial = np.maximum(np.maximum(largest_xhat, largest_product), magnitude)
+    scale = np.maximum(np.maximum.reduce(dy, axis=0, initial=1.0), np.abs(rstd).max(initial=1.0))
+    if loads is not None:
+        scale = np.maximum(scale * loads, largest_xhat)
+    if unsettled is not None:
+        partial[np.isnan(value)] = 0.0
+        unsettled = unsettled.reshape(shape)
+    rows = x.shape[0]
+    return ExpectedOutput(
+        value=value.reshape(shape),
+        terms=(ErrorTerm(kind="compute", count=rows + 1, magnitude=magnitude.reshape(shape)),),
+        underflows=(3 if loads is None else 6) * rows,
+        underflow_scale=scale.reshape(shape),
+        partial=partial.reshape(shape),
+        lattice=lattice,
+        open=unsettled,
+    )
+
+
+def _loads(*operands: Float64) -> float | None:
+    """The largest factor of a product, at least 1, where a load of an operand can underflow; else None."""
+    if not holds_subnormal(*(np.abs(operand) for operand in operands)):
+        return None
+    return max(1.0, *(float(np.abs(operand).max(initial=0.0)) for operand in operands))
+
+
+def _mass(g: Float64, x: Float64) -> Float64:
+    """sum_j |g[j] x[j]| for each row, (n, 1)."""
+    mass: Float64 = np.einsum("ij,ij->i", np.abs(g), np.abs(x))[:, None]
+    return mass
+
+
+def _mean(terms: Real) -> Real:
+    """The mean of each row in the precision of the terms; the width is exact in it."""
+    mean: Real = np.add.reduce(terms, axis=1, keepdims=True) / terms.dtype.type(max(terms.shape[1], 1))
+    return mean
+
+
+def _factored(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
+    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
+    dx: Real = (g - flushing_product(xhat, _mean(g * xhat))) * rstd
+    return dx
+
+
+def _expanded(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
+    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
+    dx: Real = g * rstd - xhat * flushing_product(_mean(g * xhat), rstd)
+    return dx
+
+
+def _cubed(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
+    g, cube = flushing_product(dy, gamma), flushing_product(flushing_product(rstd, rstd), rstd)
+    dx: Real = g * rstd - flushing_product(cube, x) * _mean(g * x)
+    return dx
+
+
+def _weight_first(dy: Real, x: Real, rstd: Real) -> Real:
+    dgamma: Real = np.add.reduce(dy * flushing_product(x, rstd), axis=0)
+    return dgamma
+
+
+def _weight_last(dy: Real, x: Real, rstd: Real) -> Real:
+    dgamma: Real = np.add.reduce(flushing_product(dy, x) * rstd, axis=0)
+    return dgamma
+
+
+def _lattice(call: OracleInput) -> float | None:
+    """Of the products dy x rstd. The mean leaves none for dxOut."""
+    dy, x, rstd = (call.lattices.get(name) for name in ("dy", "x", "rstd"))
+    return None if dy is None or x is None or rstd is None else dy * x * rstd
+
+
+def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
+    """<F v, dy> with the derivative of the forward operator, rstd as given, and the sum over absolute values.
+
+    With respect to x: F v = gamma (v r - x r^3 (1/d) sum_j x[j] v[j]), row by row; with respect to gamma: F v = v xhat.
+    """
+    gamma, rstd = base.tensors["gamma"].reshape(-1), base.tensors["rstd"].reshape(-1, 1)
+    matrix = (rstd.size, gamma.size)
+    dy, x = base.tensors["dy"].reshape(matrix), base.tensors["x"].reshape(matrix)
+    if output == "dgammaOut":
+        terms = dy * (v.reshape(-1) * x * rstd)
+        return float(terms.sum()), float(np.abs(terms).sum())
+    v = v.reshape(matrix)
+    plain = dy * gamma * v * rstd
+    weights = dy * gamma * x * rstd**3
+    value = plain.sum() - (weights.sum(axis=1) * (x * v).sum(axis=1)).sum() / gamma.size
+    mixed = (np.abs(weights).sum(axis=1) * np.abs(x * v).sum(axis=1)).sum() / gamma.size
+    return float(value), float(np.abs(plain).sum() + mixed)
+
+
+def _rows(case: Case) -> list[_laws.Axis]:
+    """The dimensions that rstd has."""
+    rstd = case.arguments["rstd"]
+    rank = len(rstd.shape) if isinstance(rstd, Tensor) else 0
+    return [
+        _laws.Axis(name=f"dimension {axis}", tensors=dict.fromkeys(("dy", "x", "rstd", "dxOut"), axis))
+        for axis in range(rank)
+    ]
+
+
+def _axes(case: Case) -> list[_laws.Axis]:
+    """All dimensions: within a row the order of the elements does not matter either, if gamma follows it."""
+    gamma = case.arguments["gamma"]
+    rank = len(gamma.shape) if isinstance(gamma, Tensor) else 0
+    names = ("dy", "x", "gamma", "dxOut", "dgammaOut")
+    normalised = [
+        _laws.Axis(name=f"dimension {axis - rank}", tensors=dict.fromkeys(names, axis - rank)) for axis in range(rank)
+    ]
+    return _rows(case) + normalised
+
+
+LAWS: tuple[Law, ...] = (
+    _laws.adjoint(_forward),
+    _laws.linear("dy"),
+    _laws.zero("dy"),
+    _laws.scaling("dy"),
+    _laws.split(_rows),
+    _laws.permute(_axes),
+    _laws.repeat(),
+)
+"""There is none of layouts: the document wants contiguous tensors."""

@@ -1,0 +1,267 @@
+r"""aclnnSoftmaxBackward: the gradient of softmax along `dim`.
+
+With y = `output` and g = `gradOutput`, for every slice along `dim` of n elements:
+
+    out[i] = y[i] g[i] - y[i] s,    s = sum_j y[j] g[j]
+
+y need not be the result of a softmax. The document's formula is this one; an implementation may as well evaluate
+y (g - s).
+
+Error terms, with u the unit roundoff of the accumulation format, M = sum_j |y[j] g[j]| and gamma_k = k u / (1 - k u)
+(Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.): the sum of n products in any order is off by at
+most gamma_n M (section 3.1, (3.3) to (3.5)).
+
+- y g - y s: y g meets its own product and the subtraction, y s the n roundings of s, a product and the subtraction.
+- y (g - s): g meets the subtraction and the product, s the n roundings of s, the subtraction and the product.
+
+By Lemma 3.1 and Lemma 3.3 both are off by at most
+
+    gamma_2 |y[i] g[i]| + gamma_{n+2} |y[i]| M.
+
+A fused multiply-add leaves roundings out and stays within it.
+
+Underflow (Higham, (2.8): it adds an absolute error to the relative one): n products and n - 1 additions of s, whose
+errors are multiplied by y, two products and a subtraction. Where y or g hold subnormal numbers, loading them may be
+an underflow too: 2 n in s, multiplied by y and the other factor, and those of y[i] and of g[i], multiplied by
+|g[i]| + M and by y[i].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
+from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
+from aclnn_cts.oracles._special_values import Form, finite_part, holds_subnormal, settle
+
+__all__ = ["LAWS", "benchmark", "exact", "expected"]
+
+
+def expected(call: OracleInput) -> Expected:
+    """The gradient `out`, of the shape of `gradOutput`, rank 0 included."""
+    shape = call.tensors["output"].shape
+    y: Float64 = call.tensors["output"]
+    g: Float64 = call.tensors["gradOutput"]
+    if not shape:
+        y, g = y.reshape(1), g.reshape(1)
+    dim = call.integer("dim")
+    unsettled = None
+    with np.errstate(all="ignore"):
+        product = y * g
+        magnitude = np.abs(product)
+        mass = np.add.reduce(magnitude, axis=dim, keepdims=True)
+        if math.isfinite(np.add.reduce(mass, axis=None)):
+            value = product - y * np.add.reduce(product, axis=dim, keepdims=True)
+        else:
+            value, unsettled = settle(_expanded(dim), _factored(dim), operands=(y, g))
+            y, g = finite_part(y), finite_part(g)
+            magnitude = np.abs(y * g)
+            mass = np.add.reduce(magnitude, axis=dim, keepdims=True)
+        size, size_of_g = np.abs(y), np.abs(g)
+        length = y.shape[dim]
+        scale = np.maximum(size, 1.0)
+        difference = size_of_g + mass
+        # The largest of: a partial sum of s, |g - s|, and the two terms of the result.
+        partial = difference * scale
+        underflows = 2 * length + 2
+        if holds_subnormal(size, size_of_g):
+            largest = np.maximum.reduce(np.maximum(size, size_of_g), axis=dim, keepdims=True)
+            scale = np.maximum(scale * np.maximum(largest, 1.0), difference)
+            underflows *= 2
+        size *= mass
+    if unsettled is not None:
+        # A nan stays nan whatever else overflows.
+        partial[np.isnan(value)] = 0.0
+        unsettled = unsettled.reshape(shape)
+    return {
+        "out": ExpectedOutput(
+            value=value.reshape(shape),
+            terms=(
+                ErrorTerm(kind="compute", count=2, magnitude=magnitude.reshape(shape)),
+                ErrorTerm(kind="compute", count=length + 2, magnitude=size.reshape(shape)),
+            ),
+            underflows=underflows,
+            underflow_scale=scale.reshape(shape),
+            partial=partial.reshape(shape),
+            lattice=_lattice(call),
+            open=unsettled,
+        )
+    }
+
+
+def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
+    """One element in rational arithmetic, by the Jacobian of softmax: sum_j y_j (delta_jk - y_k) g_j; finite inputs.
+
+    For any y, and not for a softmax alone, that is y_k g_k - y_k sum_j y_j g_j, as the operator is defined.
+    """
+    y, g = call.tensors["output"], call.tensors["gradOutput"]
+    if y.ndim == 0:
+        y, g, index = y.reshape(1), g.reshape(1), (0,)
+    axis = call.integer("dim") % y.ndim
+    line = tuple(slice(None) if place == axis else position for place, position in enumerate(index))
+    chosen = index[axis]
+    pairs = enumerate(zip(y[line].tolist(), g[line].tolist(), strict=True))
+    own = Fraction(float(y[index]))
+    return sum((Fraction(a) * Fraction(b) * ((place == chosen) - own) for place, (a, b) in pairs), Fraction(0))
+
+
+def benchmark(call: OracleInput) -> dict[str, Float32]:
+    """The gradient in FLOAT, by the document's formula y g - y s."""
+    y, g = single(call.tensors["output"]), single(call.tensors["gradOutput"])
+    shape = y.shape
+    if not shape:
+        y, g = y.reshape(1), g.reshape(1)
+    with np.errstate(all="ignore"):
+        product = y * g
+        result = product - y * forward_sum(product, axis=call.integer("dim"))
+    return {"out": result.reshape(shape)}
+
+
+def _expanded(dim: int) -> Form:
+    def form(y: NDArray[Any], g: NDArray[Any]) -> NDArray[Any]:
+        product = y * g
+        result: NDArray[Any] = product - y * product.sum(axis=dim, keepdims=True)
+        return result
+
+    return form
+
+
+def _factored(dim: int) -> Form:
+    def form(y: NDArray[Any], g: NDArray[Any]) -> NDArray[Any]:
+        result: NDArray[Any] = y * (g - (y * g).sum(axis=dim, keepdims=True))
+        return result
+
+    return form
+
+
+def _lattice(call: OracleInput) -> float | None:
+    """With y in the lattice a and g in b: y g lies in a b and y s in a a b, hence both in a b min(a, 1).
+
+    Where y is not 0, |y| >= a, so that s and g - s fit a significand wherever `partial` does; where it is, out is 0.
+    """
+    a, b = call.lattices.get("output"), call.lattices.get("gradOutput")
+    return None if a is None or b is None else a * b * min(a, 1.0)
+
+
+def _dim(case: Case) -> int:
+    """`dim` counted from the front."""
+    dim, tensor = case.arguments["dim"], case.arguments["output"]
+    if not isinstance(dim, int) or not isinstance(tensor, Tensor):
+        raise TypeError(f"dim is {dim!r} and output {tensor!r}, not an integer and a tensor")
+    return dim % max(len(tensor.shape), 1)
+
+
+def _slices(case: Case) -> list[_laws.Axis]:
+    """The dimensions beside `dim`, along which slices know nothing of each other."""
+    tensor = case.arguments["output"]
+    rank = len(tensor.shape) if isinstance(tensor, Tensor) else 0
+    dim = _dim(case)
+    return [_axis(number) for number in range(rank) if number != dim]
+
+
+def _axes(case: Case) -> list[_laws.Axis]:
+    """All dimensions: within a slice the order of the elements does not matter either."""
+    tensor = case.arguments["output"]
+    return [_axis(number) for number in range(len(tensor.shape) if isinstance(tensor, Tensor) else 0)]
+
+
+def _axis(number: int) -> _laws.Axis:
+    return _laws.Axis(name=f"dimension {number}", tensors=dict.fromkeys(("gradOutput", "output", "out"), number))
+
+
+def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
+    """<J v, g> with the derivative of softmax, J = diag(y) - y y^T, and the sum over absolute values.
+
+    Slice by slice that is sum_i g[i] y[i] v[i] - (sum_i g[i] y[i]) (sum_j y[j] v[j]).
+    """
+    y, g, dim = base.tensors["output"], base.tensors["gradOutput"], _dim(base.case)
+    if not y.shape:
+        y, g, v = y.reshape(1), g.reshape(1), v.reshape(1)
+    value = (g * y * v).sum() - ((g * y).sum(axis=dim) * (y * v).sum(axis=dim)).sum()
+    size = np.abs(g * y * v).sum() + (np.abs(g * y).sum(axis=dim) * np.abs(y * v).sum(axis=dim)).sum()
+    return float(value), float(size)
+
+
+def _row_sum() -> Law:
+    """sum_i out[i] = (1 - sum_i y[i]) s, within sum_i e[i]: nothing, where y is a softmax.
+
+    y is made of powers of two whose sum is exactly 1, or it is a softmax as it was rounded to its dtype; then the right
+    side is what that rounding left. Source: the sum of the formula over i.
+    """
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        if not _laws.all_finite(base, "gradOutput"):
+            return ()
+        tensor = base.tensor("output")
+        if not tensor.shape or not tensor.numel:
+            return ()
+        if base.parameters["way"] and tensor.data is not None and tensor.data.recipe == "softmax":
+            return (base.case,)
+        dim = _dim(base.case)
+        count = tensor.shape[dim]
+        lines = tensor.numel // count
+        rows = [_powers(count, base.parameters["key"] + line) for line in range(lines)]
+        shape = (*tensor.shape[:dim], *tensor.shape[dim + 1 :], count)
+        y = np.moveaxis(np.array(rows).reshape(shape), -1, dim)
+        return (with_arguments(base.case, {"output": with_values(tensor, np.ascontiguousarray(y))}),)
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        dim = _dim(base.case)
+        output = done[0].outputs["out"]
+        y, g = done[0].tensors["output"], done[0].tensors["gradOutput"]
+        with np.errstate(all="ignore"):
+            left = _laws.totals(output.got, dim)
+            right = (1.0 - _laws.totals(y, dim)) * _laws.totals(y * g, dim)
+            bound = output.bound.sum(axis=dim)
+            count = y.shape[dim] + 4
+            size = np.abs(output.got).sum(axis=dim) + np.abs(right) + np.abs(y * g).sum(axis=dim) * 2.0**-52
+            bound = np.where(bound > 0.0, bound + _laws.gamma64(count) * size, bound)
+        yield LawCheck(
+            output="out",
+            left=left,
+            right=right,
+            bound=bound,
+            relation="the sum of a slice of out, and what output lacks of a sum of 1 times sum(output gradOutput)",
+            place="the slice",
+        )
+
+    return Law(
+        id="row-sum",
+        en="a slice of the gradient sums to nothing where the output is a softmax",
+        zh="当 output 是 softmax 结果时,梯度沿 dim 求和为零",
+        draw=lambda choose: {"way": choose(0, 1), "key": choose(0, 2**32 - 1)},
+        calls=calls,
+        check=check,
+    )
+
+
+def _powers(count: int, start: int) -> list[float]:
+    """`count` powers of two with the sum 1, none below 2^-10 (so 1024 at most): parts of 1, halved at random."""
+    parts = [1.0]
+    for step in range(count - 1):
+        large = [place for place, part in enumerate(parts) if part > 2.0**-10]
+        half = parts.pop(large[int(_laws.shuffled(len(large), start + step)[0])]) / 2
+        parts += [half, half]
+    return parts
+
+
+LAWS: tuple[Law, ...] = (
+    _laws.adjoint(_forward),
+    _laws.linear("gradOutput"),
+    _laws.zero("gradOutput"),
+    _laws.scaling("gradOutput"),
+    _laws.split(_slices),
+    _laws.permute(_axes),
+    _laws.layout(),
+    _laws.repeat(),
+    _row_sum(),
+)

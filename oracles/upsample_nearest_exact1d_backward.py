@@ -1,0 +1,243 @@
+r"""aclnnUpsampleNearestExact1dBackward: each element of `gradOutput` is added to the element it was copied from.
+
+With gl = the length of `gradOutput` and ol = `inputSize[2]`, the length of `out`:
+
+    out[n, c, i] = sum_{j: source(j) = i} gradOutput[n, c, j]
+
+The formula of the document is a lost picture, and nearest-exact sampling is evaluated in three ways that differ where
+a rounding meets a tie. Each source map is monotone, so that element i receives a range [edge(i), edge(i + 1)) of j:
+
+- exact: source(j) = floor((j + 1/2) ol / gl), that is edge(i) = ceil(i gl / ol - 1/2), in integers;
+- range, each operation rounded to float32: edge(i) = ceil(fl(fl(i s) - 1/2)), s = fl(gl / ol), cut to [0, gl];
+- forward, each operation rounded to float32: source(j) = floor(fl((j + 1/2) fl(ol / gl))), at most ol - 1.
+
+Of `scalesOptional` the document says no more than that it is a scaling factor of `out`; some implementations let a
+positive one take the place of gl / ol. Then three more maps join: range with s = fl(scale), forward with
+fl(1 / scale), and range in double precision (an exact map of the scale has no claim: the double is itself rounded).
+
+An element on which all maps agree has that sum for its value; every other one is open. An element that
+receives nothing is exactly 0.
+
+Error term, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., section
+4.2, (4.4)): the sum of the k elements of a range in any order takes k - 1 additions and is off by at most gamma_{k-1}
+times the sum of their absolute values; a matrix unit's products with 0 and 1 are exact. Underflow: the loads and the
+additions, where the model flushes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments
+from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
+from aclnn_cts.oracles._special_values import finite_part
+
+__all__ = ["LAWS", "benchmark", "edges_exact", "edges_forward", "edges_range", "exact", "expected"]
+
+Edges = NDArray[np.int64]
+"""ol + 1 bounds: element i of `out` receives the elements edge(i) to edge(i + 1) - 1 of `gradOutput`."""
+
+
+def expected(call: OracleInput) -> Expected:
+    """The gradient `out`, (N, C, ol)."""
+    grad: Float64 = call.tensors["gradOutput"]
+    length, width = grad.shape[-1], call.shape("out")[-1]
+    if not length or not width:
+        return {"out": ExpectedOutput(value=np.zeros((*grad.shape[:-1], width)), partial=np.zeros(()))}
+    with np.errstate(all="ignore"):
+        edges = edges_exact(length, width)
+        sizes = edges[1:] - edges[:-1]
+        unsettled = _unsettled(edges, sizes, call.number("scalesOptional"), length)
+        starts = edges[:-1]
+        gaps = None
+        if length < width:
+            gaps = sizes == 0
+            starts = starts[~gaps]
+        value = _sums(grad, starts, gaps)
+        magnitude = _sums(np.abs(grad), starts, gaps)
+        partial = magnitude
+        if not math.isfinite(np.add.reduce(magnitude, axis=None)):
+            # Sums of inf and nan come out as in every order of summation; the magnitudes speak of the finite terms.
+            magnitude = _sums(np.abs(finite_part(grad)), starts, gaps)
+            partial = np.where(np.isnan(value), 0.0, magnitude)
+        additions = np.maximum(sizes - 1, 0)
+        return {
+            "out": ExpectedOutput(
+                value=value,
+                terms=(ErrorTerm(kind="compute", count=additions, magnitude=magnitude),),
+                underflows=sizes + additions,
+                partial=partial,
+                lattice=call.lattices.get("gradOutput"),
+                open=None if unsettled is None else np.broadcast_to(unsettled, value.shape),
+            )
+        }
+
+
+def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
+    """One element in rational arithmetic: every j is asked where it was copied from; gradients must be finite."""
+    grad = call.tensors["gradOutput"]
+    length, width = grad.shape[-1], call.shape("out")[-1]
+    line = grad[index[0], index[1]].tolist()
+    sources = (min((2 * j + 1) * width // (2 * length), width - 1) for j in range(length))
+    return sum((Fraction(line[j]) for j, source in enumerate(sources) if source == index[2]), Fraction(0))
+
+
+def benchmark(call: OracleInput) -> dict[str, Float32]:
+    """The gradient in FLOAT over the exact map's ranges, each from its first element to its last."""
+    grad = single(call.tensors["gradOutput"])
+    length, width = grad.shape[-1], call.shape("out")[-1]
+    out = np.zeros((*grad.shape[:-1], width), np.float32)
+    if length and width:
+        edges = edges_exact(length, width)
+        sizes = edges[1:] - edges[:-1]
+        with np.errstate(all="ignore"):
+            if sizes.max() > width:
+                for place, (first, last) in enumerate(itertools.pairwise(edges)):
+                    out[..., place] = forward_sum(grad[..., first:last], axis=-1)[..., 0]
+                return {"out": out}
+            for step in range(int(sizes.max())):
+                wide = sizes > step
+                out[..., wide] += grad[..., edges[:-1][wide] + step]
+    return {"out": out}
+
+
+def edges_exact(length: int, width: int) -> Edges:
+    """The bounds of the exact rational map, ceil((2 i gl - ol) / (2 ol)) in integers."""
+    edges: Edges = -((width - 2 * length * np.arange(width + 1, dtype=np.int64)) // (2 * width))
+    return edges
+
+
+def edges_range(scale: np.float32 | np.float64, length: int, width: int) -> Edges:
+    """The bounds of the range map in the precision of `scale`, which is gl / ol or what stands for it."""
+    steps = np.arange(width + 1, dtype=scale.dtype)
+    steps *= scale
+    steps -= scale.dtype.type(0.5)
+    # Cut before the cast: a huge scale goes beyond int64. The product 0 * inf of an infinite one counts as 0.
+    return np.nan_to_num(np.ceil(steps), nan=0.0).clip(0, length).astype(np.int64)
+
+
+def edges_forward(scale: np.float32, length: int, width: int) -> Edges:
+    """The bounds of the forward map; `scale` is ol / gl or what stands for it."""
+    # The double product of two floats is exact, so that this rounds once, as the float product does.
+    steps = ((np.arange(length) + 0.5) * np.float64(scale)).astype(np.float32)
+    sources = np.floor(steps).clip(0, width - 1).astype(np.int64)
+    return np.searchsorted(sources, np.arange(width + 1)).astype(np.int64, copy=False)
+
+
+def _unsettled(edges: Edges, sizes: NDArray[np.int64], scale: float, length: int) -> NDArray[np.bool_] | None:
+    """Where a map gives an element another range than the exact one; None where all agree everywhere."""
+    width = sizes.size
+    single = np.float32
+    others = [
+        edges_range(single(length) / single(width), length, width),
+        edges_forward(single(width) / single(length), length, width),
+    ]
+    if scale > 0:
+        factor = np.float64(scale)
+        others += [
+            edges_range(single(factor), length, width),
+            edges_range(factor, length, width),
+            edges_forward(single(1 / factor), length, width),
+        ]
+    unsettled = None
+    for other in others:
+        moved = other != edges
+        if moved.any():
+            differs = moved[1:] | moved[:-1]
+            # Empty ranges are equal wherever they lie.
+            differs &= (sizes > 0) | (other[1:] > other[:-1])
+            unsettled = differs if unsettled is None else unsettled | differs
+    return unsettled if unsettled is not None and unsettled.any() else None
+
+
+def _sums(grad: Float64, starts: Edges, gaps: NDArray[np.bool_] | None) -> Float64:
+    """The sum of each range along the last axis, 0 in the gaps; the ranges follow each other without a hole."""
+    sums: Float64 = np.add.reduceat(grad, starts, axis=-1)
+    if gaps is None:
+        return sums
+    value = np.zeros((*grad.shape[:-1], gaps.size))
+    value[..., ~gaps] = sums
+    return value
+
+
+def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
+    """<U v, gradOutput> with nearest-exact sampling U, each j a copy of the element at floor((j + 1/2) ol / gl).
+
+    v is 0 on open elements, so that all source maps give the same.
+    """
+    grad = base.tensors["gradOutput"]
+    length, width = grad.shape[-1], v.shape[-1]
+    source = (2 * np.arange(length) + 1) * width // (2 * length)
+    products = grad * v[..., source]
+    return math.fsum(products.reshape(-1).tolist()), float(np.abs(products).sum())
+
+
+def _total() -> Law:
+    """sum_i out[n, c, i] = sum_j gradOutput[n, c, j], with a scale that the sizes give (scalesOptional 0).
+
+    Every source map hands each j to one i, so this holds for elements that are open too. Where all are settled the
+    bound is sum_i e[i]. Where a map may move an edge, an element may receive one j more than by the exact map: with m
+    the most that one receives by it, all additions together are off by at most gamma_m sum_j |gradOutput[j]|, each
+    last rounding by at most the output's unit roundoff times |out[i]| / (1 - that) (Higham, *Accuracy and Stability of
+    Numerical Algorithms*, 2nd ed., section 4.2, (4.4) and section 2.2), and underflow, 2 gl operations at most where
+    the exact map has at least gl, by at most twice its part in sum_i e[i]. Source: the transpose of copying.
+    """
+
+    def calls(base: LawInput) -> tuple[Case, ...]:
+        if not _laws.all_finite(base, "gradOutput"):
+            return ()
+        return (with_arguments(base.case, {"scalesOptional": 0.0}),)
+
+    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
+        output, grad = done[0].outputs["out"], done[0].tensors["gradOutput"]
+        edges = edges_exact(grad.shape[-1], output.got.shape[-1])
+        most = int((edges[1:] - edges[:-1]).max()) * output.roundoff
+        with np.errstate(all="ignore"):
+            left, right = _laws.totals(output.got, -1), _laws.totals(grad, -1)
+            size = np.abs(output.got).sum(axis=-1)
+            settled = np.where(output.judged | output.open, output.distance, np.inf).sum(axis=-1)
+            last = size * output.output_roundoff / (1.0 - output.output_roundoff)
+            unsettled = 2.0 * settled + most / (1.0 - most) * np.abs(grad).sum(axis=-1) + last
+            bound = np.where(output.open.any(axis=-1), unsettled, settled)
+            bound = np.where(bound > 0.0, bound + _laws.gamma64(4) * (size + np.abs(grad).sum(axis=-1)), bound)
+        yield LawCheck(
+            output="out",
+            left=left,
+            right=right,
+            bound=bound,
+            relation="the sum of a line of out, and the sum of the line of gradOutput",
+            place="(n, c)",
+        )
+
+    return Law(
+        id="total",
+        en="upsampling with a scale from the sizes keeps the total gradient of each line",
+        zh="缩放系数由尺寸推出时,每一行梯度的总和保持不变",
+        calls=calls,
+        check=check,
+    )
+
+
+_BATCH = _laws.Axis(name="batch", tensors={"gradOutput": 0, "out": 0}, items={"inputSize": 0})
+_CHANNELS = _laws.Axis(name="channels", tensors={"gradOutput": 1, "out": 1}, items={"inputSize": 1})
+
+LAWS: tuple[Law, ...] = (
+    _laws.adjoint(_forward),
+    _laws.linear("gradOutput"),
+    _laws.zero("gradOutput"),
+    _laws.scaling("gradOutput"),
+    _laws.split((_BATCH, _CHANNELS)),
+    _laws.permute((_BATCH, _CHANNELS)),
+    _laws.layout(),
+    _laws.repeat(),
+    _total(),
+)

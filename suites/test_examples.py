@@ -1,0 +1,11 @@
+"""The documents' worked examples behave as the documents say."""
+
+from __future__ import annotations
+
+from aclnn_cts.plugin import Conformance
+
+PROMISE = "example"
+
+
+def test_examples(conformance: Conformance) -> None:
+    conformance.check()

@@ -1,0 +1,11 @@
+"""Outputs of related calls are related as the mathematics says."""
+
+from __future__ import annotations
+
+from aclnn_cts.plugin import Conformance
+
+PROMISE = "law/"
+
+
+def test_laws(conformance: Conformance) -> None:
+    conformance.check()

@@ -1,0 +1,11 @@
+"""Calls write their outputs and nothing else."""
+
+from __future__ import annotations
+
+from aclnn_cts.plugin import Conformance
+
+PROMISE = "memory"
+
+
+def test_memory(conformance: Conformance) -> None:
+    conformance.check()

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.again import ALONE_FACT
+from aclnn_cts.engine.events import BatchJudged, Event, Notice
+from aclnn_cts.engine.plan import Profile
+from aclnn_cts.engine.run import RunOptions, run
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.load import load_specs
+
+PRODUCTS = ("atlas-a2", "atlas-training", "atlas-inference")
+SMALL = Profile("small", random=24, breaks=1, memory=2, laws=1, life_cycle=1)
+
+
+def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
+    """Those of torch that ship, without their days; put to another adapter where one is named."""
+    waivers = (dataclasses.replace(waiver, expiry=date.max) for waiver in read_waivers(shipped_waivers()))
+    torchs = tuple(waiver for waiver in waivers if waiver.id.startswith("torch-cpu."))
+    if adapter is None:
+        return torchs
+    return tuple(
+        dataclasses.replace(item, scope=dataclasses.replace(item.scope, adapter=(adapter,), version=None))
+        for item in torchs
+    )
+
+
+def judged(
+    tmp_path: Path, adapter: str, product: str, waivers: tuple[Waiver, ...], *, profile: Profile | None = None
+) -> tuple[Summary, list[Record], list[str]]:
+    specs = load_specs(())
+    records: list[Record] = []
+    notices: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, BatchJudged):
+            records.extend(event.records)
+        if isinstance(event, Notice):
+            notices.append(event.message)
+
+    options = RunOptions(
+        command="run",
+        arguments=(),
+        specs=specs,
+        operators=specs.select(()),
+        adapter=adapter,
+        target=Target(product=product),
+        out=tmp_path / product,
+        profile=profile,
+        waivers=waivers,
+    )
+    return run(options, [listen]), records, notices
+
+
+def pinned(waivers: tuple[Waiver, ...], product: str) -> Iterator[tuple[str, Case]]:
+    for waiver in waivers:
+        for pin in waiver.cases:
+            case = pin if isinstance(pin, Case) else pin.case
+            if case.product == product:
+                yield waiver.id, case
+
+
+def test_pinned_cases_are_valid() -> None:
+    specs = load_specs(())
+    for product in PRODUCTS:
+        for identifier, case in pinned(waivers_for(), product):
+            assert evaluate(specs[case.operator], case).broken == (), identifier
+
+
+def test_an_entry_is_pinned_for_every_product_that_it_speaks_for() -> None:
+    specs = load_specs(())
+    waivers = waivers_for()
+    found = {product: {identifier for identifier, _ in pinned(waivers, product)} for product in PRODUCTS}
+    for waiver in waivers:
+        (operator,) = waiver.scope.operator
+        assert {product for product in PRODUCTS if waiver.id in found[product]} == set(specs[operator].products)
+
+
+@pytest.mark.parametrize(
+    ("product", "profile"), [("atlas-a2", SMALL), ("atlas-training", None), ("atlas-inference", None)]
+)
+def test_torch_fails_as_the_waivers_say_and_in_no_other_way(
+    tmp_path: Path, product: str, profile: Profile | None
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    waivers = waivers_for()
+    summary, records, notices = judged(tmp_path, "torch", product, waivers, profile=profile)
+    pins = [(identifier, case_id(case)) for identifier, case in pinned(waivers, product)]
+    assert [(record.waiver, case_id(record.trial.case)) for record in records[: len(pins)]] == pins
+    failed = [record for record in records if record.verdict.result == Result.FAILED]
+    assert [record.verdict.message for record in failed if not record.waiver] == []
+    assert not any(ALONE_FACT in record.verdict.facts for record in failed), "a waived failure is not run again"
+    assert len(failed) > (len(pins) + 20 if profile else len(pins) - 1)
+    assert (summary.total.errors, notices) == (0, [])
+
+
+def test_entries_that_an_implementation_has_mended_are_reported(tmp_path: Path) -> None:
+    waivers = waivers_for("reference")
+    _, records, notices = judged(tmp_path, "reference", "atlas-a2", waivers)
+    assert {record.verdict.result for record in records} == {Result.PASSED}
+    assert [notice.partition(": waiver ")[2] for notice in notices] == [
+        f"{waiver.id}: its pinned cases pass now; remove it" for waiver in waivers
+    ]

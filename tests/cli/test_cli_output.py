@@ -1,0 +1,169 @@
+"""What each command prints for one operator, held exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+Call = Callable[..., Any]
+Snapshot = Callable[[str, object], None]
+
+OPERATOR = "aclnnSoftmaxBackward"
+COMMANDS = ("ops", "spec", "spec show", "spec lint", "clauses", "validate", "cases", "doctor")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help(call: Call, matches_snapshot: Snapshot, command: str) -> None:
+    called = call(*command.split(), "--help")
+    assert called.code == 0
+    matches_snapshot(f"help_{command.replace(' ', '_') or 'all'}", called)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("spec_show", ("spec", "show", OPERATOR)),
+        ("spec_show_inference", ("spec", "show", "softmax_backward", "--product", "atlas-inference")),
+        ("spec_show_json", ("spec", "show", OPERATOR, "--json")),
+        ("clauses_en", ("clauses", OPERATOR)),
+        ("clauses_zh", ("clauses", OPERATOR, "--lang", "zh")),
+        ("cases", ("cases", OPERATOR, "-n", "3")),
+        (
+            "cases_invalid",
+            ("cases", OPERATOR, "--kind", "invalid", "--product", "atlas-training", "-n", "2", "--seed", "7"),
+        ),
+    ],
+)
+def test_snapshot(call: Call, matches_snapshot: Snapshot, name: str, arguments: tuple[str, ...]) -> None:
+    called = call(*arguments)
+    assert called.code == 0
+    matches_snapshot(name, called)
+
+
+def test_ops_shows_the_operator(call: Call, matches_snapshot: Snapshot) -> None:
+    called = call("ops")
+    assert called.code == 0
+    block = next(text for text in called.out.split("\n\n") if text.startswith(OPERATOR))
+    matches_snapshot("ops", block + "\n")
+
+
+def test_ops_json_counts_what_the_files_hold(call: Call) -> None:
+    listed = {entry["operator"]: entry for entry in call("ops", "--json").lines}
+    assert OPERATOR in listed
+    for operator, entry in listed.items():
+        clauses = [item for item in call("clauses", operator, "--json").lines if item["operator"] == operator]
+        assert entry["clauses"] == len(clauses) > 0
+        assert entry["constraints"] > 0
+        assert set(entry["dtypes"]) == set(entry["products"])
+        assert all(entry["dtypes"].values())
+
+
+def test_clauses_json_names_only_constraints_that_exist(call: Call) -> None:
+    shown = json.loads(call("spec", "show", OPERATOR, "--json").out)
+    known = {item["id"] for item in shown["constraints"]}
+    named = {
+        identifier
+        for clause in call("clauses", OPERATOR, "--json").lines
+        for identifier in clause.get("constraints", ())
+        if clause["operator"] == OPERATOR
+    }
+    assert named
+    assert named <= known
+
+
+def test_every_clause_is_encoded_or_says_why_not(call: Call) -> None:
+    for clause in call("clauses", "--json").lines:
+        how = clause["encoded"]
+        assert clause[how], clause
+        assert clause["en"]
+        assert clause["zh"]
+
+
+def test_validate(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+    write_cases(call, tmp_path)
+    matches_snapshot("validate", call("validate", "valid.json", "broken.json", "trial.json", "other_product.json"))
+
+
+def test_validate_json(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+    write_cases(call, tmp_path)
+    called = call("validate", "valid.json", "broken.json", "trial.json", "other_product.json", "--json")
+    matches_snapshot("validate_json", called)
+    for entry in called.lines:
+        assert {"file", "operator", "product", "status", "strength", "violates"} <= set(entry)
+
+
+def test_validate_answers_what_it_can_read(call: Call, tmp_path: Path) -> None:
+    write_cases(call, tmp_path)
+    (tmp_path / "bad.json").write_text("{}")
+    called = call("validate", "bad.json", "valid.json", "--json")
+    assert called.code == 2
+    assert [entry["file"] for entry in called.lines] == ["valid.json"]
+
+
+def test_generated_cases_are_what_they_say(call: Call, tmp_path: Path) -> None:
+    assert call("cases", OPERATOR, "-n", "40", "-o", "cases.jsonl").code == 0
+    cases = [json.loads(line) for line in (tmp_path / "cases.jsonl").read_text().splitlines()]
+    answers = call("validate", "cases.jsonl", "--json").lines
+    assert len(cases) == len(answers)
+    kinds = {"valid": 0, "invalid": 0, "boundary": 0}
+    for case, answer in zip(cases, answers, strict=True):
+        origin = case["origin"]
+        kinds[origin["kind"]] += 1
+        if origin["kind"] == "valid":
+            assert answer["violates"] == []
+            assert answer["status"] == ["ACLNN_SUCCESS"]
+        if origin["kind"] == "invalid":
+            assert origin["constraint"] in answer["violates"]
+    assert kinds["valid"] == kinds["invalid"] == 40
+    assert kinds["boundary"] > 10
+
+
+def test_cases_are_the_same_bytes_on_paper_and_in_a_file(call: Call, tmp_path: Path) -> None:
+    shown = call("cases", OPERATOR, "-n", "5", "--seed", "11")
+    assert call("cases", OPERATOR, "-n", "5", "--seed", "11", "-o", "cases.jsonl").code == 0
+    assert (tmp_path / "cases.jsonl").read_text() == shown.out
+    assert call("cases", OPERATOR, "-n", "5", "--seed", "12").out != shown.out
+
+
+def test_doctor_says_what_is_usable(call: Call) -> None:
+    called = call("doctor", "--json")
+    report = json.loads(called.out)
+    assert called.code == 0
+    assert report["store"]["writable"] is True
+    usable = {item["name"]: item["usable"] for item in report["adapters"]}
+    assert usable["reference"] is True
+    assert report["libraries"]["numpy"]
+    assert OPERATOR in report["specs"]["operators"]
+    text = call("doctor")
+    assert text.code == 0
+    assert "reference" in text.out
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_nothing_is_wider_than_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for arguments in (["ops"], ["spec", "show", OPERATOR], ["clauses", OPERATOR, "--lang", "zh"], ["doctor"]):
+        for line in call(*arguments).out.splitlines():
+            assert cell_len(line) <= int(columns), line
+            assert line == line.rstrip()
+            assert "\x1b" not in line
+
+
+def write_cases(call: Call, folder: Path) -> None:
+    """A valid case, one that breaks two rules, a trial, and one of a product that the document does not name."""
+    case = json.loads(call("cases", OPERATOR, "--kind", "valid", "-n", "1").out)
+    (folder / "valid.json").write_text(json.dumps(case))
+    broken = json.loads(json.dumps(case))
+    broken["arguments"]["dim"] = {"int": 12}
+    broken["arguments"]["out"] = None
+    (folder / "broken.json").write_text(json.dumps(broken))
+    trial = {"format": "aclnn-cts/trial/1", "promise": "values", "case": case, "parameters": {}}
+    (folder / "trial.json").write_text(json.dumps(trial))
+    conv = json.loads(call("cases", "conv_tbc_backward", "--kind", "valid", "-n", "1").out)
+    conv["product"] = "atlas-inference"
+    (folder / "other_product.json").write_text(json.dumps(conv))

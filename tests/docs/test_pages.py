@@ -1,0 +1,129 @@
+"""README and docs/: generated pages are current, links resolve, commands and options exist, examples run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from aclnn_cts.cli import lazy
+from aclnn_cts.cli.main import COMMANDS, main
+from aclnn_cts.core.verdict import Fault, Skip
+from aclnn_cts.spec.load import load_specs
+from docs import generate
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """The command lines of ours in a page: those of console blocks, and those between backticks."""
+    lines = [line.partition("  #")[0] for block in blocks(page, "console") for line in block.splitlines()]
+    lines += re.findall(r"`(aclnn-cts [^`]+)`", page.read_text(encoding="utf-8"))
+    return [line.strip() for line in lines if line.startswith("aclnn-cts ")]
+
+
+def test_generated_pages_are_current() -> None:
+    made = generate.pages(load_specs())
+    committed = {str(path.relative_to(generate.FOLDER)) for path in (generate.FOLDER / "operators").glob("*.md")}
+    assert committed == {name for name in made if name.startswith("operators/")}
+    for name, text in made.items():
+        path = generate.FOLDER / name
+        assert path.read_text(encoding="utf-8") == text, f"{path} is not current; call `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_resolve(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in anchors, f"{page.name}: {link}"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\(([^)#\s]+\.md)[^)]*\)", page.read_text(encoding="utf-8"))
+        waiting.extend((page.parent / link).resolve() for link in links if "://" not in link)
+    assert set(PAGES) - reached <= {ROOT / "docs" / "operators" / "README.md"}
+
+
+@pytest.mark.parametrize("line", sorted({line for page in PAGES for line in commands(page)}), ids=str)
+def test_a_command_of_the_pages_can_be_called(line: str) -> None:
+    command: click.Command = lazy.LazyGroup(entries=COMMANDS)
+    words = shlex.split(line)[1:]
+    with click.Context(command) as context:
+        while isinstance(command, click.Group) and not words[0].startswith("-"):
+            found = command.get_command(context, words.pop(0))
+            assert found is not None, line
+            command = found
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= options | {"--help"}, line
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"\bmake ([a-z]+)(?=`|  )", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert named
+    assert set(named) <= set(targets)
+
+
+def test_every_kind_of_fault_and_reason_to_skip_is_explained() -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    for kinds in (Fault, Skip):
+        assert {value for name, value in vars(kinds).items() if name.isupper()} <= rows
+
+
+def test_the_adapter_of_the_readme_is_short_and_that_of_its_page() -> None:
+    [inline] = blocks(ROOT / "README.md", "python")
+    [full] = blocks(ROOT / "docs" / "adding-an-adapter.md", "python")
+    assert inline == full
+    assert len(inline.splitlines()) < 30
+
+
+def test_the_adapter_of_the_page_conforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    [source] = blocks(ROOT / "docs" / "adding-an-adapter.md", "python")
+    (tmp_path / "my_adapter.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    code = main(["run", "softmax_backward", "--adapter", "my_adapter:MySoftmax,version=1.1", "-o", "out"])
+    assert "RESULT verdict=conforms" in capfd.readouterr().out
+    assert code == 0
+
+
+def test_the_operator_of_the_page_conforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "adding-an-operator.md"
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for language, suffix in (("yaml", "yaml"), ("python", "py")):
+        [source] = blocks(page, language)
+        (mine / f"sigmoid_backward.{suffix}").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["spec", "lint", "mine/sigmoid_backward.yaml"]) == 0
+    for line in commands(page):
+        words = shlex.split(line)[1:]
+        if "--specs" in words:
+            assert main(words) == 0, line
+    assert "RESULT verdict=conforms" in capfd.readouterr().out

@@ -1,0 +1,92 @@
+"""docs/spec-format.md against the schema: every key, kind and function is described, and every example is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from aclnn_cts.core.target import Target
+from aclnn_cts.spec import schema
+from aclnn_cts.spec.build_constraints import KINDS
+from aclnn_cts.spec.expression import FUNCTIONS, parse
+from aclnn_cts.spec.yaml_file import parse_yaml
+
+PAGE = Path(__file__).parents[2] / "docs" / "spec-format.md"
+MODELS: dict[str, type[BaseModel]] = {
+    "Operator": schema.OperatorModel,
+    "Document": schema.DocumentModel,
+    "Parameter": schema.ParameterModel,
+    "Draw": schema.DrawModel,
+    "Modes": schema.ModesModel,
+    "Constraint": schema.ConstraintModel,
+    "Clause": schema.ClauseModel,
+    "Example": schema.ExampleModel,
+    "Interface": schema.InterfaceModel,
+}
+
+
+def sections() -> dict[str, str]:
+    parts = re.split(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def rows(section: str) -> list[list[str]]:
+    lines = [line for line in sections()[section].splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def keys(section: str) -> list[str]:
+    return [key for row in rows(section) for key in re.findall(r"`([^`]+)`", row[0])]
+
+
+def examples(section: str) -> list[tuple[str, str]]:
+    return [(row[0].strip("`"), row[2].strip("`")) for row in rows(section) if row[2].startswith("`")]
+
+
+def fields(model: type[BaseModel]) -> set[str]:
+    return {info.alias or name for name, info in model.model_fields.items()}
+
+
+@pytest.mark.parametrize("section", MODELS)
+def test_every_key_is_described_once(section: str) -> None:
+    described = keys(section)
+    assert sorted(described) == sorted(fields(MODELS[section]))
+
+
+@pytest.mark.parametrize("section", MODELS)
+def test_every_example_of_a_key_fits_the_schema(section: str) -> None:
+    model = MODELS[section]
+    for key, text in examples(section):
+        content: dict[str, Any] = parse_yaml(text, name=f"{section}.{key}").content
+        assert list(content) == [key]
+        field = next(name for name, info in model.model_fields.items() if key in (name, info.alias))
+        whole = model.model_construct()
+        model.__pydantic_validator__.validate_assignment(whole.model_copy(), field, content[key])
+
+
+def test_every_kind_is_described_by_an_entry_of_it() -> None:
+    found = examples("Kinds of constraint")
+    assert [kind for kind, _ in found] == list(KINDS)
+    for kind, text in found:
+        entry = schema.ConstraintModel.model_validate(parse_yaml(text, name=kind).content)
+        assert entry.kind == kind
+
+
+def test_every_function_is_described() -> None:
+    described = [key.partition("(")[0] for key in keys("Expressions") if "(" in key]
+    assert sorted(described) == sorted(FUNCTIONS)
+
+
+def test_every_fact_of_the_target_is_described() -> None:
+    text = sections()["Expressions"]
+    assert set(re.findall(r"target\.([a-z_]+)", text)) == set(Target.__struct_fields__)
+
+
+@pytest.mark.parametrize("text", ["0 <= dim < rank(x)", "dtype(x) == FLOAT16", 'target.product == "atlas-a2"', "2**31"])
+def test_expressions_of_the_page_can_be_read(text: str) -> None:
+    assert text in PAGE.read_text(encoding="utf-8")
+    parse(text)

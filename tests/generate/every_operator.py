@@ -1,0 +1,39 @@
+"""Every operator on every product that its document names, with a sampler for each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import canonical_json, case_to_json
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.kinds import Constraint
+from aclnn_cts.spec.load import load_specs
+
+SPECS = load_specs()
+PAIRS = [(spec.stem, product) for spec in SPECS.values() for product in spec.products]
+
+
+@functools.cache
+def sampler(stem: str, product: str) -> Sampler:
+    return Sampler(SPECS.find(stem), Target(product=product))
+
+
+def valid_cases(stem: str, product: str, count: int, *, seed: int = 1) -> Iterator[Case]:
+    """Cases of the stream driver."""
+    chosen = sampler(stem, product)
+    for choices in stream_block(seed, f"tests/{stem}/{product}", 0, count):
+        yield chosen.case(chosen.draw(choices))
+
+
+def rules(stem: str, product: str) -> tuple[Constraint, ...]:
+    """The constraints that apply."""
+    return SPECS.find(stem).constraints_for(product)
+
+
+def spelled(case: Case) -> bytes:
+    """The case with its origin, byte for byte."""
+    return canonical_json(case_to_json(case))

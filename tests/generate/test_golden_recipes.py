@@ -1,0 +1,105 @@
+"""The bytes of every recipe in every dtype, held by SHA-256.
+
+Case files name recipes and not values: bytes that change make every recorded trial mean something else. Where a change
+is meant, run `ACLNN_CTS_WRITE_GOLDEN=1 python -m pytest tests/generate/test_golden_recipes.py` and commit
+`golden_recipes.json` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import aclnn_cts
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.generate.recipes import CHUNK, RECIPES, case_arrays, checksum
+
+GOLDEN = Path(__file__).with_name("golden_recipes.json")
+SHAPE = (5, 7, 4)
+PARAMETERS: dict[str, list[Data]] = {
+    "integers": [Data(low=-300, high=4097, exponent=-3), Data(low=-(2**62), high=2**62)],
+    "indices": [Data(low=1, high=7)],
+    "few_indices": [Data(high=100)],
+    "ramp": [Data(high=11)],
+    "constant": [Data(mean=0.1)],
+    "one_hot": [Data(axis=1)],
+    "normal": [Data(mean=3.0, std=0.01)],
+    "uniform": [Data(low=-5, high=9)],
+    "softmax": [Data(axis=0)],
+    "rstd": [Data(epsilon=0.5)],
+    "wide": [Data(low=-3, high=12)],
+    "cancel": [Data(axis=1)],
+}
+DTYPE_NAMES = [name for name, dtype in DTYPES.items() if dtype.kind != "other"]
+
+
+def golden_case(recipe: str, dtype: str) -> Case:
+    """Every way to call a recipe, one tensor each; `x` is what `rstd` comes from."""
+    x = Tensor(shape=SHAPE, dtype="FLOAT", data=Data(recipe="normal", seed=1))
+    arguments: dict[str, Tensor] = {"x": x}
+    plain = Data()
+    for index, data in enumerate([plain, *PARAMETERS.get(recipe, [])]):
+        fields = {name: getattr(data, name) for name in data.__struct_fields__} | {"recipe": recipe, "seed": 2**64 - 1}
+        if recipe == "rstd":
+            fields["of"] = "x"
+        shape = SHAPE[:2] if recipe == "rstd" else SHAPE
+        arguments[f"t{index}"] = Tensor(shape=shape, dtype=dtype, data=Data(**fields))
+    return Case(operator="aclnnGolden", arguments=arguments)
+
+
+def measured() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for recipe in RECIPES:
+        found[recipe] = {}
+        for dtype in DTYPE_NAMES:
+            case = golden_case(recipe, dtype)
+            found[recipe][dtype] = checksum(case_arrays(case, [name for name in case.arguments if name != "x"]))
+    long = {
+        name: Tensor(shape=(CHUNK + 77,), dtype="FLOAT16", data=Data(recipe=name, seed=5))
+        for name in ("integers", "normal", "special", "ramp")
+    }
+    found["beyond one chunk"] = {"FLOAT16": checksum(case_arrays(Case(operator="aclnnGolden", arguments=long), long))}
+    return found
+
+
+def test_bytes_are_golden() -> None:
+    found = measured()
+    if os.environ.get("ACLNN_CTS_WRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def test_golden_file_tells_recipes_and_dtypes_apart() -> None:
+    held = json.loads(GOLDEN.read_text())
+    assert set(held) == {*RECIPES, "beyond one chunk"}
+    for recipe in RECIPES:
+        assert set(held[recipe]) == set(DTYPE_NAMES)
+        assert len(set(held[recipe].values())) == len(DTYPE_NAMES)
+
+
+def test_bytes_do_not_depend_on_processor_features() -> None:
+    reason = "NumPy before 2.0 keeps its features elsewhere"
+    features = pytest.importorskip("numpy._core._multiarray_umath", reason=reason)
+    enabled = [name for name in features.__cpu_dispatch__ if features.__cpu_features__[name]]
+    if not enabled:
+        pytest.skip("this processor has no features beyond NumPy's baseline")
+    program = (
+        "import json, sys; sys.path[:0] = sys.argv[1:];"
+        "from test_golden_recipes import measured; print(json.dumps(measured()))"
+    )
+    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(enabled)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent), str(Path(aclnn_cts.__file__).parents[1])],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert json.loads(done.stdout) == json.loads(GOLDEN.read_text())

@@ -1,0 +1,299 @@
+"""Valid cases: every rule holds by construction, whoever decides, and everything that is documented comes about."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.buffers import check_view
+from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, ReplayChoices, StreamChoices
+from aclnn_cts.generate.drawing import DATA_KINDS
+from aclnn_cts.generate.names import MAX_LENGTH
+from aclnn_cts.generate.recipes import check_data
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import BUDGETS
+from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.spec.binding import check_prototype
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.load import spec_from_text
+from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled, valid_cases
+from tests.spec.small_spec import changed
+
+each = pytest.mark.parametrize(("stem", "product"), PAIRS)
+
+
+def demand_valid(case: Case) -> None:
+    spec = SPECS[case.operator]
+    check_prototype(spec, case, where="generated")
+    found = evaluate(spec, case)
+    assert [item.id for item in found.broken] == []
+    assert [item.id for item in found.not_applicable] == []
+    for name, tensor in case.tensors():
+        assert check_view(tensor) is None, name
+        assert (tensor.data is not None) == (name in spec.inputs), name
+        if tensor.data is not None:
+            check_data(tensor.data, name=name)
+        assert spec.parameter(name).strided or tensor.strides is None, name
+    assert case.call.phases == 2
+    assert case.origin.kind == "valid"
+
+
+@each
+def test_the_stream_draws_valid_cases_within_their_budget(stem: str, product: str) -> None:
+    for case in valid_cases(stem, product, 250):
+        demand_valid(case)
+        # A size that is derived from others may leave the budget: a time axis by its padding.
+        assert max(tensor.numel for _, tensor in case.tensors()) <= max(BUDGETS) + 2 * 255
+
+
+@each
+def test_hypothesis_draws_valid_cases_which_the_stream_can_repeat(stem: str, product: str) -> None:
+    chosen = sampler(stem, product)
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def draws(data: st.DataObject) -> None:
+        recorded = RecordedChoices(HypothesisChoices(data.draw))
+        case = chosen.case(chosen.draw(recorded))
+        demand_valid(case)
+        replayed = ReplayChoices(recorded.values)
+        assert spelled(chosen.case(chosen.draw(replayed))) == spelled(case)
+        assert replayed.remaining == 0
+        assert spelled(chosen.case(chosen.draw(streamed(recorded)))) == spelled(case)
+
+    draws()
+
+
+def streamed(recorded: RecordedChoices) -> Choices:
+    """The stream driver, with words that make it decide as recorded."""
+    words = [-(-((value - low) << 64) // (high - low + 1)) for low, high, value in recorded.draws]
+    assert all(0 <= word < 2**64 for word in words)
+    return StreamChoices(0, "unused", 0, own_words=words[::-1])
+
+
+@each
+def test_hypothesis_can_repeat_what_the_stream_draws(stem: str, product: str) -> None:
+    chosen = sampler(stem, product)
+    for index in range(40):
+        recorded = RecordedChoices(StreamChoices(5, f"{stem}/{product}", index))
+        case = chosen.case(chosen.draw(recorded))
+        rest = iter(recorded.draws)
+
+        def draw(strategy: Any, rest: Iterator[tuple[int, int, int]] = rest) -> int:  # noqa: ANN401
+            low, high, value = next(rest)
+            assert repr(strategy) == repr(st.integers(low, high))
+            return value
+
+        assert spelled(chosen.case(chosen.draw(HypothesisChoices(draw)))) == spelled(case)
+        assert next(rest, None) is None
+
+
+@each
+def test_cases_pass_through_json_unchanged(stem: str, product: str) -> None:
+    for case in valid_cases(stem, product, 60, seed=2):
+        document = msgspec.json.decode(msgspec.json.encode(case_to_json(case)))
+        again = case_from_json(document, where="round trip")
+        assert again == case
+        assert case_id(again) == case_id(case)
+        assert spelled(again) == spelled(case)
+
+
+DIGEST = """
+import hashlib
+from aclnn_cts.generate.breaking import boundary_cases, invalid_cases
+from tests.generate.every_operator import PAIRS, rules, sampler, spelled, valid_cases
+digest = hashlib.sha256()
+for pair in PAIRS:
+    for case in valid_cases(*pair, 20, seed=9):
+        digest.update(spelled(case))
+    for rule in rules(*pair)[::5]:
+        broken = invalid_cases(sampler(*pair), rule, seed=9, count=1)
+        for derived in (*broken, *boundary_cases(sampler(*pair), rule, seed=9)):
+            digest.update(spelled(derived.case))
+print(digest.hexdigest())
+"""
+
+
+def test_equal_seeds_give_equal_bytes_in_every_process() -> None:
+    digests = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(Path(__file__).parents[2])}
+        done = subprocess.run(
+            [sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True
+        )
+        digests.append(done.stdout)
+    assert digests[0] == digests[1]
+    assert len(digests[0].strip()) == hashlib.sha256().digest_size * 2
+
+
+@each
+def test_seeds_differ(stem: str, product: str) -> None:
+    first, second = ([case_id(case) for case in valid_cases(stem, product, 50, seed=seed)] for seed in (1, 2))
+    assert len(set(first)) == 50
+    assert not set(first) & set(second)
+
+
+@each
+def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
+    spec = SPECS.find(stem)
+    cases = list(valid_cases(stem, product, 1200, seed=3))
+    tensors: dict[str, list[Tensor]] = {item.name: [] for item in spec.parameters if item.kind == "tensor"}
+    for case in cases:
+        for name, tensor in case.tensors():
+            tensors[name].append(tensor)
+    for item in spec.parameters:
+        if item.kind != "tensor":
+            continue
+        drawn = tensors[item.name]
+        assert {tensor.dtype for tensor in drawn} >= set(item.dtypes.get(product, ())), item.name
+        assert {tensor.format for tensor in drawn} >= set(item.formats.get(product, ())), item.name
+        if item.strided:
+            shapes = {(tensor.strides, tensor.offset, tensor.storage_shape) for tensor in drawn}
+            made = {
+                view
+                for tensor in drawn
+                for view in range(1, len(VIEWS))
+                if lay_out(tensor.shape, view) in shapes and tensor.strides is not None
+            }
+            assert made == set(range(1, len(VIEWS))), item.name
+    if spec.rows is not None:
+        rows = {
+            tuple(case.arguments[name].dtype for name in spec.row_parameters)  # type: ignore[union-attr]
+            for case in cases
+        }
+        assert rows == set(spec.rows[product])
+    if spec.modes is not None:
+        for dtype in spec.modes.operand[product]:
+            modes = {
+                case.arguments[spec.modes.attribute]
+                for case in cases
+                if case.arguments[spec.modes.by].dtype == dtype  # type: ignore[union-attr]
+            }
+            assert modes == set(spec.modes.supported(product, dtype))
+    recipes = {tensor.data.recipe for name in spec.inputs for tensor in tensors[name] if tensor.data is not None}
+    assert {"integers", "normal", "wide", "cancel", "subnormal", "large"} <= recipes
+    assert ("special" in recipes) is not (stem == "rms_norm_grad" and product == "atlas-inference")
+
+
+@each
+def test_every_rule_holds_in_some_case_of_a_quick_run(stem: str, product: str) -> None:
+    held = {
+        item.id for case in valid_cases(stem, product, 300, seed=4) for item in evaluate(SPECS.find(stem), case).held
+    }
+    assert {item.id for item in rules(stem, product)} <= held
+
+
+def test_ranks_reach_the_limit() -> None:
+    for stem, name, ranks in (
+        ("softmax_backward", "gradOutput", range(1, 9)),
+        ("embedding_dense_backward", "grad", range(2, 9)),
+        ("embedding_dense_backward", "indices", range(1, 9)),
+        ("rms_norm_grad", "x", range(2, 9)),
+        ("rms_norm_grad", "rstd", range(1, 8)),
+        ("rms_norm_grad", "gamma", range(1, 8)),
+    ):
+        found = {len(case.arguments[name].shape) for case in valid_cases(stem, "atlas-a2", 900)}  # type: ignore[union-attr]
+        assert found == set(ranks), (stem, name)
+
+
+def test_sizes_are_pairwise_different_as_a_rule_and_often_near_powers_of_two() -> None:
+    different, total = 0, 0
+    sizes: Counter[int] = Counter()
+    for stem, product in PAIRS:
+        for case in valid_cases(stem, product, 300):
+            tensor = max((tensor for _, tensor in case.tensors()), key=lambda tensor: len(tensor.shape))
+            large = [size for size in tensor.shape if size > 1]
+            sizes.update(tensor.shape)
+            if len(large) > 1:
+                total += 1
+                different += len(set(large)) == len(large)
+    assert different > 0.7 * total
+    assert {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129} <= sizes.keys()
+
+
+def test_layouts_lie_within_their_storage_and_never_overlap() -> None:
+    for shape in ((5,), (3, 4), (1, 7), (2, 3, 4), (1, 1, 1), (2, 1, 3, 2)):
+        for view in range(1, len(VIEWS)):
+            layout = lay_out(shape, view)
+            assert layout is not None
+            strides, offset, storage = layout
+            tensor = Tensor(shape, "FLOAT", strides=strides, offset=offset, storage_shape=storage)
+            assert check_view(tensor) is None
+            places = {
+                offset + sum(step * stride for step, stride in zip(index, strides, strict=True))
+                for index in itertools.product(*map(range, shape))
+            }
+            assert len(places) == math.prod(shape)
+            assert max(places) < math.prod(storage)
+            assert view != 3 or min(places) > 0
+        assert lay_out(shape, 0) is None
+    assert lay_out((), 5) is None
+    assert lay_out((2, 0), 2) is None
+
+
+def test_a_case_costs_no_memory_until_its_arrays_are_needed() -> None:
+    spec = SPECS.find("softmax_backward")
+    chosen = sampler("softmax_backward", "atlas-a2")
+    drawing = chosen.draw(StreamChoices(1, "x", 0))
+    huge = msgspec.structs.replace  # shapes alone are changed below, never data
+    case = chosen.case(drawing)
+    large = Tensor((2147483646, 2147483646), "FLOAT")
+    grown = huge(case, arguments={**case.arguments, "gradOutput": large, "output": large, "out": large, "dim": 0})
+    assert evaluate(spec, grown).broken == ()
+    assert grown.nbytes == 3 * 4 * 2147483646**2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("length: [0, 3]", "length: [1000000000, 1000000001]", f"1000000000 dimensions; expected at most {MAX_LENGTH}"),
+        ("{name: D, in: [1, 9]}", '{name: D, is: "64 ** 64 * 64 ** 64"}', "a number of 769 bits; expected at most 512"),
+        ("{name: D, in: [1, 9]}", '{name: D, one_of: ["64 ** 64 * 64 ** 64"]}', "a number of 769 bits"),
+        ("{name: D, in: [1, 9]}", '{name: D, is: "1 / (64 ** 64 * 64 ** 64)"}', "a number of 769 bits"),
+    ],
+)
+def test_a_spec_cannot_exhaust_the_machine(old: str, new: str, message: str) -> None:
+    chosen = Sampler(spec_from_text(changed(old, new), stem="small"), Target())
+    with pytest.raises(UsageError, match=message):
+        chosen.draw(StreamChoices(1, "x", 0))
+
+
+def test_a_run_that_asks_for_any_length_gets_a_bounded_one() -> None:
+    chosen = Sampler(spec_from_text(changed("length: [0, 3]", "length: [0, 1000000000]"), stem="small"), Target())
+    for index in range(50):
+        assert len(chosen.draw(StreamChoices(1, "x", index)).names["A"]) <= MAX_LENGTH
+
+
+def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> None:
+    text = changed("strided: true}", "strided: true, data: {exact: [{recipe: constant, mean: 'item(sizes, 0)'}]}}")
+    chosen = Sampler(spec_from_text(text, stem="small"), Target())
+    recipes = Counter()  # type: ignore[var-annotated]
+    for index in range(200):
+        case = chosen.case(chosen.draw(StreamChoices(1, "x", index)))
+        tensor = case.arguments["x"]
+        assert isinstance(tensor, Tensor)
+        assert isinstance(tensor.data, Data)
+        recipes[tensor.data.recipe] += 1
+        if tensor.data.recipe == "constant":
+            assert tensor.data.mean == tensor.shape[-1]
+    assert recipes["constant"] > 20
+    assert "integers" not in recipes
+    assert {"normal", "wide"} <= recipes.keys()
+    assert DATA_KINDS == ("exact", "realistic", "hostile")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.oracles import registry
+from tests.oracles.support import make_call
+
+OURS = {
+    "conv_tbc_backward",
+    "embedding_dense_backward",
+    "rms_norm_grad",
+    "softmax_backward",
+    "upsample_nearest_exact1d_backward",
+}
+TWICE = """
+from __future__ import annotations
+from dataclasses import dataclass
+from aclnn_cts.core.expected import ExpectedOutput
+
+@dataclass(frozen=True)
+class Factor:
+    value: float = 2.0
+
+def expected(call):
+    return {"out": ExpectedOutput(value=Factor().value * call.tensors["x"])}
+"""
+
+
+def write(folder: Path, stem: str, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{stem}.yaml").write_text("operator: aclnnTwice\n")
+    file = folder / f"{stem}.py"
+    file.write_text(text)
+    return file
+
+
+def test_ours_are_the_five_and_each_loads() -> None:
+    assert set(registry.available()) == OURS
+    for stem in OURS:
+        assert registry.load(stem) is registry.load_module(stem).expected
+
+
+def test_an_oracle_beside_a_spec_is_found_by_path(tmp_path: Path) -> None:
+    file = write(tmp_path, "twice", TWICE)
+    (tmp_path / "helper.py").write_text("raise RuntimeError")
+    assert set(registry.available([tmp_path, tmp_path])) == OURS | {"twice"}
+    assert registry.available([tmp_path])["twice"] == str(file)
+    oracle = registry.load("twice", folders=[tmp_path])
+    assert oracle(make_call({"x": np.arange(3.0)}))["out"].value.tolist() == [0.0, 2.0, 4.0]
+    assert registry.load("twice", folders=[tmp_path]) is oracle
+
+
+def test_listing_runs_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "loud", "raise RuntimeError")
+    assert "loud" in registry.available([tmp_path])
+
+
+def test_equal_stems_in_different_folders_of_two_runs_do_not_meet(tmp_path: Path) -> None:
+    write(tmp_path / "a", "twice", TWICE)
+    write(tmp_path / "b", "twice", TWICE.replace("2.0", "3.0"))
+    x = make_call({"x": np.ones(())})
+    assert registry.load("twice", folders=[tmp_path / "a"])(x)["out"].value == 2
+    assert registry.load("twice", folders=[tmp_path / "b"])(x)["out"].value == 3
+
+
+@pytest.mark.parametrize("stem", ["softmax_backward", "twice"])
+def test_a_stem_claimed_twice_is_an_error(tmp_path: Path, stem: str) -> None:
+    write(tmp_path / "a", "twice", TWICE)
+    file = write(tmp_path / "b", stem, TWICE)
+    with pytest.raises(UsageError, match=f"{file}.*{stem}.*already"):
+        registry.available([tmp_path / "a", tmp_path / "b"])
+
+
+def test_a_missing_oracle_names_the_nearest_and_the_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"did you mean 'softmax_backward'.*softmax_backwards\.py"):
+        registry.load("softmax_backwards", folders=[tmp_path])
+    for stem in ("registry", "_special_values", "../softmax_backward"):
+        with pytest.raises(UsageError, match="no oracle"):
+            registry.load(stem)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 +", "cannot be imported .SyntaxError"),
+        ("raise ValueError('why')", "cannot be imported .ValueError: why"),
+        ("expected = 3", "no function 'expected'"),
+        ("", "no function 'expected'"),
+    ],
+)
+def test_a_file_that_is_no_oracle_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path, "broken", text)
+    with pytest.raises(UsageError, match=f"{file}.*{message}"):
+        registry.load("broken", folders=[tmp_path])

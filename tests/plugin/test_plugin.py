@@ -1,0 +1,196 @@
+"""The gate as its users have it: pytest in a process and a folder of its own, on a software implementation."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.engine.case_files import read_case_file
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+USAGE, NO_VERDICT = 4, 3
+EXPIRY = "2999-12-31"
+WAIVERS = f"""\
+subject: an implementation that is wrong on purpose
+waivers:
+  - id: wrong.fourth-column
+    scope: {{adapter: "wrong:Wrong", operator: aclnnSoftmaxBackward, kind: [value, value beyond the assumed model]}}
+    reason: it adds to the fourth element of a row
+    owner: nobody
+    expiry: {EXPIRY}
+"""
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def gate(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Call pytest on the installed suites, from a folder that holds nothing but an adapter."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("COLUMNS", "200")
+    pytester.makepyfile(wrong=(Path(__file__).parent / "wrong.py").read_text(encoding="utf-8"))
+
+    def call(*arguments: str) -> pytest.RunResult:
+        return pytester.runpytest_subprocess("-p", "aclnn_cts.plugin", "--pyargs", "aclnn_cts.suites", *arguments)
+
+    return call
+
+
+def ended(result: pytest.RunResult, code: int, *lines: str) -> str:
+    """The exit code and lines that must stand in the output; no traceback in any case. All that was printed."""
+    shown = result.stdout.str() + result.stderr.str()
+    assert result.ret == code, shown
+    for line in lines:
+        assert line in shown
+    assert "Traceback" not in shown
+    assert "INTERNALERROR" not in shown
+    return shown
+
+
+def test_there_is_one_test_for_each_promise_and_operator(gate: Run) -> None:
+    result = gate("--adapter", "reference", "--collect-only", "-q", "--op", "softmax_backward,aclnnConvTbcBackward")
+    shown = ended(result, 0)
+    ids = {line.rpartition("::")[2] for line in shown.splitlines() if "::" in line}
+    for name in ("SoftmaxBackward", "ConvTbcBackward"):
+        for suite in ("examples", "boundaries", "statuses", "memory", "precision", "values"):
+            assert f"test_{suite}[{name}]" in ids
+    assert {"test_laws[SoftmaxBackward-row-sum]", "test_laws[ConvTbcBackward-split]"} <= ids
+    assert all("SoftmaxBackward" in name or "ConvTbcBackward" in name for name in ids)
+
+
+def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pytest.Pytester) -> None:
+    options = ("--op", "softmax_backward", "--op", "conv_tbc_backward", "-n", "2", "--junitxml=j.xml")
+    result = gate("--adapter", "reference", "--product", "atlas-inference", "-k", "values or memory", *options, "-rs")
+    shown = ended(result, 0, "2 passed, 2 skipped", "aclnnConvTbcBackward: atlas-inference is not supported")
+    assert re.search(r"trials: \d{3} passed, 0 failed \(0 of these waived\), 0 errors; skipped: .*2 product not", shown)
+    cases = ET.parse(pytester.path / "j.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+    skipped = {case.get("name"): case.find("skipped") is not None for case in cases}
+    assert skipped == {
+        f"test_{suite}[{name}]": name == "ConvTbcBackward"
+        for suite in ("values", "memory")
+        for name in ("SoftmaxBackward", "ConvTbcBackward")
+    }
+
+
+def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, pytester: pytest.Pytester) -> None:
+    options = ("--adapter", "wrong:Wrong,fault=value", "--op", "softmax_backward", "--failures", "found")
+    result = gate(*options, "-k", "values or memory")
+    shown = ended(result, 1, "1 failed, 1 passed", "FAILED", "test_values[SoftmaxBackward]")
+    for line in (
+        r"\d+ trials fail like this:",
+        r"aclnnSoftmaxBackward, promise values, atlas-a2: failed",
+        r"gradOutput +FLOAT",
+        r"promised: ACLNN_SUCCESS, as the case holds every constraint",
+        r"out: \d+ of \d+ beyond the bound, \d+ open; worst out\[.*3\]: got \S+, expected \S+, bound \S+,",
+    ):
+        assert re.search(line, shown), shown
+    commands = re.findall(r"^replay: aclnn-cts (.+)$", shown, re.MULTILINE)
+    shrunk = [trial for trial in map(_trial, commands) if trial.case.origin.source == "hypothesis"]
+    assert [_shape(trial) for trial in shrunk] == [(4,)]
+
+    again = subprocess.run(
+        [sys.executable, "-m", "aclnn_cts", *shlex.split(commands[0])],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 1, again.stderr
+    assert re.search(r"RESULT verdict=fails cases=1 passed=0 failed=1 ", again.stdout)
+
+    (pytester.path / "own.yaml").write_text(WAIVERS, encoding="utf-8")
+    result = gate(*options, "-k", "values or memory", "--lf", "--waivers", "own.yaml")
+    shown = ended(result, 0, "1 passed")
+    waived = re.search(r"trials: \d+ passed, (\d+) failed \((\d+) of these waived\)", shown)
+    assert waived is not None
+    assert waived[1] == waived[2] != "0"
+    assert f"waived by wrong.fourth-column: {waived[1]}" in shown
+
+    (pytester.path / "own.yaml").write_text(WAIVERS.replace(EXPIRY, "2020-01-01"), encoding="utf-8")
+    result = gate(*options, "-k", "memory", "--waivers", "own.yaml")
+    ended(result, 1, "waiver wrong.fourth-column expired on 2020-01-01")
+
+
+def _trial(command: str) -> Trial:
+    (entry,) = read_case_file(Path(shlex.split(command)[1]))
+    assert isinstance(entry.content, Trial)
+    return entry.content
+
+
+def _shape(trial: Trial) -> tuple[int, ...]:
+    tensor = trial.case.arguments["out"]
+    assert isinstance(tensor, Tensor)
+    return tensor.shape
+
+
+def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
+    result = gate("--adapter", "wrong:Wrong,fault=status", "--op", "softmax_backward", "-k", "statuses")
+    shown = ended(result, 1, "1 failed", "... and ")
+    for line in (
+        r"aclnnSoftmaxBackward, promise status, atlas-a2: failed",
+        r"gradOutput +null pointer",
+        r"promised: ACLNN_ERR_PARAM_NULLPTR \(listed\)",
+        r"broken: gradOutput\.null: ",
+        r"clause [a-zA-Z.0-9]+: \w+",
+        r"ACLNN_ERR_PARAM_INVALID",
+    ):
+        assert re.search(line, shown), shown
+    files = re.findall(r"^replay: aclnn-cts replay (\S+) --adapter wrong:Wrong,fault=status -v$", shown, re.MULTILINE)
+    assert len(files) == 4
+    assert all(Path(file).is_file() for file in files)
+
+
+def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
+    result = gate("--adapter", "wrong:Wrong,fault=speechless", "--op", "softmax_backward", "-k", "memory", "-rs")
+    ended(result, 1, "1 skipped", "nothing was judged: 24 inexpressible", "nothing was judged: the gate does not pass")
+
+
+def test_a_gate_on_which_nothing_ran_fails(gate: Run) -> None:
+    result = gate("--adapter", "reference", "-k", "nothing")
+    ended(result, pytest.ExitCode.NO_TESTS_COLLECTED, "nothing was judged: the gate does not pass")
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_what_cannot_be_opened_is_told_and_ends_the_gate(gate: Run, processes: str) -> None:
+    result = gate("--adapter", "wrong:Wrong,fault=closed", "-n", processes)
+    shown = ended(result, NO_VERDICT, "the device is not there; plug it in")
+    assert shown.count("ERROR at setup") <= max(int(processes), 1)
+    assert "trials:" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "the conformance suites need --adapter"),
+        ("-n 2", "the conformance suites need --adapter"),
+        ("--adapter torhc -n 2", "--adapter torhc: no adapter is called 'torhc'; expected one of reference, "),
+        ("--adapter reference --op softmax_forward", "--op: 'softmax_forward' is not known"),
+        ("--adapter reference --failures wrong.py", "--failures wrong.py: "),
+    ],
+)
+def test_a_wrong_word_is_told_before_anything_runs(gate: Run, arguments: str, message: str) -> None:
+    shown = ended(gate(*arguments.split()), USAGE, message)
+    assert "collected" not in shown
+    assert shown.count(message) == 1
+
+
+def test_beside_other_tests_the_option_decides(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makeini(f"[pytest]\ntestpaths = {ROOT / 'aclnn_cts' / 'suites'} others\naddopts = -p aclnn_cts.plugin")
+    pytester.mkdir("others").joinpath("test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    with_adapter = ("--adapter", "reference", "--op", "softmax_backward", "-p", "no:cacheprovider")
+    assert pytester.runpytest_subprocess("--help").ret == 0
+    ended(pytester.runpytest_subprocess(), USAGE, "the conformance suites need --adapter")
+    ended(pytester.runpytest_subprocess("others"), 0, "1 passed")
+    ended(pytester.runpytest_subprocess(*with_adapter, "-k", "examples or test_other"), 0, "1 passed")
