@@ -33,6 +33,10 @@ class Report:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a test told; the report of its teardown carries that of all its phases."""
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None and any(name == PROPERTY for name, _ in report.user_properties):
+            # Findings are told whole above; under CI pytest's short summary would tell them a second time.
+            crash.message = crash.message.partition("\n")[0]
         if report.when != "teardown":
             return
         for name, text in report.user_properties:

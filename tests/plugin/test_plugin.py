@@ -39,6 +39,7 @@ def gate(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Call pytest on the installed suites, from a folder that holds nothing but an adapter."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("CI", "true")  # where pytest cuts nothing short
     pytester.makepyfile(wrong=(Path(__file__).parent / "wrong.py").read_text(encoding="utf-8"))
 
     def call(*arguments: str) -> pytest.RunResult:
