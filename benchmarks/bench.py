@@ -23,6 +23,7 @@ from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.process import ProcessHost
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.evaluate import evaluate
@@ -144,7 +145,7 @@ def _generation(chosen: Sequence[Spec], target: Target, rounds: int) -> None:
 def _judgement(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
     section = _Section(columns=("cases a second",), forms=(",.0f",))
     with open_host("reference", target=target, specs=specs) as host:
-        bench = Bench(specs=specs, host=host, adapter="reference", target=target)
+        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
         for spec in chosen:
             work = _judged(bench, bench.sampler(spec), JUDGED, lambda _case: True, _Counter())
             section.rows[spec.operator] = interleave((work,), rounds)
@@ -163,7 +164,7 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
     notes: list[str] = []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
-        bench = Bench(specs=specs, host=host, adapter="torch", target=target)
+        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="torch", target=target))
         for spec in chosen:
             counter, dense = _Counter(), _Counter()
             test = PLAIN[spec.operator]

@@ -34,7 +34,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     adapter: str,
     verbose: bool,
     product: str | None,
-    max_bytes: int | None,
+    max_bytes: int,
     unsafe: bool,
     waivers: tuple[Path, ...],
     rulers: tuple[str, ...],
@@ -44,10 +44,10 @@ def replay(  # noqa: PLR0913 - one parameter an option
     """Run the trials of a case or trial file, or all findings of a run directory, again."""
     from aclnn_cts.cli.screen import Screen, show_end  # noqa: PLC0415 - after the checks of the words
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
-    from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES  # noqa: PLC0415
     from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
     from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
     from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
+    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
     from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
 
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
@@ -67,14 +67,16 @@ def replay(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=tuple(spec for spec in specs.values() if spec.operator in names),
-        adapter=adapter,
-        target=cases[0].target,
+        settings=BenchSettings(
+            adapter=adapter,
+            target=cases[0].target,
+            spec_folders=folders,
+            max_bytes=max_bytes,
+            unsafe=unsafe,
+            measuring=measuring,
+        ),
         out=path,
         trials=trials,
-        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
-        unsafe=unsafe,
-        measuring=measuring,
-        spec_folders=folders,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
     )
     screen = Screen()

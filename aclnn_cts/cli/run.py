@@ -14,6 +14,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.spec.load import Specs, load_specs
 
 __all__ = ["adapter_option", "limits_options", "run"]
@@ -30,7 +31,11 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     """The options of every command that makes calls."""
     for option in (
         click.option(
-            "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
+            "--max-bytes",
+            type=click.IntRange(min=1),
+            default=DEFAULT_MAX_BYTES,
+            metavar="N",
+            help="Most bytes of one call's arguments (1 GiB).",
         ),
         click.option(
             "--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only)."
@@ -110,7 +115,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     phases: str,
     case_files: tuple[Path, ...],
     progress: Path | None,
-    max_bytes: int | None,
+    max_bytes: int,
     unsafe: bool,
     waivers: tuple[Path, ...],
     rulers: tuple[str, ...],
@@ -120,11 +125,11 @@ def run(  # noqa: PLR0913 - one parameter an option
     """Run the conformance tests of the operators (all where none is named) on an implementation."""
     from aclnn_cts.cli.screen import ProgressFile, Screen, show_end  # noqa: PLC0415 - after the checks of the words
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
-    from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES  # noqa: PLC0415
     from aclnn_cts.engine.plan import profile  # noqa: PLC0415
     from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
     from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
     from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
+    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
     from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
 
     measuring = Measuring(gate=chosen_rulers(rulers))
@@ -141,18 +146,20 @@ def run(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=chosen,
-        adapter=adapter,
-        target=target,
+        settings=BenchSettings(
+            adapter=adapter,
+            target=target,
+            spec_folders=folders,
+            max_bytes=max_bytes,
+            phases=1 if phases == "one" else 2,
+            unsafe=unsafe,
+            measuring=measuring,
+        ),
         out=path,
         seed=seed,
         profile=None if case_files else chosen_profile,
         trials=trials,
         workers=workers,
-        phases=1 if phases == "one" else 2,
-        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
-        unsafe=unsafe,
-        measuring=measuring,
-        spec_folders=folders,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (*case_files, *waivers)},
     )

@@ -6,13 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.again import COMPANY_ALLOWED, confirmed
@@ -21,11 +19,11 @@ from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.laws import LAW_KIND, PREFIX
 from aclnn_cts.engine.life_cycle import asked_calls
-from aclnn_cts.engine.measuring import Measuring
-from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES, Asked, Performed, Performer
+from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.sentinel import device_check
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.model import Precision, load_precision
@@ -57,13 +55,8 @@ class Bench:
 
     specs: Specs
     host: SessionHost
-    adapter: str
-    target: Target
-    spec_folders: tuple[Path, ...] = ()
-    max_bytes: int = DEFAULT_MAX_BYTES
-    phases: int = 2
-    unsafe: bool = False
-    measuring: Measuring = Measuring()
+    settings: BenchSettings
+    """With the target that cases are made for."""
     explained: Callable[[Record], bool] = lambda _record: False
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
     _judges: dict[str, Judge] = field(default_factory=dict)
@@ -77,23 +70,24 @@ class Bench:
     def __post_init__(self) -> None:
         """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
         capabilities = self.host.capabilities
-        if self.unsafe and capabilities.hardware:
+        if self.settings.unsafe and capabilities.hardware:
             raise UsageError(
                 f"--unsafe: {capabilities.description} is a real device; calls that could harm it are for software "
                 f"devices alone (--adapter loopback)"
             )
-        if reason := unsupported_phases(self.host, self.phases):
-            raise HarnessError(f"--adapter {self.adapter}: {reason}")
-        self.host.on_device_fault(device_check(self.host, self._all_samplers, self.specs, phases=self.phases))
+        if reason := unsupported_phases(self.host, self.settings.phases):
+            raise HarnessError(f"--adapter {self.settings.adapter}: {reason}")
+        check = device_check(self.host, self._all_samplers, self.specs, phases=self.settings.phases)
+        self.host.on_device_fault(check)
 
     def _all_samplers(self) -> list[Sampler]:
-        product = self.target.product
+        product = self.settings.target.product
         return [self.sampler(spec) for spec in self.specs.values() if product in spec.products]
 
     def sampler(self, spec: Spec) -> Sampler:
         """The generator of an operator's cases for the bench's target."""
         if spec.operator not in self._samplers:
-            self._samplers[spec.operator] = Sampler(spec, self.target)
+            self._samplers[spec.operator] = Sampler(spec, self.settings.target)
         return self._samplers[spec.operator]
 
     def judge(self, spec: Spec) -> Judge:
@@ -103,10 +97,10 @@ class Bench:
                 self._precision = load_precision()
             self._judges[spec.operator] = Judge(
                 spec=spec,
-                oracle=registry.load(spec.stem, folders=self.spec_folders),
-                second=registry.load_second(spec.stem, folders=self.spec_folders),
-                benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
-                measuring=self.measuring,
+                oracle=registry.load(spec.stem, folders=self.settings.spec_folders),
+                second=registry.load_second(spec.stem, folders=self.settings.spec_folders),
+                benchmark=registry.load_benchmark(spec.stem, folders=self.settings.spec_folders),
+                measuring=self.settings.measuring,
                 base_precision=self._precision,
                 has_statuses=self.host.capabilities.statuses,
             )
@@ -128,7 +122,7 @@ class Bench:
         size = 0
         for trial in trials:
             batch.append(trial)
-            size += min(trial.case.nbytes, self.max_bytes)
+            size += min(trial.case.nbytes, self.settings.max_bytes)
             if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
                 yield self._batch(batch)
                 batch, size = [], 0
@@ -172,7 +166,9 @@ class Bench:
 
     @property
     def _performer(self) -> Performer:
-        return Performer(host=self.host, specs=self.specs, max_bytes=self.max_bytes, phases=self.phases)
+        return Performer(
+            host=self.host, specs=self.specs, max_bytes=self.settings.max_bytes, phases=self.settings.phases
+        )
 
     def _asked(self, trial: Trial, *, group: int) -> list[Asked]:
         cases = _calls(self.specs, trial)
@@ -200,9 +196,9 @@ class Bench:
         return self._repeated[text] <= COMPANY_ALLOWED
 
     def _skipped(self, case: Case, evaluation: Evaluation) -> Verdict | None:
-        if self.unsafe:
+        if self.settings.unsafe:
             return None
-        both_phases = self.phases != 1 and case.call.phases != 1
+        both_phases = self.settings.phases != 1 and case.call.phases != 1
         reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
         return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
 
@@ -251,7 +247,7 @@ class Bench:
         )
 
     def _where(self) -> Mapping[str, str]:
-        return {"adapter": self.adapter}
+        return {"adapter": self.settings.adapter}
 
 
 def _sampled(trial_id: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose
@@ -16,16 +15,16 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.explain import explain, replay_command
 from aclnn_cts.engine.files import storage_failure, write_atomically
-from aclnn_cts.engine.host import SessionHost, open_host
+from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.laws import law_ids
-from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.plan import Profile, plan_parts, profile
 from aclnn_cts.engine.run_directory import failure_name
 from aclnn_cts.engine.search import SEARCHED, search, trial_strategy
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Counts
-from aclnn_cts.engine.targets import target_on
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.engine.waivers import Waivers
+from aclnn_cts.engine.waivers import waivers_of_run
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 
@@ -38,16 +37,13 @@ _SEEDS = 2**64
 class GateOptions:
     """What a gate is opened with."""
 
-    adapter: str
-    target: Target
+    settings: BenchSettings
     profile: Profile
     seed: int
     specs: Specs
     operators: tuple[Spec, ...]
     """Those that are to be tested, in the order of the files."""
     waivers: tuple[Waiver, ...] = ()
-    spec_folders: tuple[Path, ...] = ()
-    max_bytes: int = DEFAULT_MAX_BYTES
 
 
 def gate_options(
@@ -59,7 +55,7 @@ def gate_options(
     seed: int = 0,
     waivers: Sequence[Path] = (),
     spec_folders: Sequence[Path] = (),
-    max_bytes: int | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
@@ -71,19 +67,21 @@ def gate_options(
         )
     if not 0 <= seed < _SEEDS:
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
-    if max_bytes is not None and max_bytes < 1:
+    if max_bytes < 1:
         raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
     chosen = {specs.find(word, where="--op").operator for word in operators}
     return GateOptions(
-        adapter=adapter,
-        target=Target(product=product or OWN_PRODUCT),
+        settings=BenchSettings(
+            adapter=adapter,
+            target=Target(product=product or OWN_PRODUCT),
+            spec_folders=tuple(spec_folders),
+            max_bytes=max_bytes,
+        ),
         profile=profile(profile_name),
         seed=seed,
         specs=specs,
         operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
-        spec_folders=tuple(spec_folders),
-        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
     )
 
 
@@ -145,28 +143,17 @@ class Gate:
         self.options = options
         self._failures = failures
         self._host = host
-        self.bench = Bench(
-            specs=options.specs,
-            host=host,
-            adapter=options.adapter,
-            target=options.target,
-            spec_folders=options.spec_folders,
-            max_bytes=options.max_bytes,
-        )
-        environment = dict(host.environment)
-        self._waivers = Waivers(
-            options.waivers,
-            adapter=options.adapter,
-            version=environment.get("version"),
-            today=datetime.now(timezone.utc).date(),
-            product=options.target.product,
-            environment=environment,
+        self.bench = Bench(specs=options.specs, host=host, settings=options.settings)
+        self._waivers = waivers_of_run(
+            options.waivers, settings=options.settings, environment=host.environment, specs=options.specs
         )
 
     def check(self, spec: Spec, promise: str) -> GateResult:
         """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases."""
         tally = _Tally()
-        parts = plan_parts([spec], product=self.options.target.product, chosen=self.options.profile, laws=law_ids)
+        parts = plan_parts(
+            [spec], product=self.options.settings.target.product, chosen=self.options.profile, laws=law_ids
+        )
         for part in parts:
             if part.promise == promise:
                 for record in self._run(self.bench.expand(part, seed=self.options.seed)):
@@ -185,7 +172,8 @@ class Gate:
         """Lines about a finding: how often, one case whole, and the command that replays it."""
         yield f"{finding.number} {'trial fails' if finding.number == 1 else 'trials fail'} like this:"
         yield from explain(finding.record, spec)
-        yield f"replay: {replay_command(finding.file, self.options.adapter, spec_folders=self.options.spec_folders)}"
+        settings = self.options.settings
+        yield f"replay: {replay_command(finding.file, settings.adapter, spec_folders=settings.spec_folders)}"
 
     def close(self) -> None:
         """Close the implementation."""
@@ -207,7 +195,7 @@ class Gate:
 
     def _search(self, spec: Spec, promise: str, tally: _Tally) -> None:
         """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""
-        strategy = trial_strategy(spec, self.options.target, promise)
+        strategy = trial_strategy(spec, self.options.settings.target, promise)
         found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
         for record in found.records:
             tally.add(record)
@@ -217,6 +205,6 @@ class Gate:
 
 def open_gate(options: GateOptions, *, failures: Path) -> Gate:
     """Open the implementation; trial files of findings go to `failures`. Raises as `open_host` does."""
-    host = open_host(options.adapter, target=options.target, specs=options.specs, spec_folders=options.spec_folders)
-    options = replace(options, target=target_on(host, options.target, options.specs.values()))
-    return Gate(options, host, failures=failures)
+    host = options.settings.open_host(options.specs)
+    settings = options.settings.on(host, options.specs.values())
+    return Gate(replace(options, settings=settings), host, failures=failures)

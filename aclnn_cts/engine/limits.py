@@ -1,11 +1,14 @@
-"""How long and how much a runner may take."""
+"""How long and how much a runner may take, and how much a call."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-__all__ = ["Limits", "half_of_memory"]
+__all__ = ["DEFAULT_MAX_BYTES", "Limits", "half_of_memory"]
+
+DEFAULT_MAX_BYTES = 1 << 30
+"""Of the arguments of one call."""
 
 
 def half_of_memory() -> int:

@@ -21,13 +21,13 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.engine.host import SessionHost
+from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["DEFAULT_MAX_BYTES", "TOO_LARGE", "Asked", "Performed", "Performer"]
+__all__ = ["TOO_LARGE", "Asked", "Performed", "Performer"]
 
-DEFAULT_MAX_BYTES = 1 << 30
 TOO_LARGE = "too large: "
 """How the message of a call opens that was not made for its size."""
 

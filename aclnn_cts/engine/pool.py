@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.target import Target
 from aclnn_cts.engine.bench import Bench, Judged
-from aclnn_cts.engine.host import open_host
-from aclnn_cts.engine.measuring import Measuring
 from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Waiver
 from aclnn_cts.engine.waivers import waivers_of_run
 from aclnn_cts.spec.load import load_specs
@@ -37,41 +34,20 @@ _BENCH: list[tuple[Bench, int]] = []
 class PoolOptions:
     """What every worker is opened with."""
 
-    adapter: str
-    target: Target
+    settings: BenchSettings
     seed: int
     workers: int
-    spec_folders: tuple[Path, ...]
-    max_bytes: int
-    phases: int
-    unsafe: bool
-    measuring: Measuring
     waivers: tuple[Waiver, ...]
 
 
 def _open(options: PoolOptions) -> None:
     # Ctrl-C reaches every process of the terminal; what is to become of the run is the head's to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    specs = load_specs(options.spec_folders)
-    host = open_host(options.adapter, target=options.target, specs=specs, spec_folders=options.spec_folders)
-    bench = Bench(
-        specs=specs,
-        host=host,
-        adapter=options.adapter,
-        target=options.target,
-        spec_folders=options.spec_folders,
-        max_bytes=options.max_bytes,
-        phases=options.phases,
-        unsafe=options.unsafe,
-        measuring=options.measuring,
-        explained=waivers_of_run(
-            options.waivers,
-            adapter=options.adapter,
-            product=options.target.product,
-            environment=host.environment,
-            specs=specs,
-        ).explains,
-    )
+    settings = options.settings
+    specs = load_specs(settings.spec_folders)
+    host = settings.open_host(specs)
+    waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
+    bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains)
     _BENCH.append((bench, options.seed))
 
 

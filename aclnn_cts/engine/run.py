@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.bench import Bench, Judged
@@ -24,18 +23,15 @@ from aclnn_cts.engine.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
-from aclnn_cts.engine.measuring import Measuring
-from aclnn_cts.engine.perform import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import promise_of_case
 from aclnn_cts.engine.run_directory import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.targets import target_on
 from aclnn_cts.engine.waiver_file import Waiver
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
 from aclnn_cts.spec.evaluate import evaluate
@@ -53,20 +49,13 @@ class RunOptions:
     arguments: tuple[str, ...]
     specs: Specs
     operators: tuple[Spec, ...]
-    adapter: str
-    target: Target
+    settings: BenchSettings
     out: Path
     seed: int = 0
     profile: Profile | None = None
     """None: the trials given, and no plan."""
     trials: tuple[Trial | Case, ...] = ()
     workers: int = 1
-    phases: int = 2
-    max_bytes: int = DEFAULT_MAX_BYTES
-    unsafe: bool = False
-    measuring: Measuring = Measuring()
-    """Which rulers gate, and which trials they are put to."""
-    spec_folders: tuple[Path, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of case and waiver files by path."""
@@ -86,35 +75,17 @@ class _Teller:
 def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
     """Do a run and keep it in `options.out`. Ctrl-C finishes what is stored and raises KeyboardInterrupt again."""
     began = time.monotonic()
-    with open_host(
-        options.adapter, target=options.target, specs=options.specs, spec_folders=options.spec_folders
-    ) as host:
-        options = replace(options, target=target_on(host, options.target, options.operators))
+    with options.settings.open_host(options.specs) as host:
+        settings = options.settings.on(host, options.operators)
+        options = replace(options, settings=settings)
         environment = dict(host.environment)
         manifest = _manifest(options, environment)
         spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
-        waivers = waivers_of_run(
-            options.waivers,
-            adapter=options.adapter,
-            product=options.target.product,
-            environment=environment,
-            specs=options.specs,
-        )
-        bench = Bench(
-            specs=options.specs,
-            host=host,
-            adapter=options.adapter,
-            target=options.target,
-            spec_folders=options.spec_folders,
-            max_bytes=options.max_bytes,
-            phases=options.phases,
-            unsafe=options.unsafe,
-            measuring=options.measuring,
-            explained=waivers.explains,
-        )
+        waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
+        bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains)
         _load_oracles(bench, options)
-        if options.phases == 1:
-            product = options.target.product
+        if settings.phases == 1:
+            product = settings.target.product
             samplers = [bench.sampler(spec) for spec in options.operators if product in spec.products]
             check_sentinels(host, samplers, options.specs, phases=1)
         with create_run(options.out, manifest=manifest, specs=spec_files) as writer:
@@ -139,11 +110,11 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:
     """Whatever is wrong with an oracle is said before the run has a directory."""
-    if options.phases == 1:
+    if options.settings.phases == 1:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
-        if spec.operator in named or (options.profile is not None and options.target.product in spec.products):
+        if spec.operator in named or (options.profile is not None and options.settings.target.product in spec.products):
             bench.judge(spec)
 
 
@@ -153,23 +124,24 @@ def _file_of(spec: Spec) -> Path:
 
 
 def _manifest(options: RunOptions, environment: Mapping[str, Any]) -> Manifest:
+    settings = options.settings
     return Manifest(
         command=options.command,
         arguments=options.arguments,
         operators=tuple(spec.operator for spec in options.operators),
-        adapter=options.adapter,
+        adapter=settings.adapter,
         profile=options.profile.name if options.profile is not None else "",
         seed=options.seed,
-        target=options.target,
+        target=settings.target,
         started=timestamp(),
         inputs=dict(options.inputs),
         settings={
-            "phases": options.phases,
-            "max_bytes": options.max_bytes,
+            "phases": settings.phases,
+            "max_bytes": settings.max_bytes,
             "workers": options.workers,
-            "unsafe": options.unsafe,
-            "spec_folders": [str(folder) for folder in options.spec_folders],
-            "rulers": list(options.measuring.gate),
+            "unsafe": settings.unsafe,
+            "spec_folders": [str(folder) for folder in settings.spec_folders],
+            "rulers": list(settings.measuring.gate),
         },
         environment=environment_facts() | adapter_facts(environment),
     )
@@ -179,7 +151,7 @@ def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
-        if options.target.product not in spec.products:
+        if options.settings.target.product not in spec.products:
             teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
             teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.UNSUPPORTED))
 
@@ -213,8 +185,8 @@ def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
 
 
 def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
-    product = options.target.product
-    parts = plan_parts(options.operators, product=product, chosen=chosen, laws=law_ids, phases=options.phases)
+    product = options.settings.target.product
+    parts = plan_parts(options.operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
     for part, results in _judged_parts(bench, parts, options, teller.tell):
         for number, judged in results:
             if number:
@@ -229,16 +201,7 @@ def _judged_parts(
     """Each part with its batches: how many trials it planned (with the first batch), and what they came to."""
     if options.workers > 1:
         pool = PoolOptions(
-            adapter=options.adapter,
-            target=options.target,
-            seed=options.seed,
-            workers=options.workers,
-            spec_folders=options.spec_folders,
-            max_bytes=options.max_bytes,
-            phases=options.phases,
-            unsafe=options.unsafe,
-            measuring=options.measuring,
-            waivers=options.waivers,
+            settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
         )
         yield from judge_parts(parts, pool)
         return
@@ -259,14 +222,14 @@ def _expand(bench: Bench, part: Part, seed: int) -> Iterator[tuple[int, Judged |
 
 def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
     """A constraint that no trial held, or none broke, and a law that none tried, is a failure of the harness."""
-    product = options.target.product
+    product = options.settings.target.product
     constraints = {
         spec.operator: [item.id for item in spec.constraints_for(product)]
         for spec in options.operators
         if product in spec.products
     }
     writer.summary.problems.extend(writer.summary.one_sided(constraints))
-    if options.phases == 1:
+    if options.settings.phases == 1:
         return
     laws = {spec.operator: law_ids(spec) for spec in options.operators if product in spec.products}
     writer.summary.problems.extend(writer.summary.untried(laws))

@@ -16,6 +16,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Scope, Waiver
 from aclnn_cts.spec.load import Specs
 
@@ -155,15 +156,15 @@ class Waivers:
 
 
 def waivers_of_run(
-    waivers: Iterable[Waiver], *, adapter: str, product: str, environment: Mapping[str, str], specs: Specs
+    waivers: Iterable[Waiver], *, settings: BenchSettings, environment: Mapping[str, str], specs: Specs
 ) -> Waivers:
     """The waivers as of today for an open adapter whose session says `environment` of itself."""
     return Waivers(
         waivers,
-        adapter=adapter,
+        adapter=settings.adapter,
         version=environment.get("version"),
         today=datetime.now(timezone.utc).date(),
-        product=product,
+        product=settings.target.product,
         environment=environment,
         calls=lambda trial: promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator]),
     )

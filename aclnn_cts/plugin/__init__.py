@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.plugin.conformance import Conformance, Refusal
 from aclnn_cts.plugin.report import Report, tell
 
@@ -47,7 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=0, metavar="S", help="the same seed makes the same plan")
     group.addoption("--waivers", action="append", default=[], metavar="FILE", help="waivers beside those that ship")
     group.addoption("--specs", action="append", default=[], metavar="DIR", help="a folder with specs of your own")
-    group.addoption("--max-bytes", type=int, metavar="N", help="most bytes of one call's arguments")
+    group.addoption(
+        "--max-bytes", type=int, default=DEFAULT_MAX_BYTES, metavar="N", help="most bytes of one call's arguments"
+    )
     group.addoption("--failures", metavar="DIR", help="where trial files of findings go (default: pytest's cache)")
 
 
@@ -63,7 +66,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if config.getoption("--adapter"):
         _narrow(config)
         if not _is_worker(config):
-            config.pluginmanager.register(Report(_options(config).adapter), "aclnn-cts-report")
+            config.pluginmanager.register(Report(_options(config).settings.adapter), "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
 

@@ -39,7 +39,7 @@ class Conformance:
         from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415 - loading the plugin costs nothing
         from aclnn_cts.core.verdict import Skip  # noqa: PLC0415
 
-        product = self._gate.options.target.product
+        product = self._gate.options.settings.target.product
         if product not in self._spec.products:
             tell(self._request.node, skipped={Skip.UNSUPPORTED: 1})
             pytest.skip(f"{self._spec.operator}: {product} is not supported")

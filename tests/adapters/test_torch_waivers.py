@@ -15,6 +15,7 @@ from aclnn_cts.engine.again import ALONE_FACT
 from aclnn_cts.engine.events import BatchJudged, Event, Notice
 from aclnn_cts.engine.plan import Profile
 from aclnn_cts.engine.run import RunOptions, run
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.spec.evaluate import evaluate
@@ -54,8 +55,7 @@ def judged(
         arguments=(),
         specs=specs,
         operators=specs.select(()),
-        adapter=adapter,
-        target=Target(product=product),
+        settings=BenchSettings(adapter=adapter, target=Target(product=product)),
         out=tmp_path / product,
         profile=profile,
         waivers=waivers,

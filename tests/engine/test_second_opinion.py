@@ -18,6 +18,7 @@ from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -128,7 +129,7 @@ def test_inf_among_the_inputs_is_said_not_to_be_asked(tmp_path: Path) -> None:
 
 def test_a_run_reviews_its_failures() -> None:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = Bench(specs=SPECS, host=host, adapter="reference", target=Target())
+        bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         [judged] = bench.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
     assert judged.records[0].verdict.result == Result.PASSED
     assert bench.judge(SPECS["aclnnSoftmaxBackward"]).second is not None

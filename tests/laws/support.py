@@ -13,6 +13,7 @@ from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import InProcessHost
 from aclnn_cts.engine.laws import LAW_KIND, law_ids
 from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.spec.load import Specs, load_specs
 
 A2 = Target(product="atlas-a2")
@@ -31,7 +32,7 @@ def pairs() -> list[tuple[str, str]]:
 def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> Bench:
     known = load_specs(folders) if folders else specs()
     host = InProcessHost(adapter.open(target, known))
-    return Bench(specs=known, host=host, adapter="test", target=target, spec_folders=folders)
+    return Bench(specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders))
 
 
 def trials(made: Bench, law: str, operator: str, count: int, *, seed: int = 0) -> list[Trial]:

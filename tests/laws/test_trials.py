@@ -159,7 +159,7 @@ def test_a_failure_is_told_with_the_law_its_calls_and_both_sides() -> None:
 
 def test_first_phases_alone_compare_nothing() -> None:
     made = bench(ReferenceAdapter())
-    made.phases = 1
+    made.settings = dataclasses.replace(made.settings, phases=1)
     (record, *_) = records(made, "law/zero", SOFTMAX, 1)
     assert record.verdict.result == Result.PASSED
     assert record.verdict.facts["phases"] == 1

@@ -47,7 +47,7 @@ def judging(fails: Callable[[int], str]) -> tuple[Judge, list[int]]:
 
 def test_the_words_of_a_command_line() -> None:
     options = gate_options(adapter="torch:device=cpu", product="atlas-training", operators=["aclnnConvTbcBackward"])
-    assert (options.target.product, [spec.stem for spec in options.operators]) == (
+    assert (options.settings.target.product, [spec.stem for spec in options.operators]) == (
         "atlas-training",
         ["conv_tbc_backward"],
     )

@@ -23,6 +23,7 @@ from aclnn_cts.engine.measuring import Measuring, chosen_rulers
 from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.engine.record_codec import decode_record, encode_record
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.finer import FINER_FACT
@@ -188,7 +189,7 @@ def test_one_trial_in_64_is_put_to_all_rulers() -> None:
     sampler = Sampler(spec, Target())
     trials = [Trial("values", sampler.case(sampler.draw(choices))) for choices in stream_block(1, "rulers", 0, 200)]
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = Bench(specs=SPECS, host=host, adapter="reference", target=Target())
+        bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         records = [record for judged in bench.run(trials) for record in judged.records]
     passed = [record for record in records if record.verdict.result == Result.PASSED]
     measured = [record for record in passed if record.verdict.rulers]
