@@ -24,6 +24,8 @@ from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.engine.waivers import waivers_of_run
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.evaluate import evaluate
@@ -164,7 +166,11 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
     notes: list[str] = []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
-        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="torch", target=target))
+        settings = BenchSettings(adapter="torch", target=target)
+        known = waivers_of_run(
+            read_waivers(shipped_waivers()), settings=settings, environment=host.environment, specs=specs
+        )
+        bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains)
         for spec in chosen:
             counter, dense = _Counter(), _Counter()
             test = PLAIN[spec.operator]

@@ -5,7 +5,10 @@ What is compared is measured in turns, so that what still disturbs a round distu
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Figure", "geometric_mean", "interleave", "processor_seconds", "rate", "ratio"]
+
+_CHILDREN = Path("/proc/self/task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +38,32 @@ class Figure:
 
 
 def processor_seconds() -> float:
-    """Processor time of this process and of those that it has running (Linux: proc(5), schedstat), in seconds."""
-    children = [
-        child
-        for file in Path("/proc/self/task").glob("*/children")
-        for child in file.read_text(encoding="ascii").split()
-    ]
-    nanoseconds = 0
-    for child in children:
-        for file in Path(f"/proc/{child}/task").glob("*/schedstat"):
-            nanoseconds += int(file.read_text(encoding="ascii").split()[0])
-    return time.process_time() + nanoseconds * 1e-9
+    """Processor time of this process, of the children that it has and of those that it had, in seconds (Linux).
+
+    What a child took stays counted when it ends and is waited for: a runner that is replaced turns no clock back.
+    """
+    running = sum(_clock(int(child)) for file in _CHILDREN.glob("*/children") for child in file.read_text().split())
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + running + ended.ru_utime + ended.ru_stime
+
+
+def _clock(process: int) -> float:
+    """Processor time of a child with all its threads, those that have ended too: clock_getcpuclockid(3)."""
+    clock = ctypes.c_int()
+    error = ctypes.CDLL(None).clock_getcpuclockid(process, ctypes.byref(clock))
+    if error:
+        raise OSError(error, f"no processor clock of process {process}: {os.strerror(error)}")
+    return time.clock_gettime(clock.value)
 
 
 def rate(work: Callable[[int], int], number: int) -> float:
-    """Things a second: `work` takes the round's number and gives how many things it did."""
+    """Things a second: `work` takes the round's number and gives how many things it did. ValueError where none."""
     start = processor_seconds()
     done = work(number)
-    return done / (processor_seconds() - start)
+    seconds = processor_seconds() - start
+    if done <= 0:
+        raise ValueError(f"round {number} did nothing in {seconds:.3g} s; there is no rate of it")
+    return done / seconds
 
 
 def interleave(works: Sequence[Callable[[int], int]], rounds: int) -> tuple[Figure, ...]:
