@@ -1,0 +1,211 @@
+"""`aclnn-cts compare`: what changed between two runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.core.comparison import CaseCount, CauseCount, Comparison, EndChange, FindingChange, FindingState, RunSide
+
+__all__ = ["compare"]
+
+_SHOWN = 12
+"""Rows of a table for a person; `--json` has all."""
+_CAUSES = 3
+
+_COUNTED = {
+    "before": "",
+    "after": "",
+    "unwaived_before": "",
+    "unwaived_after": "",
+    "new": "did not fail in A",
+    "added": "of trials of B alone",
+    "fixed": "pass in B",
+    "otherwise": "fail in another way in one of the two",
+    "unjudged": "without a verdict in B",
+    "removed": "of trials of A alone",
+}
+"""Figures of a finding, and the words for those that are shown where they are not 0."""
+
+
+@click.command()
+@click.argument("before", metavar="DIR_A", type=click.Path(path_type=Path))
+@click.argument("after", metavar="DIR_B", type=click.Path(path_type=Path))
+@json_option
+def compare(*, before: Path, after: Path, as_json: bool) -> int:
+    """Say what changed from run DIR_A to run DIR_B, trial by trial, and why as far as the records tell.
+
+    Exit code 1 where any trial was added, removed, ended otherwise, or moved within its bound.
+    """
+    from aclnn_cts.engine.compare import compare_runs, comparison_to_json  # noqa: PLC0415 - not for --help
+
+    found = compare_runs(before, after)
+    if as_json:
+        emit(comparison_to_json(found))
+    else:
+        _show(console(), found)
+    return 1 if found.changed else 0
+
+
+def _show(out: Console, found: Comparison) -> None:
+    for letter, side in (("A", found.before), ("B", found.after)):
+        wrap(out, f"{letter}: {_side(side)}")
+    out.print()
+    totals = found.totals()
+    words = (
+        f"{count(totals['common'], 'trial')} in both: {totals['fixed']} fixed, {totals['still_failing']} still failing,"
+        f" {totals['other_ends']} ended otherwise, {totals['moved_shares']} moved within their bounds;"
+        f" {totals['new_failures']} new failures; {totals['added_cases']} added, {totals['removed_cases']} removed"
+    )
+    wrap(out, words)
+    _differences(out, found)
+    _findings(out, found.findings, found.before, found.after)
+    _ends(out, found.ends)
+    _cases(out, "added: trials of B alone", found.added)
+    _cases(out, "removed: trials of A alone", found.removed)
+    _shares(out, found)
+    if not found.changed:
+        out.print("\nno trial was added, removed, ended otherwise, or moved within its bound")
+
+
+def _side(side: RunSide) -> str:
+    profile = f"{side.profile}, " if side.profile else ""
+    unfinished = "" if side.finished else "; not finished: trials that it lacks may not have been reached"
+    return (
+        f"{side.path}: {side.command} of {side.adapter} for {joined(side.products)}, {profile}seed {side.seed},"
+        f" {side.started}: {side.verdict}, {count(side.cases, 'case')}, {side.passed} passed, {side.failed} failed"
+        f" ({side.waived} waived), {side.errors} errors, {side.skipped} skipped{unfinished}"
+    )
+
+
+def _differences(out: Console, found: Comparison) -> None:
+    out.print()
+    if not found.differences:
+        out.print("what was run, and on what: nothing that is recorded differs")
+        return
+    made = table("differs", "A", "B", "may be the cause as")
+    for item in found.differences:
+        made.add_row(item.name, _value(item.before), _value(item.after), item.cause or "-")
+    show_table(out, made)
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "not stated"
+    text = (
+        value
+        if isinstance(value, str)
+        else joined([str(item) for item in value])
+        if isinstance(value, list)
+        else str(value)
+    )
+    is_hash = len(text) == 64 and not text.strip("0123456789abcdef")
+    return f"{text[:12]}…" if is_hash else text
+
+
+def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
+    """By state; findings of one operator, output and kind together: promises, modes and dtypes are details of them."""
+    from aclnn_cts.engine.run_directory import failure_name  # noqa: PLC0415
+
+    states: dict[str, dict[tuple[str, str, str], list[FindingChange]]] = {}
+    for item in findings:
+        key = (item.signature.operator, item.signature.output, item.signature.kind)
+        states.setdefault(item.state, {}).setdefault(key, []).append(item)
+    for state, groups in states.items():
+        out.print()
+        out.print(f"{state}: {count(sum(map(len, groups.values())), 'finding')}")
+        for (operator, output, kind), items in list(groups.items())[:_SHOWN]:
+            place = f" of {output}" if output else ""
+            wrap(out, f"{operator.removeprefix('aclnn')}: {kind}{place} ({_details(items)})", indent=2)
+            wrap(out, _numbers(items), indent=4)
+            _causes(out, [cause for item in items for cause in item.causes])
+            if state != FindingState.STILL:
+                side = after if state == FindingState.NEW else before
+                wrap(out, f"such as {side.path}/failures/{failure_name(items[0].signature)}", indent=4)
+        _more(out, len(groups))
+
+
+def _details(items: Iterable[FindingChange]) -> str:
+    signatures = [item.signature for item in items]
+    fields = ("promise", "constraint", "mode", "dtype")
+    words = [sorted({getattr(signature, name) for signature in signatures} - {""}) for name in fields]
+    return "; ".join(joined(part) for part in words if part)
+
+
+def _numbers(items: Iterable[FindingChange]) -> str:
+    total: Counter[str] = Counter()
+    waivers: set[str] = set()
+    for item in items:
+        total.update({name: getattr(item, name) for name in _COUNTED})
+        waivers.update(item.waivers_before, item.waivers_after)
+    parts = [f"{total['before']} failed in A, {total['after']} in B"]
+    parts += [f"{total[name]} {words}" for name, words in _COUNTED.items() if words and total[name]]
+    if waivers:
+        unwaived = f"unwaived {total['unwaived_before']} in A, {total['unwaived_after']} in B"
+        parts.append(f"{unwaived}; waived by {joined(sorted(waivers))}")
+    return "; ".join(parts)
+
+
+def _causes(out: Console, causes: Iterable[CauseCount]) -> None:
+    told: Counter[tuple[str, tuple[str, ...], str]] = Counter()
+    for cause in causes:
+        told[cause.cause, cause.possible, cause.because] += cause.number
+    for (name, possible, because), number in told.most_common(_CAUSES):
+        perhaps = f", perhaps {joined(possible)}" if possible else ""
+        wrap(out, f"cause of {number}: {name}{perhaps} ({because})", indent=4)
+
+
+def _ends(out: Console, ends: tuple[EndChange, ...]) -> None:
+    if not ends:
+        return
+    out.print()
+    out.print("ended otherwise")
+    for item in ends[:_SHOWN]:
+        words = f"{item.operator} | {item.promise}: {count(item.number, 'trial')} {item.before} in A, {item.after} in B"
+        wrap(out, words, indent=2)
+        _causes(out, item.causes)
+    _more(out, len(ends))
+
+
+def _cases(out: Console, title: str, cases: tuple[CaseCount, ...]) -> None:
+    if not cases:
+        return
+    out.print()
+    made = table(title, "promise", "kind", "trials", "failed")
+    for item in cases[:_SHOWN]:
+        made.add_row(f"{item.operator}, {item.product}", item.promise, item.kind, str(item.number), str(item.failed))
+    show_table(out, made)
+    _more(out, len(cases))
+
+
+def _shares(out: Console, found: Comparison) -> None:
+    if not found.shares:
+        return
+    out.print()
+    out.print("moved within their bounds: trials that pass in both, error as a share of the bound")
+    for item in found.shares[:_SHOWN]:
+        name = " | ".join(part for part in (item.operator, item.mode, item.dtype) if part)
+        wrap(
+            out,
+            f"{name}: worst {_percent(item.before.share)} in A ({item.before.output}),"
+            f" {_percent(item.after.share)} in B ({item.after.output}); of {count(item.trials, 'trial')}"
+            f" {item.rose} rose, {item.fell} fell",
+            indent=2,
+        )
+        _causes(out, item.causes)
+    _more(out, len(found.shares))
+
+
+def _percent(share: float | str) -> str:
+    return share if isinstance(share, str) else f"{share:.3%}"
+
+
+def _more(out: Console, number: int) -> None:
+    if number > _SHOWN:
+        out.print(f"  and {number - _SHOWN} more; --json has all")

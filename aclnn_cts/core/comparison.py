@@ -1,0 +1,252 @@
+"""What changed between two runs, as `compare` and the report show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.verdict import Signature
+
+__all__ = [
+    "CaseCount",
+    "Cause",
+    "CauseCount",
+    "Comparison",
+    "Difference",
+    "EndChange",
+    "FindingChange",
+    "FindingState",
+    "RunSide",
+    "ShareChange",
+    "WorstShare",
+]
+
+
+class Cause:
+    """What may have made a trial end otherwise, as far as the records tell."""
+
+    LIBRARY = "library"
+    """The implementation: its version, its files, or another adapter."""
+    SPEC = "spec"
+    """The operator's spec file."""
+    HARNESS = "harness"
+    """This program, what it computes with, or how it was told to judge."""
+    ENVIRONMENT = "environment"
+    """Machine, device, driver, settings of the device."""
+    CHANCE = "chance"
+    """The implementation answers now this, now that; or it answers otherwise and nothing that is recorded differs."""
+    UNKNOWN = "unknown"
+    """The records do not tell."""
+
+
+class FindingState:
+    """What became of a finding (values of `FindingChange.state`)."""
+
+    NEW = "new"
+    """It fails in the second run alone."""
+    FIXED = "fixed"
+    """No trial fails like that any more, and at least one that did now passes."""
+    STILL = "still failing"
+    """It fails in both runs."""
+    GONE = "not seen again"
+    """It fails in the first run alone, and none of its trials passes in the second: nothing shows that it is mended."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact of the manifests that is not the same."""
+
+    name: str
+    """Dotted: `environment.adapter.version`, `specs.softmax_backward.yaml`, `seed`."""
+    before: Any
+    """Plain JSON values; None where the run does not state it."""
+    after: Any
+    cause: str = ""
+    """What kind of change it may be the cause of (`Cause`); empty where it cannot change a trial's end."""
+
+
+class RunSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs."""
+
+    path: str
+    command: str
+    adapter: str
+    products: tuple[str, ...]
+    profile: str
+    seed: int
+    started: str
+    harness: str
+    finished: bool
+    """False: killed, or still under way. Trials that it lacks may only not have been reached."""
+    verdict: str
+    cases: int
+    passed: int
+    failed: int
+    waived: int
+    errors: int
+    skipped: int
+
+
+class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Of how many of the trials that were looked into one cause, or one choice of causes, was told."""
+
+    cause: str
+    possible: tuple[str, ...] = ()
+    """Further causes that the records do not exclude."""
+    because: str = ""
+    number: int = 1
+
+
+class FindingChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the failures of one signature. A trial counts once in a run, whatever often it was run."""
+
+    signature: Signature
+    state: str
+    before: int = 0
+    """Trials that fail like this in the first run."""
+    after: int = 0
+    still: int = 0
+    """Of the trials of both runs: fail like this in both."""
+    new: int = 0
+    """Of the trials of both runs: fail like this in the second and did not fail in the first."""
+    fixed: int = 0
+    """Of the trials of both runs: failed like this in the first and pass in the second."""
+    otherwise: int = 0
+    """Of the trials of both runs: fail like this in one and in another way in the other."""
+    unjudged: int = 0
+    """Of the trials of both runs: failed like this in the first and have no verdict in the second."""
+    added: int = 0
+    """Fail like this and are trials of the second run alone."""
+    removed: int = 0
+    """Failed like this and are trials of the first run alone."""
+    waivers_before: tuple[str, ...] = ()
+    waivers_after: tuple[str, ...] = ()
+    unwaived_before: int = 0
+    unwaived_after: int = 0
+    causes: tuple[CauseCount, ...] = ()
+    """Of those that changed, the most frequent first; empty where none did."""
+    trials: tuple[str, ...] = ()
+    """Ids of a few, those that changed first."""
+
+
+class EndChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Trials of both runs that ended otherwise without failing in the second, other than by being fixed."""
+
+    operator: str
+    promise: str
+    before: str
+    """`passed`, `failed`, `error`, or `skipped: REASON`."""
+    after: str
+    number: int
+    causes: tuple[CauseCount, ...] = ()
+    trials: tuple[str, ...] = ()
+
+
+class CaseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Trials of one of the runs alone."""
+
+    operator: str
+    product: str
+    promise: str
+    kind: str
+    number: int
+    failed: int
+
+
+class WorstShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest error of a group as a share of its bound."""
+
+    share: float | str
+    """A number, or `inf`."""
+    output: str
+    trial: str
+
+
+class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How the errors of trials that pass in both runs moved within their bounds."""
+
+    operator: str
+    mode: str
+    dtype: str
+    trials: int
+    """Passing in both runs."""
+    rose: int
+    fell: int
+    before: WorstShare
+    after: WorstShare
+    causes: tuple[CauseCount, ...] = ()
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs side by side. Trials are the same where their ids are."""
+
+    before: RunSide
+    after: RunSide
+    common: int
+    """Trials of both runs."""
+    differences: tuple[Difference, ...]
+    findings: tuple[FindingChange, ...]
+    """New ones first, then those still failing, fixed, and not seen again."""
+    ends: tuple[EndChange, ...]
+    added: tuple[CaseCount, ...]
+    removed: tuple[CaseCount, ...]
+    shares: tuple[ShareChange, ...]
+    """Groups in which any share moved."""
+
+    @property
+    def new_failures(self) -> int:
+        """Trials that fail in the second run and did not in the first, those of the second run alone included."""
+        return sum(item.new + item.added for item in self.findings)
+
+    @property
+    def fixed(self) -> int:
+        """Trials of both runs that failed and now pass."""
+        return sum(item.fixed for item in self.findings)
+
+    @property
+    def still_failing(self) -> int:
+        """Trials that fail in both runs, in the same way or in another."""
+        return sum(item.still for item in self.findings) + self.otherwise
+
+    @property
+    def otherwise(self) -> int:
+        """Trials that fail in both runs, and not in the same way; each stands in two findings."""
+        return sum(item.otherwise for item in self.findings) // 2
+
+    @property
+    def added_cases(self) -> int:
+        """Trials of the second run alone."""
+        return sum(item.number for item in self.added)
+
+    @property
+    def removed_cases(self) -> int:
+        """Trials of the first run alone."""
+        return sum(item.number for item in self.removed)
+
+    @property
+    def changed(self) -> bool:
+        """Whether any trial was added, removed, ended otherwise, or moved within its bound."""
+        return bool(
+            self.new_failures
+            or self.fixed
+            or self.otherwise
+            or self.ends
+            or self.added
+            or self.removed
+            or self.shares
+            or any(item.waivers_before != item.waivers_after for item in self.findings)
+        )
+
+    def totals(self) -> Mapping[str, int]:
+        """The figures that a reader wants first."""
+        return {
+            "common": self.common,
+            "new_failures": self.new_failures,
+            "fixed": self.fixed,
+            "still_failing": self.still_failing,
+            "other_ends": sum(item.number for item in self.ends),
+            "added_cases": self.added_cases,
+            "removed_cases": self.removed_cases,
+            "moved_shares": sum(item.rose + item.fell for item in self.shares),
+        }

@@ -1,0 +1,158 @@
+"""What is not the same in the manifests of two runs, and which changes it may be the cause of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.adapters.cann.session import COLD_FACT
+from aclnn_cts.core.comparison import Cause, CauseCount, Difference
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.engine.again import ALONE_FACT
+from aclnn_cts.engine.manifest import Manifest
+
+__all__ = ["cause_of", "manifest_differences", "same_outcomes"]
+
+_NO_CAUSE = frozenset(
+    ("seed", "profile", "command", "operators", "environment.machine.name", "environment.python.executable")
+)
+"""They choose which trials there are, or name a place: the same trial ends the same whatever they say."""
+
+_IMPLEMENTATIONS = frozenset(("environment.library.torch", "environment.library.torch_npu"))
+
+_DEVICE = frozenset(
+    f"environment.adapter.{name}"
+    for name in (
+        "core_count",
+        "cpu_capability",
+        "deterministic",
+        "device",
+        "device_id",
+        "device_name",
+        "driver_version",
+        "firmware_version",
+        "overflow_mode",
+        "product",
+        "soc",
+        "threads",
+    )
+)
+"""What adapters say of the device and its driver, and not of the library."""
+
+_PREFIXES = (
+    ("specs.", Cause.SPEC),
+    ("settings.", Cause.HARNESS),
+    ("environment.harness.", Cause.HARNESS),
+    ("environment.library.", Cause.HARNESS),
+    ("environment.adapter.", Cause.LIBRARY),
+    ("environment.", Cause.ENVIRONMENT),
+    ("target", Cause.ENVIRONMENT),
+    ("adapter", Cause.LIBRARY),
+    ("harness", Cause.HARNESS),
+    ("inputs.", ""),
+)
+
+_WHERE_OUTCOMES_DIFFER = (Cause.LIBRARY, Cause.ENVIRONMENT, Cause.HARNESS)
+_WHERE_OUTCOMES_ARE_THE_SAME = (Cause.SPEC, Cause.HARNESS)
+_WHERE_NOTHING_WAS_RUN = (Cause.LIBRARY, Cause.SPEC, Cause.HARNESS, Cause.ENVIRONMENT)
+
+
+def manifest_differences(before: Manifest, after: Manifest) -> tuple[Difference, ...]:
+    """Every fact that differs, in the manifest's order. Times, paths of outputs and words typed are left out."""
+    first, second = dict(_facts(before)), dict(_facts(after))
+    names = dict.fromkeys([*first, *second])
+    return tuple(
+        Difference(name=name, before=first.get(name), after=second.get(name), cause=_kind(name))
+        for name in names
+        if first.get(name) != second.get(name)
+    )
+
+
+def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    yield "command", manifest.command
+    yield "adapter", manifest.adapter
+    yield "harness", manifest.harness
+    yield "operators", sorted(manifest.operators)
+    yield "profile", manifest.profile
+    yield "seed", manifest.seed
+    for name in manifest.target.__struct_fields__:
+        yield f"target.{name}", getattr(manifest.target, name)
+    for prefix, table in (("specs", manifest.specs), ("inputs", manifest.inputs), ("settings", manifest.settings)):
+        for name, value in table.items():
+            yield f"{prefix}.{name}", value
+    for name, fact in manifest.environment.items():
+        yield f"environment.{name}", fact.value
+
+
+def _kind(name: str) -> str:
+    if name in _NO_CAUSE:
+        return ""
+    if name in _IMPLEMENTATIONS:
+        return Cause.LIBRARY
+    if name in _DEVICE:
+        return Cause.ENVIRONMENT
+    return next((cause for prefix, cause in _PREFIXES if name.startswith(prefix)), Cause.ENVIRONMENT)
+
+
+def cause_of(
+    before: Record,
+    after: Record,
+    differences: Mapping[str, str],
+    *,
+    spec_file: str,
+    unsteady: str = "",
+) -> CauseCount:
+    """Why one trial ended otherwise.
+
+    - `differences`: names of what differs, with the cause that each may be (`manifest_differences`).
+    - `spec_file`: the name in `specs/` of the operator's own spec; others have no part in the trial.
+    - `unsteady`: what shows that the implementation answers now this, now that; empty where nothing does.
+
+    Where the calls came back the same, byte for byte, the judgement is what changed; where they did not, the
+    implementation, or what it ran on.
+    """
+    if not unsteady and "conforms" in (record.verdict.facts.get(ALONE_FACT) for record in (before, after)):
+        unsteady = "run again alone in a fresh process it conformed"
+    if unsteady:
+        return CauseCount(cause=Cause.CHANCE, because=unsteady)
+    kinds: tuple[str, ...]
+    same = same_outcomes(before, after)
+    if same is None:
+        kinds, seen = _WHERE_NOTHING_WAS_RUN, "one of the runs did not make the call"
+    elif same:
+        kinds, seen = _WHERE_OUTCOMES_ARE_THE_SAME, "the calls came back the same, byte for byte"
+    else:
+        kinds, seen = _WHERE_OUTCOMES_DIFFER, "the calls came back otherwise"
+    names: dict[str, list[str]] = {}
+    for name, kind in differences.items():
+        if kind and (kind != Cause.SPEC or name == f"specs.{spec_file}"):
+            names.setdefault(kind, []).append(name)
+    found = [kind for kind in kinds if kind in names]
+    if found:
+        first, *others = found
+        what = names[first]
+        shown = ", ".join(what[:3]) + (f" and {len(what) - 3} more" if len(what) > 3 else "")
+        because = f"{seen}; {shown} {'differs' if len(what) == 1 else 'differ'}"
+        return CauseCount(cause=first, possible=tuple(others), because=because)
+    if same is False:
+        return CauseCount(cause=Cause.CHANCE, because=f"{seen}, and nothing that is recorded differs")
+    return CauseCount(cause=Cause.UNKNOWN, because=f"{seen}, and nothing that is recorded explains it")
+
+
+def same_outcomes(before: Record, after: Record) -> bool | None:
+    """Whether the first attempts' calls came back the same: ends, statuses and bytes. None where either made none."""
+    if not before.attempts or not after.attempts or not before.attempts[0] or not after.attempts[0]:
+        return None
+    first, second = before.attempts[0], after.attempts[0]
+    if any(outcome.ended in (Ended.INEXPRESSIBLE, Ended.NOT_RUN) for outcome in (*first, *second)):
+        return None
+    return [_facts_of(outcome) for outcome in first] == [_facts_of(outcome) for outcome in second]
+
+
+def _facts_of(outcome: Outcome) -> Outcome:
+    """What an outcome says of the implementation's answer: no times, messages, workspaces, caches."""
+    facts = {name: value for name, value in outcome.facts.items() if name != COLD_FACT}
+    return msgspec.structs.replace(outcome, message="", workspace_size=None, seconds=0.0, facts=facts)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.engine.events import Planned
+from aclnn_cts.engine.manifest import Fact
+from aclnn_cts.engine.run_directory import create_run
+from tests.cli.conftest import Called
+from tests.engine.build_records import make_manifest, make_record
+
+FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
+
+
+def store(name: str, *failing: int, version: str = "1", number: int = 4) -> None:
+    manifest = make_manifest(environment={"adapter.version": Fact(version)})
+    with create_run(Path(name), manifest=manifest, specs={}) as writer:
+        writer(Planned(operator=make_record().trial.case.operator, kind="valid", number=number))
+        writer.append(
+            [make_record(n, share=0.5 / float(version), **(FAILED if n in failing else {})) for n in range(number)]
+        )
+        writer.finish()
+
+
+def test_what_changed_is_told(call: Callable[..., Called], matches_snapshot: Callable[[str, object], None]) -> None:
+    store("a", 0, 1)
+    store("b", 1, 2, 4, version="2", number=5)
+    called = call("compare", "a", "b")
+    assert called.code == 1
+    matches_snapshot("compare", called)
+
+
+def test_nothing_changed(call: Callable[..., Called]) -> None:
+    store("a", 1)
+    called = call("compare", "a", "a")
+    assert (called.code, called.err) == (0, "")
+    assert called.out.endswith("no trial was added, removed, ended otherwise, or moved within its bound\n")
+
+
+def test_json_stands_alone(call: Callable[..., Called]) -> None:
+    store("a", 1)
+    store("b")
+    called = call("compare", "a", "b", "--json")
+    [document] = called.lines
+    assert (called.code, document["changed"], document["totals"]["fixed"]) == (1, True, 1)
+
+
+def test_a_folder_that_is_no_run(call: Callable[..., Called]) -> None:
+    store("a")
+    called = call("compare", "a", "nowhere")
+    assert (called.code, called.out) == (2, "")
+    assert called.err == "error: nowhere: holds no manifest.json; expected the directory that a run wrote\n"
