@@ -142,6 +142,11 @@ def _rms_norm_grad(call: Bound) -> Results:
 class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]
     """Replaces the rstd that rms_norm's forward pass computes, before autograd keeps it for the backward pass."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; what keeps torch's compiler away from every operation takes longer than they do."""
+        return False
+
     def __init__(self, rstd: torch.Tensor) -> None:
         super().__init__()
         self.rstd = rstd

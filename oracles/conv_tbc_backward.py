@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import (
     FLOAT16_LARGEST,
@@ -111,19 +112,19 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     total = Fraction(0)
     for u in range(grad.shape[0]):
         if output == "gradBias":
-            total += sum((Fraction(value) for value in grad[u, :, index[0]].tolist()), Fraction(0))
+            total += sum_of_products(grad[u, :, index[0]].tolist())
             continue
         for k in range(weight.shape[0]):
             time = u + k - pad
             if not 0 <= time < x.shape[0]:
                 continue
             if output == "gradInput" and time == index[0]:
-                pairs = zip(grad[u, index[1]].tolist(), weight[k, index[2]].tolist(), strict=True)
+                left, right = grad[u, index[1]], weight[k, index[2]]
             elif output == "gradWeight" and k == index[0]:
-                pairs = zip(grad[u, :, index[2]].tolist(), x[time, :, index[1]].tolist(), strict=True)
+                left, right = grad[u, :, index[2]], x[time, :, index[1]]
             else:
                 continue
-            total += sum((Fraction(left) * Fraction(right) for left, right in pairs), Fraction(0))
+            total += sum_of_products(left.tolist(), right.tolist())
     return total
 
 

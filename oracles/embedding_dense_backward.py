@@ -32,6 +32,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
 from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
 from aclnn_cts.oracles._special_values import finite_part
 
@@ -57,7 +58,7 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     grad = call.tensors["grad"]
     rows = grad.reshape(len(indices), grad.shape[-1])
     places = [place for place, value in enumerate(indices) if int(value) == row]
-    total = sum((Fraction(float(rows[place, column])) for place in places), Fraction(0))
+    total = sum_of_products(rows[places, column].tolist())
     return total / len(places) if call.integer("scaleGradByFreq") and places else total
 
 

@@ -50,6 +50,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part, flushing_product, holds_subnormal, settle
 
@@ -111,13 +112,11 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     )
     if output == "dgammaOut":
         column = int(np.ravel_multi_index(index, gamma.shape)) if gamma.ndim else 0
-        triples = zip(dy2[:, column].tolist(), x2[:, column].tolist(), r.tolist(), strict=True)
-        return sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in triples), Fraction(0))
+        return sum_of_products(dy2[:, column].tolist(), x2[:, column].tolist(), r.tolist())
     place = int(np.ravel_multi_index(index, x.shape))
     row, column = divmod(place, width)
     scale = Fraction(float(r[row]))
-    triples = zip(dy2[row].tolist(), weight.tolist(), x2[row].tolist(), strict=True)
-    mass = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in triples), Fraction(0))
+    mass = sum_of_products(dy2[row].tolist(), weight.tolist(), x2[row].tolist())
     own = Fraction(float(dy2[row, column])) * Fraction(float(weight[column]))
     return scale * own - scale**3 * Fraction(float(x2[row, column])) * mass / width
 

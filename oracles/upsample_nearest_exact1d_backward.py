@@ -38,6 +38,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments
 from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part
 
@@ -88,7 +89,7 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     length, width = grad.shape[-1], call.shape("out")[-1]
     line = grad[index[0], index[1]].tolist()
     sources = (min((2 * j + 1) * width // (2 * length), width - 1) for j in range(length))
-    return sum((Fraction(line[j]) for j, source in enumerate(sources) if source == index[2]), Fraction(0))
+    return sum_of_products([line[j] for j, source in enumerate(sources) if source == index[2]])
 
 
 def benchmark(call: OracleInput) -> dict[str, Float32]:

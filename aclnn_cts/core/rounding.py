@@ -116,9 +116,9 @@ def round_to(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.floa
         lever = np.asarray(_binade(values, form) * math.ldexp(1.5, 53 - form.significand))
         result = np.asarray(np.subtract(values + lever, lever))
         np.copysign(result, values, out=result)
-        beyond = np.abs(result) > form.largest
-        if beyond.any():
-            np.copyto(result, np.copysign(np.inf, values), where=beyond & ~np.isnan(result))
+        magnitude = np.abs(result)
+        if not np.maximum.reduce(magnitude, axis=None, initial=0.0) <= form.largest:  # nan is in no order
+            np.copyto(result, np.copysign(np.inf, values), where=magnitude > form.largest)
     return result
 
 

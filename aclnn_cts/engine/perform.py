@@ -77,12 +77,13 @@ class Performer:
         prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]] = []
         for place, item in enumerate(asked):
             case = item.case
-            reason = self._refusal(case) or self._manner_refusal(item.manner)
+            phase_one = self._first_phase_alone(case)
+            reason = self._refusal(case, phase_one=phase_one) or self._manner_refusal(item.manner)
             if reason:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
                 continue
             try:
-                arrays, buffers = self._buffers(case)
+                arrays, buffers = ({}, None) if phase_one or self.phases == 1 else self._buffers(case)
             except (UnsafeViewError, UsageError) as error:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
                 continue
@@ -94,10 +95,10 @@ class Performer:
             performed[place] = done
         return [item for item in performed if item is not None]
 
-    def _refusal(self, case: Case) -> str:
+    def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
         capabilities = self.host.capabilities
-        if not capabilities.phases and self._first_phase_alone(case):
+        if phase_one and not capabilities.phases:
             return "the call is of the first phase alone, which this implementation does not have"
         if case.call.null and not capabilities.phases:
             return f"{', '.join(case.call.null)}: this implementation has no such pointer"
@@ -106,7 +107,7 @@ class Performer:
                 return f"{name}: the dtype {tensor.dtype} is not one that this implementation can be given"
             if capabilities.formats is not None and tensor.format not in capabilities.formats:
                 return f"{name}: the format {tensor.format} is not one that this implementation can be given"
-        if self._descriptors_alone(case):
+        if phase_one or self.phases == 1:
             return ""
         if not capabilities.executes:
             return "the call is of both phases, and this implementation answers the first alone"
@@ -118,9 +119,6 @@ class Performer:
         unknown = sorted(set(manner) - self.host.capabilities.manners) if manner else []
         return f"this implementation cannot be called in such a manner: {', '.join(unknown)}" if unknown else ""
 
-    def _descriptors_alone(self, case: Case) -> bool:
-        return self.phases == 1 or self._first_phase_alone(case)
-
     def _first_phase_alone(self, case: Case) -> bool:
         """Whether a case asks for no more, or has an input without contents, that only the first phase can be given."""
         return case.call.phases == 1 or any(
@@ -129,8 +127,6 @@ class Performer:
         )
 
     def _buffers(self, case: Case) -> tuple[Mapping[str, NDArray[Any]], CallBuffers | None]:
-        if self._descriptors_alone(case):
-            return {}, None
         if any(DTYPES[tensor.dtype].kind == "other" for _, tensor in case.tensors()):
             return {}, None
         spec = self.specs[case.operator]

@@ -83,6 +83,12 @@ RECIPES: Mapping[str, Recipe] = _registry(
     _floating("cancel", recipes_hostile.cancel, "axis", elementwise=False),
 )
 
+_IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(
+    {None: _PARAMETERS}
+    | {name: tuple(word for word in _PARAMETERS if word not in recipe.reads) for name, recipe in RECIPES.items()}
+)
+"""Parameters that mean nothing to a recipe, and to explicit values."""
+
 
 def check_data(data: Data, *, name: str = "") -> Recipe | None:
     """The recipe of a parameter's data, None for explicit values.
@@ -96,10 +102,10 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         if recipe is None:
             known = ", ".join(RECIPES)
             raise UsageError(f"{where}.recipe: {data.recipe!r}; expected one of {known}{nearest(data.recipe, RECIPES)}")
-    reads = recipe.reads if recipe is not None else ()
-    for parameter in _PARAMETERS:
+    for parameter in _IGNORED[data.recipe]:
         value = getattr(data, parameter)
-        if value is not None and parameter not in reads:
+        if value is not None:
+            reads = recipe.reads if recipe is not None else ()
             what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
             raise UsageError(
                 f"{where}.{parameter}: {value!r}; {what} {', '.join(reads) or 'no parameter'}; leave it out"

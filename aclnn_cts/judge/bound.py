@@ -86,9 +86,13 @@ def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> Oper
                 exact = False
                 overflows = overflows or bool((np.isinf(rounded) & np.isfinite(tensor)).any())
         magnitude = np.abs(tensor)
-        counted = np.isfinite(magnitude) & (magnitude > 0.0)
-        largest = max(largest, float(magnitude.max(initial=0.0, where=counted)))
-        smallest = min(smallest, float(magnitude.min(initial=math.inf, where=counted)))
+        most = float(np.maximum.reduce(magnitude, axis=None, initial=0.0))
+        least = float(np.minimum.reduce(magnitude, axis=None, initial=math.inf))
+        if not (least > 0.0 and most < math.inf):  # nan is in no order
+            counted = np.isfinite(magnitude) & (magnitude > 0.0)
+            most = float(magnitude.max(initial=0.0, where=counted))
+            least = float(magnitude.min(initial=math.inf, where=counted))
+        largest, smallest = max(largest, most), min(smallest, least)
     return OperandFacts(exact=exact, overflows=overflows, largest=largest, smallest=smallest)
 
 
@@ -132,7 +136,7 @@ def bound(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFac
     """
     with np.errstate(all="ignore"):
         partial = expected.partial
-        reach = float(partial.max(initial=0.0)) if partial is not None else None
+        reach = float(np.maximum.reduce(partial, axis=None, initial=0.0)) if partial is not None else None
         operand_error, grown = _operand_error(expected.terms, model, operands)
         error = _add(
             operand_error,

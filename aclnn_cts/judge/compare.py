@@ -81,7 +81,7 @@ def compare(
 
 def _exactly(output: str, values: Float64, expected: ExpectedOutput, limits: Bound) -> Comparison | None:
     """The common case of exact data: all elements equal and finite. None: look closer."""
-    if not (values == limits.lower).all() or not math.isfinite(values.sum()):
+    if not np.logical_and.reduce(values == limits.lower, axis=None) or not math.isfinite(np.add.reduce(values, None)):
         return None
     size = values.size
     first = (0,) * values.ndim
@@ -112,7 +112,7 @@ def _within(output: str, values: Float64, expected: ExpectedOutput, limits: Boun
         inside |= expected.open
         share = np.where(expected.open, 0.0, share)
         ignored = int(np.count_nonzero(np.broadcast_to(expected.open, values.shape)))
-    if not inside.all():
+    if not np.logical_and.reduce(inside, axis=None):
         return None
     worst = int(share.argmax())
     largest = share.item(worst)
@@ -243,7 +243,11 @@ def _at(array: Float64 | float, position: int, shape: tuple[int, ...]) -> float:
     """One element, by its row-major position in `shape`, of an array that broadcasts to it."""
     if isinstance(array, float):
         return array
-    return float((array if array.shape == shape else np.broadcast_to(array, shape)).item(position))
+    if array.shape == shape:
+        return float(array.item(position))
+    own = array.shape
+    index = index_of(position, shape)[len(shape) - len(own) :]
+    return float(array[tuple(place if size > 1 else 0 for place, size in zip(index, own, strict=True))])
 
 
 def index_of(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
 from aclnn_cts.core.verdict import RulerResult
 from aclnn_cts.judge.rulers.pair import Pair, row_of
 from aclnn_cts.judge.rulers.protocol import conclude, equal_everywhere, figure, no_row
@@ -62,7 +61,7 @@ class AssertClose:
             return no_row(self, pair)
         if not pair.got.size:
             return conclude(self, ())
-        golden = round_to(pair.exact, BINARY_FORMATS[pair.dtype])
+        golden = pair.rounded
         with np.errstate(all="ignore"):
             error = np.abs(pair.got - golden)
             error[pair.got == golden] = 0.0

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.verdict import RulerResult
-from aclnn_cts.judge.rulers.pair import RELATIVE_EPSILON, Pair, root_mean_square, row_of, signed_mean
+from aclnn_cts.judge.rulers.pair import RELATIVE_EPSILON, Pair, mean, root_mean_square, row_of, signed_mean
 from aclnn_cts.judge.rulers.protocol import (
     conclude,
     figure,
@@ -80,7 +80,7 @@ class Double:
         other_relative = pair.benchmark_error / scale
         metrics = (
             ("MARE", pair.relative.max(), other_relative.max(), MARE_RATIO),
-            ("MERE", pair.relative.mean(), other_relative.mean(), MERE_RATIO),
+            ("MERE", mean(pair.relative), mean(other_relative), MERE_RATIO),
             (
                 "RMSE",
                 root_mean_square(pair.error),

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.verdict import RulerFigure, RulerResult
-from aclnn_cts.judge.rulers.pair import RELATIVE_EPSILON, Pair, alike, root_mean_square, row_of
+from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.judge.rulers.pair import RELATIVE_EPSILON, Pair, alike, mean, root_mean_square, row_of
 from aclnn_cts.judge.rulers.protocol import conclude, equal_everywhere, figure, no_benchmark, no_row
 
 __all__ = ["DUAL_LEVELS", "DUAL_ROWS", "Dual", "DualLimits", "DualRow"]
@@ -89,19 +89,25 @@ class Dual:
         row = row_of(DUAL_ROWS, pair)
         if row is None:
             return no_row(self, pair)
-        if pair.benchmark is None:
+        benchmark = pair.benchmark
+        if benchmark is None:
             return no_benchmark(self)
-        return conclude(
-            self, list(_figures(pair, pair.benchmark, row, DUAL_LEVELS[self.level])), benchmark=pair.benchmark_name
-        )
+        measured = pair.shared((Dual, row), lambda: tuple(_measured(pair, benchmark, row)))
+        limits = DUAL_LEVELS[self.level]
+        figures = [
+            figure(name, value, getattr(limits, limit) if isinstance(limit, str) else limit)
+            for name, value, limit in measured
+        ]
+        return conclude(self, figures, benchmark=pair.benchmark_name)
 
 
-def _figures(pair: Pair, benchmark: Float64, row: DualRow, limits: DualLimits) -> Iterator[RulerFigure]:
+def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[str, float, str | float]]:
+    """What all levels measure: a figure's name, its value, and its limit or which of the level's (`DualLimits`)."""
     usable: NDArray[np.bool_] | None = None
     if not pair.finite or not np.isfinite(benchmark).all():
         special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))
         admitted = alike(pair.got, benchmark) | (~np.isfinite(pair.golden) & alike(pair.got, pair.golden))
-        yield figure("inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0)
+        yield "inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0
         usable = ~special & np.isfinite(benchmark)
     normal = pair.size >= row.small
     small = ~normal
@@ -113,13 +119,13 @@ def _figures(pair: Pair, benchmark: Float64, row: DualRow, limits: DualLimits) -
         mine, other = pair.error[normal], pair.benchmark_error[normal]
         relative, other_relative = mine / scale, other / scale
         for name, left, right, limit in (
-            ("MARE", relative.max(), other_relative.max(), limits.mare),
-            ("MERE", relative.mean(), other_relative.mean(), limits.mere),
-            ("RMSE", root_mean_square(mine), root_mean_square(other), limits.rmse),
+            ("MARE", relative.max(), other_relative.max(), "mare"),
+            ("MERE", mean(relative), mean(other_relative), "mere"),
+            ("RMSE", root_mean_square(mine), root_mean_square(other), "rmse"),
         ):
             ratio = 1.0 if left == 0.0 == right else left / max(right, row.small)
-            yield figure(f"{name} ratio", ratio, limit)
+            yield f"{name} ratio", ratio, limit
     if small.any():
         count = int(np.count_nonzero(pair.error[small] > row.error))
         other_count = int(np.count_nonzero(pair.benchmark_error[small] > row.error))
-        yield figure("small-value error ratio", count / max(other_count, 1), SMALL_RATIO)
+        yield "small-value error ratio", count / max(other_count, 1), SMALL_RATIO

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.verdict import RulerResult
-from aclnn_cts.judge.rulers.pair import Pair, row_of
+from aclnn_cts.judge.rulers.pair import Pair, mean, row_of
 from aclnn_cts.judge.rulers.protocol import (
     conclude,
     equal_everywhere,
@@ -56,7 +56,7 @@ class MereMare:
         return conclude(
             self,
             [
-                figure("MERE", pair.relative.mean(), limit, "<"),
+                figure("MERE", mean(pair.relative), limit, "<"),
                 figure("MARE", pair.relative.max(), MARE_RATIO * limit, "<"),
             ],
         )

@@ -17,6 +17,7 @@ Source: Ascend/msprobe 8ff00da3, `python/msprobe/pytorch/api_accuracy_checker/pr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,9 +25,9 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to, spacing
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing
 from aclnn_cts.core.verdict import RulerFigure, RulerResult
-from aclnn_cts.judge.rulers.pair import Pair, alike, row_of
+from aclnn_cts.judge.rulers.pair import Pair, alike, mean, row_of
 from aclnn_cts.judge.rulers.protocol import conclude, figure, no_row
 
 __all__ = ["MSPROBE_ROWS", "MSPROBE_ULP_ROWS", "MsprobeRow", "MsprobeThreshold", "MsprobeUlp", "MsprobeUlpRow"]
@@ -77,7 +78,9 @@ MSPROBE_ULP_ROWS: Mapping[str, MsprobeUlpRow] = MappingProxyType(
 
 def _golden(pair: Pair) -> Float64:
     """One precision higher than the output; a number that only DOUBLE tells from 0 is 0 in FLOAT."""
-    return pair.golden if pair.dtype in ("FLOAT", "DOUBLE") else round_to(pair.golden, BINARY_FORMATS["FLOAT"])
+    if pair.dtype in ("FLOAT", "DOUBLE"):
+        return pair.golden
+    return pair.shared("msprobe golden", lambda: round_to(pair.golden, BINARY_FORMATS["FLOAT"]))
 
 
 def _disagreements(pair: Pair) -> RulerFigure | None:
@@ -144,24 +147,26 @@ class MsprobeUlp:
         disagreeing = _disagreements(pair)
         if disagreeing is not None and disagreeing.value:
             return conclude(self, [disagreeing])
-        golden, form = _golden(pair), BINARY_FORMATS[pair.dtype]
-        errors = _in_ulps(pair.got, golden, form)
+        golden = _golden(pair)
+        unit = spacing(golden, BINARY_FORMATS[pair.dtype])
+        errors = _in_ulps(pair.got, golden, unit)
         share = np.count_nonzero(errors > row.large) / errors.size
         figures = [figure(f"share above {row.large:g} ULP", share, row.share, "<")]
         if row.mean is not None:
-            figures.append(figure("mean ULP error", errors.mean(), row.mean, "<"))
+            figures.append(figure("mean ULP error", mean(errors), row.mean, "<"))
         if pair.benchmark is not None:
-            other = _in_ulps(pair.benchmark, golden, form)
+            other = _in_ulps(pair.benchmark, golden, unit)
             other_share = np.count_nonzero(other > row.large) / other.size
             ratio = share / other_share if other_share else (np.inf if share else 1.0)
             figures.append(figure(f"ratio of shares above {row.large:g} ULP", ratio, 1, "<"))
         return conclude(self, figures, any_of=True, benchmark=pair.benchmark_name)
 
 
-def _in_ulps(values: Float64, golden: Float64, form: BinaryFormat) -> Float64:
-    """Errors in the spacing of the golden's binade, the subnormal one below the normal range; 0 for equal inf, nan."""
+def _in_ulps(values: Float64, golden: Float64, unit: Float64) -> Float64:
+    """Errors in units, the spacing of the golden's binade or the subnormal one below it; 0 for equal inf and nan."""
     with np.errstate(all="ignore"):
-        errors: Float64 = np.abs(values - golden) / spacing(golden, form)
-    errors[alike(values, golden)] = 0.0
-    errors[np.isnan(errors)] = np.inf
+        errors: Float64 = np.abs(values - golden) / unit
+        if not math.isfinite(np.add.reduce(errors)):
+            errors[alike(values, golden)] = 0.0
+            errors[np.isnan(errors)] = np.inf
     return errors

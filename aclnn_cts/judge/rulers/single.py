@@ -76,12 +76,12 @@ class Single:
             return conclude(self, ())
         if (special := no_special_values(self, pair, pair.golden, "the golden")) is not None:
             return special
-        scale = np.maximum(pair.size, 1.0)
+        largest, balance = pair.shared(Single, lambda: _measured(pair))
         limit = row.precision if self.goal == "precision" else row.performance
-        return conclude(
-            self,
-            [
-                figure("largest error", np.max(pair.error / scale), limit),
-                figure("EB", signed_mean((pair.got - pair.golden) / scale), row.balance),
-            ],
-        )
+        return conclude(self, [figure("largest error", largest, limit), figure("EB", balance, row.balance)])
+
+
+def _measured(pair: Pair) -> tuple[float, float]:
+    """The largest error and the mean of the signed ones."""
+    scale = np.maximum(pair.size, 1.0)
+    return float(np.maximum.reduce(pair.error / scale)), signed_mean((pair.got - pair.golden) / scale)

@@ -57,8 +57,9 @@ def ulp_errors(values: Float64, reference: Float64, form: BinaryFormat) -> Float
         beyond = np.copysign(math.ldexp(1.0, form.max_exponent), values) * 2.0
         near = np.where(np.isinf(values) & np.isfinite(reference), beyond, values)
         errors: Float64 = np.abs(near - reference) / _ulp(reference, form)
-    errors[alike(values, round_to(reference, form)) & ~np.isfinite(values)] = 0.0
-    errors[np.isnan(errors)] = np.inf
+        if not math.isfinite(np.add.reduce(values) + np.add.reduce(errors)):
+            errors[alike(values, round_to(reference, form)) & ~np.isfinite(values)] = 0.0
+            errors[np.isnan(errors)] = np.inf
     return errors
 
 
