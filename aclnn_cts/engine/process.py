@@ -24,7 +24,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.engine.arena import Arena
 from aclnn_cts.engine.batch import BatchOutcomes
 from aclnn_cts.engine.child import Child, Ending
-from aclnn_cts.engine.limits import Limits, half_of_memory
+from aclnn_cts.engine.limits import Limits, beyond, half_of_memory
 from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
 
 __all__ = ["Limits", "ProcessHost"]
@@ -66,6 +66,8 @@ class ProcessHost:
         """What every call comes to once the device was taken out."""
         try:
             self._opened = self._runner_opened()
+            if limits is None:
+                self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
         except BaseException:
             self._finalizer()
             raise

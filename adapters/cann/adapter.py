@@ -110,6 +110,7 @@ class CannAdapter:
                 executes=device is not None,
                 in_place=True,
                 hardware=device is not None and not software,
+                call_seconds=limit if device is not None else 0.0,
                 target=_target(chip, target, facts),
                 deterministic=facts["deterministic"] == "true" or None,
                 manners=available(api.runtime, api.meta),
@@ -206,6 +207,7 @@ def _facts(
     versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), "none: software device")
     facts |= versions if software else installed_versions(os.environ)
     if software:
+        facts |= {name: f"{facts[name]} (software device)" for name in ("product", "soc")}
         # Seeded faults and injected crashes among them: a run on a device that was told to err says so.
         facts |= {name: value for name, value in os.environ.items() if name.startswith(_LOOPBACK_VARIABLES) and value}
     facts["version"] = facts["cann_version"] if not software else "loopback"

@@ -167,6 +167,9 @@ class Execution:
         self._synchronised = code
         if code != SUCCESS:
             self._end(code, f"waiting for the stream returned {error_name(code)}")
+            if self._ended == Ended.NOT_RUN:
+                # Nobody knows whether the work is done: its memory must stay, and the process be given up.
+                self._ended = Ended.DEVICE_LOST
 
     def failed(self, failure: RuntimeFailure, *, outranks: bool = False) -> None:
         """The runtime refused what the harness asked of it; `outranks` puts it before what was said already."""
