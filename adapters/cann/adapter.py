@@ -28,7 +28,7 @@ __all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
 
 SOC_VARIABLE = "ACLNN_LOOPBACK_SOC"
 """Says which chip the software device stands in for; it is read once in a process."""
-_SOFTWARE_LIBRARY = "libloopback.so"
+_SOFTWARE_LIBRARIES = frozenset({"libloopback.so", "libloopback_host.so"})
 _LARGEST_INT = 2**31 - 1
 """Device numbers and milliseconds travel as int32_t; ctypes would cut a larger one silently."""
 _LOOPBACK_VARIABLES = "ACLNN_LOOPBACK_"
@@ -232,7 +232,7 @@ def _is_software(library: Library) -> bool:
     The runtime decides: an operator library beside it cannot reach a device that the runtime has not.
     """
     files = {file for name, file in library.symbols.items() if name in RUNTIME} or set(library.symbols.values())
-    return bool(files) and all(Path(file).name == _SOFTWARE_LIBRARY for file in files)
+    return bool(files) and all(Path(file).name in _SOFTWARE_LIBRARIES for file in files)
 
 
 def _ships(library: Library, spec: Spec) -> bool:
