@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test bench bench-judge docs picture lint clean
+.PHONY: run test soak bench bench-isolation bench-judge docs picture lint loopback clean
 
 run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
@@ -16,8 +16,15 @@ test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
 
+# A thousand injected crashes, hangs and faults; about half an hour.
+soak: $(STAMP)
+	@$(BIN)/python -m tests.soak.isolation $(ARGS)
+
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-isolation: $(STAMP)
+	@$(BIN)/python -m benchmarks.isolation $(ARGS)
 
 bench-judge: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_judge $(ARGS)

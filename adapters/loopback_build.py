@@ -2,7 +2,8 @@
 
 One shared object stands in for the runtime (`libascendcl.so`), the descriptor interface (`libnnopbase.so`) and the
 operators (`libopapi.so`): the three names are links to one file, since their state is one. The folder that holds them
-is laid out as a toolkit is (`lib64`, `include`), so that `ASCEND_HOME_PATH` may name it.
+is laid out as a toolkit is (`lib64`, `include`), so that `ASCEND_HOME_PATH` may name it. So is `host` in it, where the
+runtime is missing.
 
 `python -m aclnn_cts.adapters.loopback_build` builds it and prints that folder.
 """
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["FLAGS", "INCLUDE", "LIBRARY", "LINKS", "SOURCES", "Home"]
+__all__ = ["FLAGS", "HOST_LIBRARY", "HOST_LINKS", "INCLUDE", "LIBRARY", "LINKS", "SOURCES", "Home"]
 __all__ += ["build", "cache_folder", "compile_objects", "key", "main", "once"]
 
 _ROOT = Path(__file__).resolve().parent / "loopback"
@@ -33,6 +34,9 @@ SOURCES = tuple(sorted((_ROOT / "src").glob("*.cpp")))
 
 LIBRARY = "libloopback.so"
 LINKS = ("libascendcl.so", "libnnopbase.so", "libopapi.so")
+HOST_LIBRARY = "libloopback_host.so"
+"""The same without the runtime: it checks and executes nothing, as a host build of operators does."""
+HOST_LINKS = LINKS[1:]
 
 FLAGS = (
     "-std=c++17",
@@ -50,7 +54,7 @@ FLAGS = (
     "-Werror",
 )
 # Its threads may outlive whoever closes it.
-_LINK_FLAGS = ("-shared", "-pthread", "-Wl,-z,nodelete", f"-Wl,-soname,{LIBRARY}")
+_LINK_FLAGS = ("-shared", "-pthread", "-Wl,-z,nodelete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Home:
     @property
     def lib64(self) -> Path:
         return self.folder / "lib64"
+
+    @property
+    def host(self) -> Path:
+        """A toolkit without a runtime, for first phases alone."""
+        return self.folder / "host"
 
     @property
     def include(self) -> Path:
@@ -168,14 +177,19 @@ def _compiler() -> str:
 
 def _make(folder: Path) -> None:
     home = Home(folder)
-    home.lib64.mkdir()
     with tempfile.TemporaryDirectory() as objects:
         compiled = compile_objects(SOURCES, Path(objects), FLAGS)
-        exports = f"-Wl,--version-script={_ROOT / 'exports.map'}"
-        _run([_compiler(), *_LINK_FLAGS, exports, *map(str, compiled), "-o", str(home.library)])
-    for link in LINKS:
-        (home.lib64 / link).symlink_to(LIBRARY)
+        _link(compiled, home.library, "exports.map", LINKS)
+        _link(compiled, home.host / "lib64" / HOST_LIBRARY, "exports_host.map", HOST_LINKS)
     shutil.copytree(INCLUDE, home.include)
+
+
+def _link(objects: Sequence[Path], library: Path, exports: str, links: Sequence[str]) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"-Wl,-soname,{library.name}", f"-Wl,--version-script={_ROOT / exports}"]
+    _run([_compiler(), *_LINK_FLAGS, *names, *map(str, objects), "-o", str(library)])
+    for link in links:
+        (library.parent / link).symlink_to(library.name)
 
 
 def _run(command: Sequence[str]) -> str:

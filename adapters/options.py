@@ -17,19 +17,21 @@ def read_bool(adapter: str, name: str, value: str) -> bool:
         raise UsageError(f"--adapter {adapter}: {name}={value}: expected true or false") from None
 
 
-def read_positive(adapter: str, name: str, value: str) -> int:
-    """A whole number above zero."""
+def read_positive(adapter: str, name: str, value: str, *, most: int | None = None) -> int:
+    """A whole number above zero, and no larger than `most` where something after us could not hold it."""
     try:
         number = int(value)
     except ValueError:
         number = 0
-    if number < 1:
-        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number above 0")
+    if number < 1 or (most is not None and number > most):
+        upto = "" if most is None else f" and at most {most}"
+        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number above 0{upto}")
     return number
 
 
-def read_number(adapter: str, name: str, value: str) -> int:
-    """A whole number from 0 on, such as a device's."""
-    if not value.isdecimal():
-        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number from 0 on")
+def read_number(adapter: str, name: str, value: str, *, most: int | None = None) -> int:
+    """A whole number from 0 on, such as a device's, and no larger than `most`."""
+    if not (value.isascii() and value.isdecimal()) or (most is not None and int(value) > most):
+        upto = "0 on" if most is None else f"0 to {most}"
+        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number from {upto}")
     return int(value)

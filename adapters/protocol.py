@@ -83,6 +83,8 @@ class Capabilities:
     """It can carry calls out. Otherwise it answers the first phase alone."""
     hardware: bool = False
     """Calls reach a real device: what could harm it is never sent, whatever the command line says."""
+    call_seconds: float = 0.0
+    """How long a call may take by the adapter's own clock; who watches its process waits longer. 0: it has none."""
     target: Target | None = None
     """What the device says of itself, for an implementation that is one device and no other."""
     isolate: bool = True

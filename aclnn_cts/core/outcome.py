@@ -24,6 +24,9 @@ class Ended:
     DEVICE_FAULT = "device fault"
     INEXPRESSIBLE = "inexpressible"
     """The adapter cannot put this call to its implementation; `message` says why."""
+    DEVICE_LOST = "device lost"
+    """The device failed under the harness and not under the operator: before the second phase was called, or by itself
+    (heartbeat, memory errors). Hosts answer that with a fresh process; nobody after them sees it."""
     WANTS_FRESH = "wants a fresh process"
     """The adapter did not make the call, since its process has a past that the call must not meet. Hosts answer that;
     nobody after them sees it."""
@@ -31,7 +34,7 @@ class Ended:
     """The harness could not run it (out of its own memory, a lost device)."""
 
 
-PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.WANTS_FRESH})
+PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST, Ended.WANTS_FRESH})
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""
 
 

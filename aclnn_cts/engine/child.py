@@ -229,7 +229,9 @@ class Child:
         start = self._control[LOG_POSITION] if self._control[LOG_POSITION] <= size else 0
         start = max(start, size - _LAST_WORDS)
         text = os.pread(self._log, size - start, start).decode(errors="replace").strip()
-        return f"; its last words:\n{text}" if text else ""
+        # The last line stands in the first line of the message, which is what a screen has room for.
+        *before, last = text.splitlines() or [""]
+        return f"; its last words: {last}" + (f"\n{text}" if before else "") if text else ""
 
     def _log_size(self) -> int:
         return os.fstat(self._log).st_size

@@ -127,6 +127,8 @@ class InProcessHost:
 
 def _told(outcome: Outcome) -> Outcome:
     """What cannot be granted in one process is said to be so."""
+    if outcome.ended == Ended.DEVICE_LOST:
+        return msgspec.structs.replace(outcome, ended=Ended.NOT_RUN)
     if outcome.ended != Ended.WANTS_FRESH:
         return outcome
     return Outcome(ended=Ended.INEXPRESSIBLE, message="the call needs a process of its own, and here there is but one")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["DEFAULT_MAX_BYTES", "Limits", "half_of_memory"]
+__all__ = ["DEFAULT_MAX_BYTES", "Limits", "beyond", "half_of_memory"]
 
 DEFAULT_MAX_BYTES = 1 << 30
 """Of the arguments of one call."""
+
+_GRACE_SECONDS = 15.0
+"""Beyond an adapter's own time limit, for it to say which call reached that."""
 
 
 def half_of_memory() -> int:
@@ -28,3 +31,8 @@ class Limits:
     """Until a runner that was asked to end has ended."""
     memory_bytes: int | None = None
     """Resident memory of the child, without what it maps of files or shares with us. None: half of the machine's."""
+
+
+def beyond(limits: Limits, call_seconds: float) -> Limits:
+    """Limits that leave an adapter with a clock of its own the time to look at it."""
+    return replace(limits, call_seconds=max(limits.call_seconds, call_seconds + _GRACE_SECONDS))

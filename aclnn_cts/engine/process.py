@@ -22,14 +22,12 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.arena import Arena
+from aclnn_cts.engine.batch import BatchOutcomes
 from aclnn_cts.engine.child import Child, Ending
-from aclnn_cts.engine.limits import Limits, half_of_memory
+from aclnn_cts.engine.limits import Limits, beyond, half_of_memory
 from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
 
 __all__ = ["Limits", "ProcessHost"]
-
-_TRIES_BEFORE_CALL = 2
-"""Runners that may die before a call begins until the call is given up."""
 
 
 class ProcessHost:
@@ -68,6 +66,8 @@ class ProcessHost:
         """What every call comes to once the device was taken out."""
         try:
             self._opened = self._runner_opened()
+            if limits is None:
+                self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
         except BaseException:
             self._finalizer()
             raise
@@ -93,7 +93,9 @@ class ProcessHost:
         return True
 
     def on_device_fault(self, check: Callable[[], str]) -> None:
-        """After a fault of the device, `check` is asked in the fresh runner why the device is lost; empty: it is not.
+        """After a fault of the device, or a death on one, `check` is asked in the fresh runner why the device is lost.
+
+        Empty: it is not.
 
         What is run on a device that is lost is `not run`, and nobody's fault.
         """
@@ -114,46 +116,27 @@ class ProcessHost:
         leaves undone is `not run`.
         """
         wired = [self._wire(call) for call in calls]
-        outcomes: list[Outcome] = []
-        tries = 0
-        refreshed = -1
-        while len(outcomes) < len(calls):
-            done = len(outcomes)
+        outcomes = BatchOutcomes(calls)
+        while not outcomes.complete:
+            done = len(outcomes.known)
             if isinstance(refused := self._lost or wired[done], Outcome):
-                outcomes.append(refused)
+                outcomes.known.append(refused)
                 continue
             sendable = tuple(_leading_raw(wired[done:]))
             try:
                 child = self._ready_child()
             except (HarnessError, UsageError) as error:
-                message = f"no runner could be started: {error}"
-                return outcomes + [Outcome(ended=Ended.NOT_RUN, message=message)] * (len(calls) - done)
+                return outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
             with self._ended_on_interrupt():
                 answers, ending = self._work(child, sendable)
-            outcomes += answers
+            outcomes.known += answers
             if ending is None:
                 continue
             self._retire(child)
-            if answers and answers[-1].ended == Ended.WANTS_FRESH:
-                outcomes.pop()
-                if refreshed == len(outcomes):
-                    outcomes.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
-                refreshed = len(outcomes)
-            elif answers and answers[-1].ended in PROCESS_ENDS:
-                tries = 0
-                outcomes += [answers[-1]] * self._rest_of_group(calls, len(outcomes))
-                self._look_at_device(answers[-1])
-            elif ending.in_flight is None or self._answered(calls, done + ending.in_flight, len(outcomes)):
-                tries = 0 if answers else tries + 1
-                if tries == _TRIES_BEFORE_CALL:
-                    tries = 0
-                    outcomes.append(
-                        Outcome(ended=Ended.NOT_RUN, message=f"runners die before the call: {ending.message}")
-                    )
-            else:
-                tries = 0
-                outcomes += [ending.outcome()] * (1 + self._rest_of_group(calls, len(outcomes) + 1))
-        return outcomes
+            suspicion = outcomes.runner_ended(answers, ending)
+            if suspicion is not None and self._may_be_of_device(suspicion):
+                self._look_at_device(suspicion)
+        return outcomes.known
 
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet."""
@@ -207,6 +190,10 @@ class ProcessHost:
                 return outcomes, child.end("the process came to its end with this call")
         return outcomes, None
 
+    def _may_be_of_device(self, outcome: Outcome) -> bool:
+        """A fault is; and who dies or hangs in the middle of a device's work may leave it unfit."""
+        return outcome.ended in PROCESS_ENDS or self._opened.capabilities.target is not None
+
     def _look_at_device(self, fault: Outcome) -> None:
         check, self._check = self._check, None
         if check is None:
@@ -216,21 +203,9 @@ class ProcessHost:
         finally:
             self._check = check
         if reason:
-            message = f"the device is taken out: after a fault ({fault.message}) it also fails {reason}"
+            what = fault.message.partition("\n")[0]
+            message = f"the device is taken out: after {fault.ended} ({what}) it also fails {reason}"
             self._lost = Outcome(ended=Ended.NOT_RUN, message=message)
-
-    def _answered(self, calls: Sequence[Call], first: int, answered: int) -> bool:
-        """Whether the group that begins at `first` has all its outcomes: the runner died right after it."""
-        return answered > first + self._rest_of_group(calls, first + 1)
-
-    @staticmethod
-    def _rest_of_group(calls: Sequence[Call], start: int) -> int:
-        """How many calls from `start` on belong to the group of the call before it."""
-        group = calls[start - 1].group
-        end = start
-        while group is not None and end < len(calls) and calls[end].group == group:
-            end += 1
-        return end - start
 
     def _runner_opened(self) -> Opened:
         child = self._start()

@@ -28,7 +28,10 @@ __all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
 
 SOC_VARIABLE = "ACLNN_LOOPBACK_SOC"
 """Says which chip the software device stands in for; it is read once in a process."""
-_SOFTWARE_LIBRARY = "libloopback.so"
+_SOFTWARE_LIBRARIES = frozenset({"libloopback.so", "libloopback_host.so"})
+_LARGEST_INT = 2**31 - 1
+"""Device numbers and milliseconds travel as int32_t; ctypes would cut a larger one silently."""
+_LOOPBACK_VARIABLES = "ACLNN_LOOPBACK_"
 _LOOPBACK_SOCS = MappingProxyType(
     {"atlas-a2": "Ascend910B3", "atlas-training": "Ascend910A", "atlas-inference": "Ascend310P3"}
 )
@@ -56,8 +59,8 @@ class CannAdapter:
         Raises UsageError for another product than the device's, HarnessError where something is missing. Only the
         runtime may be, where the product is stated: then first phases alone can be called.
         """
-        number = read_number(self.name, "device", self.device)
-        limit = read_positive(self.name, "timeout", self.timeout)
+        number = read_number(self.name, "device", self.device, most=_LARGEST_INT)
+        limit = read_positive(self.name, "timeout", self.timeout, most=_LARGEST_INT // 1000)
         library = _loaded(self.library, runtime_is_optional=bool(target.product))
         runtime, meta = Functions(library, RUNTIME), Functions(library, META)
         if "aclCreateTensor" not in meta:
@@ -107,6 +110,7 @@ class CannAdapter:
                 executes=device is not None,
                 in_place=True,
                 hardware=device is not None and not software,
+                call_seconds=limit if device is not None else 0.0,
                 target=_target(chip, target, facts),
                 deterministic=facts["deterministic"] == "true" or None,
                 manners=available(api.runtime, api.meta),
@@ -202,6 +206,10 @@ def _facts(
         }
     versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), "none: software device")
     facts |= versions if software else installed_versions(os.environ)
+    if software:
+        facts |= {name: f"{facts[name]} (software device)" for name in ("product", "soc")}
+        # Seeded faults and injected crashes among them: a run on a device that was told to err says so.
+        facts |= {name: value for name, value in os.environ.items() if name.startswith(_LOOPBACK_VARIABLES) and value}
     facts["version"] = facts["cann_version"] if not software else "loopback"
     facts |= {f"library {file}": f"sha256 {digest}" for file, digest in library.hashes.items()}
     for file in library.hashes:
@@ -219,8 +227,12 @@ def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
 
 
 def _is_software(library: Library) -> bool:
-    """Whether the library is our own software device, under whatever name it was found."""
-    return any(Path(file).name == _SOFTWARE_LIBRARY for file in library.symbols.values())
+    """Whether what executes is our own software device, under whatever name it was found.
+
+    The runtime decides: an operator library beside it cannot reach a device that the runtime has not.
+    """
+    files = {file for name, file in library.symbols.items() if name in RUNTIME} or set(library.symbols.values())
+    return bool(files) and all(Path(file).name in _SOFTWARE_LIBRARIES for file in files)
 
 
 def _ships(library: Library, spec: Spec) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.spec.kinds_size import C_RANGES
 from aclnn_cts.spec.model import Parameter, Spec
 
-__all__ = ["Descriptors", "cache_key", "storage_shape"]
+__all__ = ["Descriptors", "cache_key", "effective_strides", "storage_shape"]
 
 _LOW, _HIGH = C_RANGES["int64_t"]
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
@@ -101,32 +102,40 @@ def storage_shape(tensor: Tensor) -> tuple[int, ...]:
     return (tensor.reach,)
 
 
-def cache_key(case: Case) -> int:
-    """Stands for what the operator library's cache knows a call by: all of it but the addresses and the contents."""
-    return hash(
-        (
-            case.operator,
-            *(
-                (name, value.shape, value.dtype, value.format, value.strides, value.offset, value.storage_shape)
-                if isinstance(value, Tensor)
-                else (name, type(value), value)
-                for name, value in case.arguments.items()
-            ),
-        )
-    )
+def cache_key(case: Case) -> bytes:
+    """Stands for what the operator library's cache knows a call by: all of it but the addresses and the contents.
+
+    Of tensors it is what reaches the library, so that strides which are left out and strides which say the same are
+    one. A digest, since Python's own hash of -1 is that of -2.
+    """
+    parts = [
+        (value.shape, value.dtype, value.format, effective_strides(value), value.offset, storage_shape(value))
+        if isinstance(value, Tensor)
+        else value
+        for value in case.arguments.values()
+    ]
+    return hashlib.blake2b(repr((case.operator, parts)).encode(), digest_size=16).digest()
+
+
+def effective_strides(tensor: Tensor) -> tuple[int, ...] | None:
+    """The strides that the library is given: those of a contiguous tensor too, as the documents' programs do.
+
+    None where they leave 64 bits; the library makes them up then.
+    """
+    if tensor.strides is not None:
+        return tensor.strides
+    if abs(math.prod(size for size in tensor.shape[1:] if size)) > _HIGH:
+        return None
+    return contiguous_strides(tensor.shape)
 
 
 def _strides(name: str, tensor: Tensor) -> Any:  # noqa: ANN401 - a ctypes array or None
-    if tensor.strides is not None:
-        if len(tensor.strides) != len(tensor.shape):
-            raise Inexpressible(f"{name}: {len(tensor.strides)} strides for {len(tensor.shape)} dimensions")
-        return _dims(name, tensor.strides)
-    # The documents' programs pass the strides of a contiguous tensor too. Without any, the library computes them; that
-    # is left to it where they leave 64 bits.
-    if abs(math.prod(size for size in tensor.shape[1:] if size)) > _HIGH:
+    strides = effective_strides(tensor)
+    if strides is None:
         return None
-    strides = contiguous_strides(tensor.shape)
-    return (ctypes.c_int64 * max(len(strides), 1))(*strides)
+    if len(strides) != len(tensor.shape):
+        raise Inexpressible(f"{name}: {len(strides)} strides for {len(tensor.shape)} dimensions")
+    return _dims(name, strides)
 
 
 def _dims(name: str, values: Sequence[int]) -> Any:  # noqa: ANN401 - a ctypes array

@@ -62,7 +62,9 @@ def ended_by(code: int) -> str:
     """
     if code in _TIME_LIMITS:
         return Ended.TIME_LIMIT
-    if code in _DEVICE_FAULTS and code not in _INFRASTRUCTURE:
+    if code in _INFRASTRUCTURE:
+        return Ended.DEVICE_LOST
+    if code in _DEVICE_FAULTS:
         return Ended.DEVICE_FAULT
     return Ended.NOT_RUN
 

@@ -22,13 +22,16 @@ from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Api", "Execution"]
+__all__ = ["GIVEN_UP", "Api", "Execution"]
 
 _UNTOUCHED_SIZE = 0xA5A5_5A5A_A5A5_5A5A
 _UNTOUCHED_EXECUTOR = 0x5EED_0BAD_5EED_0BAD
 """What stands where phase one writes; no executor has this address on any machine that CANN runs on."""
 
 _FRESH_SLACK = 4096
+
+GIVEN_UP = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST})
+"""Ends after which the device may still be at work in this process's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,9 @@ class Execution:
         self._synchronised = code
         if code != SUCCESS:
             self._end(code, f"waiting for the stream returned {error_name(code)}")
+            if self._ended == Ended.NOT_RUN:
+                # Nobody knows whether the work is done: its memory must stay, and the process be given up.
+                self._ended = Ended.DEVICE_LOST
 
     def failed(self, failure: RuntimeFailure, *, outranks: bool = False) -> None:
         """The runtime refused what the harness asked of it; `outranks` puts it before what was said already."""
@@ -184,7 +190,7 @@ class Execution:
 
     def release(self) -> None:
         """Give everything back, in the order that lifetimes ask for. May be called again."""
-        if self._ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT):
+        if self._ended in GIVEN_UP:
             return
         if self._executor and "aclDestroyAclOpExecutor" in self.api.meta:
             self.api.meta["aclDestroyAclOpExecutor"](self._executor)
@@ -215,6 +221,9 @@ class Execution:
 
     def _end(self, code: int, what: str) -> None:
         self._ended = ended_by(code)
+        if self._ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT) and self._status_two is None:
+            # Nothing of this call has reached the device yet: the fault is of one before it.
+            self._ended = Ended.DEVICE_LOST
         said = self.api.message()
         self._message = f"{what}{': ' + said if said else ''}"
 

@@ -18,7 +18,7 @@ from aclnn_cts.adapters.cann.bindings import OperatorFunctions, bind_operator
 from aclnn_cts.adapters.cann.descriptors import cache_key
 from aclnn_cts.adapters.cann.device import Device
 from aclnn_cts.adapters.cann.errors import SUCCESS
-from aclnn_cts.adapters.cann.execution import Api, Execution
+from aclnn_cts.adapters.cann.execution import GIVEN_UP, Api, Execution
 from aclnn_cts.adapters.cann.library import Library, Missing
 from aclnn_cts.adapters.cann.manners import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.memory import RuntimeFailure
@@ -51,7 +51,7 @@ class CannSession:
     """Seconds that the device may take for a call."""
     _streams: Streams | None = None
     _operators: dict[str, OperatorFunctions | str] = field(default_factory=dict)
-    _accepted: set[int] = field(default_factory=set)
+    _accepted: set[bytes] = field(default_factory=set)
     _lost: str = ""
     """Why nothing can be run any more."""
 
@@ -69,7 +69,7 @@ class CannSession:
         self._go(runs)
         outcomes = [self._remembered(run) for run in runs]
         for outcome in outcomes:
-            if outcome.ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT):
+            if outcome.ended in GIVEN_UP:
                 self._lost = f"the process was given up after a call before this one: {outcome.message}"
         return outcomes
 
@@ -126,6 +126,9 @@ class CannSession:
             for run in runs:
                 run.failed(failure)
             self._drain(runs)
+        except Inexpressible:
+            self._drain(runs)
+            raise
         finally:
             for run in runs:
                 run.release()

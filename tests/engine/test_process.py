@@ -189,7 +189,7 @@ def test_many_crashes_in_one_batch_lose_no_result(shared: ProcessHost) -> None:
 
 def test_last_words_are_those_of_the_call_in_flight(shared: ProcessHost) -> None:
     _, outcome = shared.run([call(shared, "talk"), call(shared, "abort")])
-    assert outcome.message.endswith("its last words:\ncheck failed: everything is lost")
+    assert outcome.message.endswith("its last words: check failed: everything is lost")
     _, outcome = shared.run([call(shared), call(shared, "talk and abort")])
     assert outcome.message.endswith("xxx\ncheck failed: everything is lost")
     assert len(outcome.message) < 2200

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters import loopback_build
-from aclnn_cts.adapters.loopback_build import INCLUDE, LIBRARY, LINKS, SOURCES, build, cache_folder
+from aclnn_cts.adapters.loopback_build import HOST_LIBRARY, HOST_LINKS, INCLUDE, LIBRARY, LINKS, SOURCES, build, cache_folder
 from aclnn_cts.core.errors import HarnessError
 from tests.loopback.support import home, needs_compiler
 
@@ -46,8 +46,8 @@ def test_it_is_built_once(calls: Path) -> None:
     assert build() == first
     assert calls.read_text() == made
     lines = made.splitlines()
-    assert len(lines) == len(SOURCES) + 2
-    assert sum("-shared" in line for line in lines) == 1
+    assert len(lines) == len(SOURCES) + 3
+    assert sum("-shared" in line for line in lines) == 2
     assert all("-Werror" in line and "-ffp-contract=off" in line for line in lines if " -c " in line)
 
 
@@ -55,6 +55,9 @@ def test_the_folder_is_laid_out_as_a_toolkit(calls: Path, tmp_path: Path) -> Non
     made = build()
     assert made.folder.is_relative_to(tmp_path / "cache" / "aclnn-cts")
     assert {link: (made.lib64 / link).readlink() for link in LINKS} == dict.fromkeys(LINKS, Path(LIBRARY))
+    host = made.host / "lib64"
+    assert {path.name for path in host.iterdir()} == {HOST_LIBRARY, *HOST_LINKS}
+    assert {(host / link).readlink() for link in HOST_LINKS} == {Path(HOST_LIBRARY)}
     headers = {path.relative_to(INCLUDE) for path in INCLUDE.rglob("*.h")}
     assert {path.relative_to(made.include) for path in made.include.rglob("*.h")} == headers
     assert [path for path in made.folder.parent.iterdir() if path.name.startswith("building-")] == []
@@ -66,7 +69,7 @@ def test_processes_that_ask_at_once_build_once(calls: Path) -> None:
     answers = {process.communicate()[0].strip() for process in started}
     assert [process.returncode for process in started] == [0] * 4
     assert answers == {str(build().folder)}
-    assert sum("-shared" in line for line in calls.read_text().splitlines()) == 1
+    assert sum("-shared" in line for line in calls.read_text().splitlines()) == 2
 
 
 def test_another_compiler_builds_anew(calls: Path) -> None:
@@ -105,12 +108,23 @@ def test_a_folder_that_cannot_be_made_is_named(calls: Path, tmp_path: Path) -> N
         build(cache=tmp_path / "file")
 
 
+def symbols(library: Path) -> set[str]:
+    command = ["/usr/bin/env", "nm", "-D", "--defined-only", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in done.stdout.splitlines()}
+
+
+@needs_compiler
+def test_the_host_build_lacks_the_runtime_and_nothing_else() -> None:
+    runtime = {name for name in symbols(home().library) if name.startswith("aclrt")}
+    runtime |= {"aclInit", "aclFinalize", "aclFinalizeReference", "aclGetRecentErrMsg"}
+    runtime |= {"aclGetCannAttribute", "aclGetDeviceCapability"}
+    assert symbols(home().library) - symbols(home().host / "lib64" / HOST_LIBRARY) == runtime
+
+
 @needs_compiler
 def test_the_library_exports_the_interface_and_nothing_else() -> None:
-    done = subprocess.run(
-        ["/usr/bin/env", "nm", "-D", "--defined-only", home().library], capture_output=True, text=True, check=True
-    )
-    exported = {line.split()[-1] for line in done.stdout.splitlines()}
+    exported = symbols(home().library)
     text = "\n".join(header.read_text() for header in INCLUDE.rglob("*.h"))
     declared = set(re.findall(r"\b(acl\w+)\(", text))
     assert exported == declared

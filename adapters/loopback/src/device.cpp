@@ -13,6 +13,14 @@ void Device::set_fault(const Fault &fault)
     }
 }
 
+void Device::come_to(Poison when)
+{
+    if (poison_ == when) {
+        poison_ = Poison::none;
+        set_fault({ACL_ERROR_RT_AICORE_EXCEPTION, "a fault of work that had seemed to be done"});
+    }
+}
+
 aclError Device::fault() const
 {
     if (!unfit_) {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "cache.h"
+#include "inject.h"
 #include "message.h"
 #include "product.h"
 #include "registry.h"
@@ -47,6 +48,13 @@ void add_arguments(aclOpExecutor &executor, const std::vector<const aclTensor *>
     }
 }
 
+// Elements of the first output; 0 where there is none.
+int64_t first_numel(const Request &request)
+{
+    const aclTensor *output = request.outputs.empty() ? nullptr : request.outputs.front();
+    return output != nullptr ? output->numel() : 0;
+}
+
 aclOpExecutor *make_executor(const Request &request, Path path, std::shared_ptr<const Plan> plan)
 {
     std::unique_ptr<aclOpExecutor> executor = take_executor(path);
@@ -57,6 +65,7 @@ aclOpExecutor *make_executor(const Request &request, Path path, std::shared_ptr<
     add_arguments(*executor, request.inputs);
     add_arguments(*executor, request.outputs);
     executor->input_count = request.inputs.size();
+    executor->numel = first_numel(request);
     executor->repeatable = false;
     Registry::instance().add(executor.get());
     return executor.release();
@@ -122,7 +131,10 @@ aclnnStatus launch(const aclOpExecutor &executor, void *workspace, aclrtStream h
         addresses.push_back(argument.address);
     }
     const Launch run(std::move(addresses), workspace, stream->saturates(), stream->device());
-    stream->enqueue([plan = executor.plan, run] { plan->kernel(run); });
+    stream->enqueue([plan = executor.plan, run, numel = executor.numel, stream = stream.get()] {
+        inject(Place::kernel, numel, &stream->device());
+        plan->kernel(run);
+    });
     return success;
 }
 
@@ -189,6 +201,11 @@ try {
     if (soc() == nullptr) {
         return fail(inner_find_kernel_error, text("%s: no known chip is chosen", request.name));
     }
+    const std::string mistake = injection_mistake();
+    if (!mistake.empty()) {
+        return fail(inner_error, mistake);
+    }
+    inject(Place::phase_one, first_numel(request));
     std::shared_ptr<const Plan> plan;
     const aclnnStatus status = find_plan(operation, request, plan);
     if (status != success) {
@@ -211,6 +228,7 @@ try {
     if (std::string(executor->name) != name) {
         return fail(inner_error, text("%s: the executor was made by %s", name, executor->name));
     }
+    inject(Place::phase_two, executor->numel);
     const aclnnStatus status = run_executor(*executor, workspace, workspace_size, stream);
     if (!executor->repeatable) {
         release_executor(executor);

@@ -75,5 +75,7 @@ struct aclOpExecutor {
     // Inputs, then outputs.
     std::vector<Argument> arguments;
     size_t input_count;
+    // Elements of the first output when phase one was called.
+    int64_t numel;
     bool repeatable;
 };

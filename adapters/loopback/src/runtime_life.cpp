@@ -1,5 +1,6 @@
 // The beginning and the end of the runtime and of the operator interface.
 #include "aclnn/aclnn_base.h"
+#include "inject.h"
 #include "message.h"
 #include "product.h"
 #include "state.h"
@@ -15,6 +16,10 @@ aclError aclInit(const char *)
     const std::lock_guard<std::mutex> lock(state.mutex);
     if (soc() == nullptr) {
         return fail(ACL_ERROR_RT_SOC_VERSION, "aclInit: no known chip is chosen");
+    }
+    const std::string mistake = injection_mistake();
+    if (!mistake.empty()) {
+        return fail(ACL_ERROR_INVALID_PARAM, mistake);
     }
     if (++state.initialised > 1) {
         return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called before");

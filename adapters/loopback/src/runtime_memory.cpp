@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "message.h"
-#include "runtime.h"
+#include "state.h"
 
 namespace loopback {
 namespace {
@@ -144,7 +144,13 @@ aclError aclrtFree(void *address)
     if (address == nullptr) {
         return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree: a null pointer");
     }
-    return DeviceMemory::instance().release(address);
+    const aclError released = DeviceMemory::instance().release(address);
+    State &state = State::instance();
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    for (const State::Slot &slot : state.slots) {
+        slot.device->come_to(Device::Poison::after_free);
+    }
+    return released;
 }
 
 aclError aclrtMallocHost(void **address, size_t size)

@@ -49,7 +49,9 @@ aclError synchronize(aclrtStream handle, int32_t limit, const char *caller)
     if (!stream->wait(limit)) {
         return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, text("%s: not finished after %d ms", caller, limit));
     }
-    return stream->device().fault();
+    const aclError fault = stream->device().fault();
+    stream->device().come_to(Device::Poison::after_wait);
+    return fault;
 }
 
 aclError destroy(aclrtStream handle, bool drop, const char *caller)
