@@ -1,0 +1,71 @@
+"""JUnit XML, as CI systems read it: a suite an operator, a test a promise or a broken constraint."""
+
+from __future__ import annotations
+
+import re
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
+
+__all__ = ["junit_bytes"]
+
+# What XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
+    """The document. A test whose failures are all waived passes, and says so in its output."""
+    root = Element("testsuites", name="aclnn-cts")
+    totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for part in report.operators:
+        units = [unit for unit in test_units(report) if unit.operator == part.operator]
+        suite = SubElement(
+            root,
+            "testsuite",
+            name=part.operator,
+            tests=str(len(units)),
+            failures=str(sum(unit.state == "failed" for unit in units)),
+            errors=str(sum(unit.state == "error" for unit in units)),
+            skipped=str(sum(unit.state == "skipped" for unit in units)),
+            timestamp=report.runs[0].started.partition("+")[0],
+        )
+        for name in totals:
+            totals[name] += int(suite.attrib[name])
+        properties = SubElement(suite, "properties")
+        for run in report.runs:
+            for name, value in (("run", run.name), ("adapter", run.adapter), ("profile", run.profile)):
+                SubElement(properties, "property", name=name, value=_clean(value))
+        SubElement(properties, "property", name="counts", value=counts_line(part.ends))
+        for unit in units:
+            _add(suite, unit)
+    root.attrib.update({name: str(number) for name, number in totals.items()})
+    indent(root)
+    content: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return content + b"\n"
+
+
+def _add(suite: Element, unit: TestUnit) -> None:
+    test = SubElement(suite, "testcase", classname=unit.operator, name=unit.name)
+    properties = SubElement(test, "properties")
+    SubElement(properties, "property", name="aclnn-cts", value=counts_line(unit.ends))
+    if unit.state == "failed":
+        cards = unit.unwaived
+        first = cards[0].message if cards else counts_line(unit.ends)
+        kind = cards[0].kind if cards else "failed"
+        failure = SubElement(test, "failure", type=kind, message=_clean(first))
+        failure.text = _clean("\n\n".join(map(finding_text, cards)))
+    elif unit.state == "error":
+        SubElement(test, "error", type="error of the harness", message=counts_line(unit.ends))
+    elif unit.state == "skipped":
+        SubElement(test, "skipped", message=counts_line(unit.ends))
+    waived = [card for card in unit.findings if card.waived]
+    if waived:
+        output = SubElement(test, "system-out")
+        output.text = _clean(
+            "\n\n".join(f"waived by {', '.join(card.waivers)}\n{finding_text(card)}" for card in waived)
+        )
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
