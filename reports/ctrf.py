@@ -33,7 +33,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 **{state: sum(test["status"] == state for test in tests) for state in ("passed", "failed", "skipped")},
                 "pending": 0,
                 "other": sum(test["status"] == "other" for test in tests),
-                "suites": len(report.operators),
+                "suites": len(report.operators) + 1,
                 "start": begun,
                 "stop": ended,
                 "extra": {
@@ -70,7 +70,7 @@ def _test(unit: TestUnit) -> dict[str, Any]:
         test["message"] = cards[0].message
         test["trace"] = "\n\n".join(map(finding_text, cards))
     elif unit.state != "passed":
-        test["message"] = counts_line(unit.ends)
+        test["message"] = "; ".join((*unit.violations, *unit.problems)) or counts_line(unit.ends)
     return test
 
 

@@ -18,25 +18,26 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
     """The document. A test whose failures are all waived passes, and says so in its output."""
     root = Element("testsuites", name="aclnn-cts")
     totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    for part in report.operators:
-        units = [unit for unit in test_units(report) if unit.operator == part.operator]
+    suites: dict[str, list[TestUnit]] = {}
+    for unit in test_units(report):
+        suites.setdefault(unit.operator, []).append(unit)
+    for name, units in suites.items():
         suite = SubElement(
             root,
             "testsuite",
-            name=part.operator,
+            name=name,
             tests=str(len(units)),
             failures=str(sum(unit.state == "failed" for unit in units)),
             errors=str(sum(unit.state == "error" for unit in units)),
             skipped=str(sum(unit.state == "skipped" for unit in units)),
             timestamp=report.runs[0].started.partition("+")[0],
         )
-        for name in totals:
-            totals[name] += int(suite.attrib[name])
+        for kind in totals:
+            totals[kind] += int(suite.attrib[kind])
         properties = SubElement(suite, "properties")
         for run in report.runs:
-            for name, value in (("run", run.name), ("adapter", run.adapter), ("profile", run.profile)):
-                SubElement(properties, "property", name=name, value=_clean(value))
-        SubElement(properties, "property", name="counts", value=counts_line(part.ends))
+            for key, value in (("run", run.name), ("adapter", run.adapter), ("profile", run.profile)):
+                SubElement(properties, "property", name=key, value=_clean(value))
         for unit in units:
             _add(suite, unit)
     root.attrib.update({name: str(number) for name, number in totals.items()})
@@ -51,12 +52,17 @@ def _add(suite: Element, unit: TestUnit) -> None:
     SubElement(properties, "property", name="aclnn-cts", value=counts_line(unit.ends))
     if unit.state == "failed":
         cards = unit.unwaived
-        first = cards[0].message if cards else counts_line(unit.ends)
+        first = cards[0].message if cards else "; ".join(unit.violations) or counts_line(unit.ends)
         kind = cards[0].kind if cards else "failed"
         failure = SubElement(test, "failure", type=kind, message=_clean(first))
-        failure.text = _clean("\n\n".join(map(finding_text, cards)))
+        failure.text = _clean("\n\n".join([*unit.violations, *map(finding_text, cards)]))
     elif unit.state == "error":
-        SubElement(test, "error", type="error of the harness", message=counts_line(unit.ends))
+        SubElement(
+            test,
+            "error",
+            type="error of the harness",
+            message=_clean("; ".join(unit.problems) or counts_line(unit.ends)),
+        )
     elif unit.state == "skipped":
         SubElement(test, "skipped", message=counts_line(unit.ends))
     waived = [card for card in unit.findings if card.waived]

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from aclnn_cts.core.acceptance import Acceptance, Ends, FindingCard
 from aclnn_cts.reports.text import phrase
 
-__all__ = ["TestUnit", "counts_line", "finding_text", "test_units"]
+__all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]
+
+RUNS = "aclnn-cts"
+"""Stands where an operator's name stands, for the tests that the runs as a whole are."""
 
 _BY_CONSTRAINT = "status"
 """The promise that is told constraint by constraint."""
@@ -27,13 +30,21 @@ class TestUnit:
     name: str
     ends: Ends
     findings: tuple[FindingCard, ...]
+    violations: tuple[str, ...] = ()
+    """Of a run as a whole: why it fails whatever its trials say."""
+    problems: tuple[str, ...] = ()
+    """Of a run as a whole: why it says nothing."""
 
     @property
     def state(self) -> str:
         """`passed`, `failed`, `error` or `skipped`."""
-        if self.ends.unwaived:
+        if self.violations:
             return "failed"
-        if self.ends.errors:
+        if self.problems:
+            return "error"
+        if self.ends.unwaived and self.operator != RUNS:
+            return "failed"
+        if self.ends.errors and self.operator != RUNS:
             return "error"
         return "passed" if self.ends.judged else "skipped"
 
@@ -44,7 +55,17 @@ class TestUnit:
 
 
 def test_units(report: Acceptance) -> Iterator[TestUnit]:
-    """All tests, operator by operator."""
+    """Each run as a whole, then all tests operator by operator."""
+    for run in report.runs:
+        unfinished = () if run.finished and not run.interrupted else ("the run did not come to its end",)
+        yield TestUnit(
+            operator=RUNS,
+            name=f"run {run.name}",
+            ends=run.ends,
+            findings=(),
+            violations=run.violations,
+            problems=(*run.problems, *run.discrepancies, *unfinished),
+        )
     cards = {card.id: card for card in report.findings}
     for row in report.promises:
         if row.promise != _BY_CONSTRAINT:

@@ -94,7 +94,8 @@ def report(
     """
     paths = _paths(out, forms)
     makers = {name: _maker(name) for name in paths}
-    from aclnn_cts.engine.acceptance.build import acceptance, trial_rows  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.acceptance.build import acceptance  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.acceptance.trials import trial_rows  # noqa: PLC0415
     from aclnn_cts.engine.files import storage_failure, write_atomically  # noqa: PLC0415
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline)

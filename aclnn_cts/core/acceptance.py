@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aclnn_cts.core.comparison import Comparison
+
 __all__ = [
     "Acceptance",
     "ClauseRow",
@@ -456,8 +458,8 @@ class Acceptance:
     waivers: tuple[WaiverRow, ...]
     credibility: Credibility
     evidence: tuple[EvidenceFile, ...]
-    comparison: Mapping[str, Any] | None = None
-    """What changed against the baseline; None where none was given."""
+    comparisons: tuple[Comparison, ...] = ()
+    """What changed in each run of the baseline's product against it; empty where none was given."""
 
     def counted(self, verdict: str) -> int:
         """Clauses in scope with a verdict."""

@@ -17,9 +17,19 @@ from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ends_of", "evidence_files", "run_facts", "specs_of_runs"]
+__all__ = ["directories", "ends_of", "evidence_files", "run_facts", "specs_of_runs"]
 
 _CHUNK = 1 << 20
+
+
+def directories(paths: Sequence[Path]) -> list[RunDirectory]:
+    """The runs at these paths; UsageError for what is none, and for one that stands twice."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if (resolved := path.resolve()) in seen:
+            raise UsageError(f"{path}: the same run as {seen[resolved]}; give each run once")
+        seen[resolved] = path
+    return [RunDirectory(path) for path in paths]
 
 
 def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spec]:
