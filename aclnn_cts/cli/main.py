@@ -33,6 +33,9 @@ COMMANDS = (
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
     CommandEntry("compare", "aclnn_cts.cli.compare:compare", "Say what changed between two runs."),
+    CommandEntry(
+        "report", "aclnn_cts.cli.report:report", "Show what runs came to, as a page to sign and in other forms."
+    ),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )

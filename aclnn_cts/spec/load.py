@@ -11,7 +11,7 @@ from aclnn_cts.spec.build import Interface, build_interface, build_spec
 from aclnn_cts.spec.model import Clause, Spec
 from aclnn_cts.spec.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
 
-__all__ = ["SHARED_FILES", "LintedFile", "Specs", "lint_files", "load_specs", "package_folder"]
+__all__ = ["SHARED_FILES", "LintedFile", "Specs", "lint_files", "load_spec_file", "load_specs", "package_folder"]
 
 SHARED_FILES = frozenset({"interface", "products", "precision"})
 """Stems of the files in `specs/` that are no operator."""
@@ -134,6 +134,15 @@ def _lint_interface(path: Path) -> list[str]:
     except YamlError as error:
         return [str(error)]
     return list(problems.sorted())
+
+
+def load_spec_file(path: Path) -> Spec:
+    """Build an operator's spec from one file, such as that of a run directory; UsageError with every message."""
+    interface, _ = _interface(package_folder())
+    spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+    if spec is None or problems.messages:
+        raise UsageError("\n".join(problems.sorted()))
+    return spec
 
 
 def spec_from_text(text: str, *, stem: str, name: str = "<text>") -> Spec:

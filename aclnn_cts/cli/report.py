@@ -1,0 +1,146 @@
+"""`aclnn-cts report`: runs as an acceptance report, and in the forms that CI, spreadsheets and merge requests take."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from aclnn_cts.cli.output import note
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aclnn_cts.core.acceptance import Acceptance, TrialRow
+
+__all__ = ["FORMS", "Form", "report"]
+
+Rows: TypeAlias = "Callable[[], Iterable[TrialRow]]"
+"""The trials of the runs in a stream, anew at each call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of a report: the file that a folder of reports holds, and what makes its bytes."""
+
+    file: str
+    target: str
+    """`module:function` of `reports`, called with the report, its rows and the language."""
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.file).suffix
+
+
+FORMS: Mapping[str, Form] = {
+    "html": Form("report.html", "aclnn_cts.reports.html:html_bytes"),
+    "junit": Form("junit.xml", "aclnn_cts.reports.junit:junit_bytes"),
+    "ctrf": Form("ctrf.json", "aclnn_cts.reports.ctrf:ctrf_bytes"),
+    "csv": Form("trials.csv", "aclnn_cts.reports.trials_csv:csv_bytes"),
+    "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes"),
+    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes"),
+    "outline": Form("test-report.zh.md", "aclnn_cts.reports.outline:outline_bytes"),
+}
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    metavar="OUT",
+    type=click.Path(path_type=Path),
+    help="A file, whose suffix says the form (.html, .xml, .json, .csv, .xlsx, .md), or a folder for all of them.",
+)
+@click.option(
+    "--form",
+    "forms",
+    multiple=True,
+    metavar="NAME,...",
+    help="html, junit, ctrf, csv, xlsx, markdown or outline instead of what OUT says.",
+)
+@click.option(
+    "--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run, to say what has changed."
+)
+@click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="The language to open in."
+)
+@click.option(
+    "--waivers",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Where waivers that a run names are looked up, beside those that ship; may be given several times.",
+)
+def report(
+    *,
+    runs: tuple[Path, ...],
+    out: Path,
+    forms: tuple[str, ...],
+    baseline: Path | None,
+    lang: str,
+    waivers: tuple[Path, ...],
+) -> int:
+    """Show what RUN (or several together) came to: an acceptance report in English and Chinese, and other forms.
+
+    Nothing is judged again: the exit code is 0 where the report was written, whatever it says.
+    """
+    paths = _paths(out, forms)
+    makers = {name: _maker(name) for name in paths}
+    from aclnn_cts.engine.acceptance.build import acceptance  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.acceptance.trials import trial_rows  # noqa: PLC0415
+    from aclnn_cts.engine.files import storage_failure, write_atomically  # noqa: PLC0415
+
+    shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
+    for name, path in paths.items():
+        content = makers[name](shown, lambda: trial_rows(runs), lang)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_failure(path.parent, error) from error
+        write_atomically(path, content)
+        note(f"{path}: written")
+    return 0
+
+
+def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
+    """Which forms go where; UsageError for an unknown form, and for a file that cannot hold all that is asked for."""
+    chosen = list(dict.fromkeys(word.strip() for entry in words for word in entry.split(",")))
+    for word in chosen:
+        if word not in FORMS:
+            raise UsageError(f"--form: {word!r}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
+    is_folder = out.is_dir() or not out.suffix
+    if is_folder:
+        return {name: out / FORMS[name].file for name in chosen or FORMS}
+    if len(chosen) > 1:
+        raise UsageError(f"-o {out}: one file, and {len(chosen)} forms ({', '.join(chosen)}); give a folder")
+    if chosen:
+        return {chosen[0]: out}
+    for name, form in FORMS.items():
+        if out.suffix.lower() == form.suffix:
+            return {name: out}
+    known = ", ".join(dict.fromkeys(form.suffix for form in FORMS.values()))
+    raise UsageError(f"-o {out}: the suffix says no form; expected one of {known}, a folder, or --form NAME")
+
+
+def _maker(name: str) -> Callable[[Acceptance, Rows, str], bytes]:
+    """The function of a form; HarnessError where the libraries that it takes are not installed."""
+    module, _, function = FORMS[name].target.partition(":")
+    try:
+        found: Callable[[Acceptance, Rows, str], bytes] = getattr(importlib.import_module(module), function)
+        if name == "html":
+            importlib.import_module("matplotlib")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("aclnn_cts"):
+            raise
+        raise HarnessError(
+            f"--form {name}: needs {error.name}, which is not installed; pip install 'aclnn-cts[report]'"
+        ) from None
+    return found

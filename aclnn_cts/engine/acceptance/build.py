@@ -1,0 +1,198 @@
+"""From run directories to `Acceptance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.core.acceptance import (
+    Acceptance,
+    ClauseRow,
+    Credibility,
+    FindingCard,
+    WaiverRow,
+)
+from aclnn_cts.core.comparison import Comparison
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
+from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
+from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids
+from aclnn_cts.engine.acceptance.precision import PrecisionTally
+from aclnn_cts.engine.acceptance.rows import constraint_rows, coverage_maps, operator_part, promise_rows
+from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_facts, specs_of_runs
+from aclnn_cts.engine.acceptance.speakers import Speakers
+from aclnn_cts.engine.compare import compare_runs
+from aclnn_cts.engine.laws import PREFIX, laws_of
+from aclnn_cts.engine.repro.write import Programs
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.judge.compare import SHARE_EDGES
+from aclnn_cts.spec.load import load_specs
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["KILL_MATRIX_FORMAT", "acceptance"]
+
+KILL_MATRIX_FORMAT = "aclnn-cts/kill-matrix/1"
+
+SUFFICIENT = frozenset({"standard", "thorough"})
+"""Profiles that acceptance can rest on."""
+
+_ERRORS = 20
+
+
+def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), baseline: Path | None = None) -> Acceptance:
+    """Read the runs and count.
+
+    - `paths`: run directories, at least one; one that stands twice is a UsageError.
+    - `waiver_files`: where waivers that a run names are looked up, beside those that ship.
+    - `baseline`: an earlier run, which those of the same product are compared with.
+
+    Raises UsageError where a path is no run directory or two runs used different editions of a spec.
+    """
+    runs = directories(paths)
+    comparisons = _comparisons(runs, baseline)
+    shipped = load_specs()
+    used = specs_of_runs(runs, shipped)
+    specs = {**{name: spec for name, spec in shipped.items() if name not in used}, **used}
+    order = [name for name in (*shipped, *used) if name in specs]
+    interface = {clause.at: clause for clause in shipped.interface_clauses}
+    collected = Collected(
+        operators={
+            name: OperatorTally(
+                spec=used[name],
+                speakers=Speakers(used[name], shipped.interface_clauses),
+                precision=PrecisionTally(name),
+            )
+            for name in dict.fromkeys(order)
+            if name in used
+        }
+    )
+    for number, run in enumerate(runs):
+        with run.results() as results:
+            for record in results.records():
+                collected.add(record, number)
+    summary = Summary()
+    for run in runs:
+        summary.include(run.summary())
+    products = frozenset(run.manifest.target.product for run in runs)
+    ids = finding_ids(collected.failures)
+    judges = {
+        name: ClauseJudge(
+            spec=specs[name],
+            interface=interface,
+            speakers=collected.operators[name].speakers if name in collected.operators else None,
+            sides=summary.operator(name).constraints if name in collected.operators else {},
+            products=products,
+            findings=ids,
+        )
+        for name in dict.fromkeys(order)
+    }
+    clauses = with_specific(
+        (
+            *(row for judge in judges.values() for row in judge.rows()),
+            *interface_rows(shipped.interface_clauses, [judges[name] for name in collected.operators]),
+        )
+    )
+    folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
+    programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
+    findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
+    return Acceptance(
+        runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
+        verdict=_verdict(summary, runs),
+        suffices=all(run.manifest.profile in SUFFICIENT and run.finished for run in runs),
+        ends=ends_of(summary.total),
+        operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
+        promises=tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids)),
+        clauses=clauses,
+        constraints=tuple(
+            row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
+        ),
+        precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
+        share_edges=SHARE_EDGES,
+        coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally)),
+        laws=tuple(
+            (name, PREFIX + law.id, law.en, law.zh)
+            for name, tally in collected.operators.items()
+            for law in _laws(tally.spec)
+        ),
+        findings=findings,
+        waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
+        credibility=Credibility(
+            matrix=_kill_matrix(),
+            disputes=collected.disputes,
+            dispute_messages=tuple(collected.dispute_messages),
+            second_oracle=dict(sorted(collected.second_oracle.items())),
+            errors=tuple(collected.errors.most_common(_ERRORS)),
+        ),
+        evidence=tuple(file for run in runs for file in evidence_files(run)),
+        comparisons=comparisons,
+    )
+
+
+def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[Comparison, ...]:
+    if baseline is None:
+        return ()
+    product = RunDirectory(baseline).manifest.target.product
+    alike = [run for run in runs if run.manifest.target.product == product]
+    if not alike:
+        raise UsageError(f"--baseline {baseline}: a run for {product}; none of the runs to report is for that product")
+    return tuple(compare_runs(baseline, run.path) for run in alike)
+
+
+def _verdict(summary: Summary, runs: Sequence[RunDirectory]) -> str:
+    """Of the runs together: `conforms` takes that each of them came to its end."""
+    if summary.verdict == CONFORMS and not all(run.finished for run in runs):
+        return NONE
+    if summary.verdict == CONFORMS and any(run.summary().verdict == NONE for run in runs):
+        return NONE
+    return FAILS if any(run.summary().verdict == FAILS for run in runs) else summary.verdict
+
+
+def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in sorted(clauses, key=lambda row: not row.specific):
+        for identifier in sorted(row.findings, key=lambda name: name not in row.specific):
+            found.setdefault(identifier, []).append((row.operator, row.at))
+    return found
+
+
+def _laws(spec: Spec) -> Iterable[Any]:
+    try:
+        return laws_of(spec).values()
+    except UsageError:  # an operator of the user's own, whose oracle is not here
+        return ()
+
+
+def _waivers(
+    summary: Summary, findings: Sequence[FindingCard], runs: Sequence[RunDirectory], files: Sequence[Path]
+) -> Iterator[WaiverRow]:
+    known: Mapping[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    day = max(date.fromisoformat(run.manifest.started[:10]) for run in runs)
+    for identifier, number in sorted(summary.waivers.items()):
+        entry = known.get(identifier)
+        yield WaiverRow(
+            id=identifier,
+            failures=number,
+            findings=tuple(card.id for card in findings if identifier in card.waivers),
+            reason=entry.reason if entry is not None else None,
+            owner=entry.owner if entry is not None else None,
+            expiry=entry.expiry.isoformat() if entry is not None else None,
+            link=entry.link if entry is not None else None,
+            where=entry.where if entry is not None else None,
+            expired=entry.expiry < day if entry is not None else None,
+        )
+
+
+def _kill_matrix() -> Mapping[str, Any] | None:
+    """What `aclnn-cts faults` found with this version of the harness; None where it does not ship."""
+    path = Path(__file__).resolve().parents[2] / "reports" / "kill_matrix.json"
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_bytes())
+    if not isinstance(document, dict) or document.get("format") != KILL_MATRIX_FORMAT:
+        return None
+    return document

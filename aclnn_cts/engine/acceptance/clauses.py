@@ -1,0 +1,191 @@
+"""The verdict on each clause, from what the trials said of the constraint or promise that encodes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from aclnn_cts.core.acceptance import ClauseRow, ClauseVerdict, UntestedReason
+from aclnn_cts.core.verdict import Skip
+from aclnn_cts.engine.acceptance.speakers import Said, Speakers, key_of
+from aclnn_cts.engine.summary import ConstraintCount
+from aclnn_cts.spec.kinds import Strength
+from aclnn_cts.spec.model import Clause, Spec
+
+__all__ = ["ClauseJudge", "interface_rows", "with_specific"]
+
+_EVIDENCE = 5
+
+
+@dataclass(slots=True)
+class _Found:
+    verdict: str
+    reason: str = ""
+    said: Said = field(default_factory=Said)
+    held: int = 0
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseJudge:
+    """What the runs say of the clauses of one operator; `speakers` is None where no run has it in scope."""
+
+    spec: Spec
+    interface: Mapping[str, Clause]
+    """The clauses of the two-phase interface by address."""
+    speakers: Speakers | None
+    sides: Mapping[str, ConstraintCount]
+    """By constraint: trials whose case holds it, and whose case breaks it."""
+    products: frozenset[str]
+    """Those that were run."""
+    findings: Mapping[str, str]
+    """Ids of findings by key of signature."""
+
+    def rows(self) -> tuple[ClauseRow, ...]:
+        """Every clause of the document, in its order."""
+        return tuple(self.row(clause, self.spec.operator) for clause in self.spec.clauses)
+
+    def row(self, clause: Clause, operator: str) -> ClauseRow:
+        """One clause."""
+        found = self._found(clause, prefix="" if operator else "interface.")
+        said = found.said
+        return ClauseRow(
+            operator=operator,
+            at=clause.at,
+            en=clause.en,
+            zh=clause.zh,
+            certainty=clause.certainty,
+            encoding=next(
+                name
+                for name in ("constraints", "promise", "interface", "example", "untestable")
+                if getattr(clause, name)
+            ),
+            constraints=clause.constraints,
+            promise=clause.promise or "",
+            condition=clause.when_text or "",
+            interface=clause.interface or "",
+            untestable=clause.untestable,
+            contradicts=clause.contradicts,
+            verdict=found.verdict,
+            reason=found.reason,
+            in_scope=self.speakers is not None,
+            held=found.held,
+            broken=found.broken,
+            passed=said.passed,
+            failed=said.failed,
+            waived=said.waived,
+            skipped=dict(sorted(said.skipped.items())),
+            evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
+            findings={self.findings[key]: number for key, number in said.findings.items()},
+        )
+
+    def _found(self, clause: Clause, *, prefix: str) -> _Found:
+        if clause.untestable is not None:
+            return _Found(ClauseVerdict.UNTESTED, UntestedReason.UNREACHABLE)
+        if self.speakers is None:
+            return _Found(ClauseVerdict.UNTESTED, UntestedReason.NOT_RUN)
+        if clause.interface is not None:
+            return self._found(self.interface[clause.interface], prefix="interface.")
+        if clause.constraints:
+            return self._by_constraints([prefix + name for name in clause.constraints], self.speakers)
+        if clause.example is not None:
+            return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
+        said = self.speakers.by_key.get(key_of(clause, self.spec), Said())
+        return _by_trials(said, condition=clause.when is not None)
+
+    def _by_constraints(self, names: Iterable[str], speakers: Speakers) -> _Found:
+        items = [self.spec.constraint(name) for name in names]
+        stated = [item for item in items if any(map(item.applies_to, self.products))]
+        if not stated:
+            return _Found(ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
+        found = _Found(ClauseVerdict.MET)
+        reasons = []
+        for item in stated:
+            said = speakers.by_constraint.get(item.id, Said())
+            side = self.sides.get(item.id, ConstraintCount())
+            found.said.include(said)
+            found.held += side.held
+            found.broken += side.broken
+            if item.strength == Strength.OPEN or (said.passed and side.held):
+                continue
+            reasons.append(UntestedReason.SKIPPED if said.skipped else UntestedReason.ONE_SIDE)
+        if found.said.failed:
+            found.verdict = ClauseVerdict.CONTRADICTED
+        elif all(item.strength == Strength.OPEN for item in stated):
+            found.verdict = ClauseVerdict.OPEN
+        elif reasons:
+            found.verdict, found.reason = ClauseVerdict.UNTESTED, reasons[0]
+        return found
+
+
+def _by_trials(said: Said, *, condition: bool) -> _Found:
+    found = _Found(ClauseVerdict.MET, said=said, held=said.trials)
+    if said.failed:
+        found.verdict = ClauseVerdict.CONTRADICTED
+    elif said.passed:
+        pass
+    elif said.skipped and set(said.skipped) == {Skip.OPEN}:
+        found.verdict = ClauseVerdict.OPEN
+    elif said.skipped:
+        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.SKIPPED
+    else:
+        found.verdict = ClauseVerdict.UNTESTED
+        found.reason = UntestedReason.CONDITION if condition else UntestedReason.NOT_RUN
+    return found
+
+
+def interface_rows(clauses: Sequence[Clause], judges: Sequence[ClauseJudge]) -> tuple[ClauseRow, ...]:
+    """The clauses of the interface over all operators in scope: met where each of them meets it or leaves it open."""
+    rows = []
+    for clause in clauses:
+        each = [judge.row(clause, "") for judge in judges]
+        merged = replace(
+            each[0],
+            held=sum(row.held for row in each),
+            broken=sum(row.broken for row in each),
+            passed=sum(row.passed for row in each),
+            failed=sum(row.failed for row in each),
+            waived=sum(row.waived for row in each),
+            skipped=_sum(row.skipped for row in each),
+            evidence=tuple(name for row in each for name in row.evidence)[:_EVIDENCE],
+            findings=_sum(row.findings for row in each),
+        )
+        verdicts = {row.verdict: row for row in each}
+        for verdict in (ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.MET, ClauseVerdict.OPEN):
+            if verdict in verdicts:
+                rows.append(replace(merged, verdict=verdict, reason=verdicts[verdict].reason))
+                break
+    return tuple(rows)
+
+
+def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
+    """The rows, each with the findings that it is the most specific clause of.
+
+    One finding contradicts every clause that its trials speak for. What it is about shows where the largest part of a
+    clause's judged trials fails with it.
+    """
+    largest: dict[str, float] = {}
+    for row in rows:
+        for name, number in row.findings.items():
+            largest[name] = max(largest.get(name, 0.0), number / max(row.passed + row.failed, 1))
+    return tuple(
+        replace(
+            row,
+            specific=tuple(
+                name
+                for name, number in row.findings.items()
+                if number / max(row.passed + row.failed, 1) >= largest[name]
+            ),
+        )
+        if row.findings
+        else row
+        for row in rows
+    )
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for entry in counts:
+        for reason, number in entry.items():
+            total[reason] = total.get(reason, 0) + number
+    return dict(sorted(total.items()))

@@ -1,0 +1,243 @@
+"""The one pass over the records of the runs: everything that a report counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aclnn_cts.core.acceptance import Ends
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.verdict import Record, Result, Signature, Skip
+from aclnn_cts.engine.acceptance.precision import PrecisionTally
+from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
+from aclnn_cts.engine.again import ALONE_FACT
+from aclnn_cts.engine.life_cycle import GROWN_BYTES
+from aclnn_cts.engine.record_codec import signature_key
+from aclnn_cts.judge.finer import FINER_FACT
+from aclnn_cts.judge.status import LIMIT_NOT_ENFORCED
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["ACCEPTED", "REFUSED", "Collected", "EndsTally", "Failures", "OperatorTally", "returned_word"]
+
+SECOND_ORACLE = "second oracle"
+"""Key of the fact that says what the second oracle said (`engine.second_opinion`)."""
+
+ACCEPTED, REFUSED = "accepted", "refused"
+"""What an implementation without statuses did."""
+
+_MESSAGES = 12
+_RANKS = 9
+
+
+@dataclass(slots=True)
+class EndsTally:
+    """How trials ended, while it is counted."""
+
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    errors: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: Record) -> None:
+        """Count one."""
+        result = record.verdict.result
+        if result == Result.PASSED:
+            self.passed += 1
+        elif result == Result.FAILED:
+            self.failed += 1
+            self.waived += bool(record.waiver)
+        elif result == Result.SKIPPED:
+            self.reasons[record.verdict.kind] += 1
+        else:
+            self.errors += 1
+
+    def ends(self) -> Ends:
+        """The figures; all that ended were planned."""
+        skipped = sum(self.reasons.values())
+        return Ends(
+            planned=self.passed + self.failed + self.errors + skipped,
+            passed=self.passed,
+            failed=self.failed,
+            waived=self.waived,
+            errors=self.errors,
+            skipped=skipped,
+            reasons=dict(sorted(self.reasons.items())),
+        )
+
+
+@dataclass(slots=True)
+class Failures:
+    """All failures with one signature."""
+
+    signature: Signature
+    smallest: Record
+    run: int
+    """The run of the smallest."""
+    number: int = 0
+    waived: int = 0
+    waivers: dict[str, int] = field(default_factory=dict)
+    runs: dict[int, None] = field(default_factory=dict)
+    alone: Counter[str] = field(default_factory=Counter)
+    second: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: Record, run: int) -> None:
+        """Count one, and keep it where it is smaller than the smallest so far."""
+        self.number += 1
+        self.runs.setdefault(run)
+        if record.waiver:
+            self.waived += 1
+            self.waivers[record.waiver] = self.waivers.get(record.waiver, 0) + 1
+        facts = record.verdict.facts
+        if (alone := facts.get(ALONE_FACT)) is not None:
+            self.alone[str(alone).partition(" (")[0]] += 1
+        if (second := facts.get(SECOND_ORACLE)) is not None:
+            self.second[str(second).partition(":")[0]] += 1
+        # One that is not waived says more than a smaller one that is.
+        if (bool(record.waiver), record.trial.case.nbytes) < (
+            bool(self.smallest.waiver),
+            self.smallest.trial.case.nbytes,
+        ):
+            self.smallest, self.run = record, run
+
+
+@dataclass(slots=True)
+class OperatorTally:
+    """One operator's records."""
+
+    spec: Spec
+    speakers: Speakers
+    precision: PrecisionTally
+    promises: dict[str, EndsTally] = field(default_factory=dict)
+    worst: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Counter[str]] = field(default_factory=dict)
+    """By promise: facts that were recorded and not judged, and how often."""
+    broken: dict[str, EndsTally] = field(default_factory=dict)
+    """By constraint: the trials that break it."""
+    returned: dict[str, Counter[str]] = field(default_factory=dict)
+    not_enforced: Counter[str] = field(default_factory=Counter)
+    maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By promise, mode and dtype."""
+
+    def add(self, record: Record) -> None:
+        """Count one record."""
+        promise, verdict, case = record.trial.promise, record.verdict, record.trial.case
+        self.promises.setdefault(promise, EndsTally()).add(record)
+        self.speakers.add(record)
+        self.precision.add(record)
+        for deviation in verdict.deviations:
+            share = math.inf if math.isnan(deviation.share) else deviation.share
+            if share > self.worst.get(promise, 0.0):
+                self.worst[promise] = share
+        for name in (FINER_FACT, LIMIT_NOT_ENFORCED, GROWN_BYTES):
+            if verdict.facts.get(name):
+                self.facts.setdefault(promise, Counter())[name] += 1
+        judged = verdict.result in (Result.PASSED, Result.FAILED)
+        if judged:
+            self.judged[promise, verdict.mode, record.signature.dtype] += 1
+        if is_valid_call(record):
+            if judged:
+                self._place(record)
+            return
+        constraint = case.origin.constraint or record.signature.constraint
+        if constraint:
+            self.broken.setdefault(constraint, EndsTally()).add(record)
+            self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
+            self.not_enforced[constraint] += bool(verdict.facts.get(LIMIT_NOT_ENFORCED))
+
+    def _place(self, record: Record) -> None:
+        """Where a judged valid call stands in the coverage maps."""
+        dtype = record.signature.dtype or "-"
+        tensors = [tensor for name, tensor in record.trial.case.tensors() if name not in self.spec.outputs]
+        if not tensors:
+            return
+        first = tensors[0]
+        largest = max(tensor.numel for tensor in tensors)
+        contents = first.data.recipe or "values" if first.data is not None else "none"
+        for kind, column in (
+            ("rank", str(min(len(first.shape), _RANKS))),
+            ("size", _size_class(largest)),
+            ("contents", contents),
+            ("layout", _layout(tensors)),
+        ):
+            self.maps.setdefault(kind, Counter())[dtype, column] += 1
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the records of all runs come to."""
+
+    operators: dict[str, OperatorTally]
+    failures: dict[str, Failures] = field(default_factory=dict)
+    disputes: int = 0
+    dispute_messages: list[str] = field(default_factory=list)
+    second_oracle: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    statuses: dict[int, bool] = field(default_factory=dict)
+    """By run: whether a call returned a status."""
+
+    def add(self, record: Record, run: int) -> None:
+        """Count one record of the run of that number."""
+        verdict = record.verdict
+        self.operators[record.trial.case.operator].add(record)
+        if run not in self.statuses or not self.statuses[run]:
+            self._see_status(record, run)
+        if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
+            self.second_oracle[str(second).partition(":")[0]] += 1
+        if verdict.result == Result.FAILED:
+            key = signature_key(record.signature)
+            if key not in self.failures:
+                self.failures[key] = Failures(record.signature, record, run)
+            self.failures[key].add(record, run)
+        elif verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
+            self.disputes += 1
+            if len(self.dispute_messages) < _MESSAGES:
+                self.dispute_messages.append(verdict.message)
+        elif verdict.result == Result.ERROR:
+            self.errors[verdict.message] += 1
+
+    def _see_status(self, record: Record, run: int) -> None:
+        for outcomes in record.attempts:
+            for outcome in outcomes:
+                if outcome.ended == Ended.RETURNED:
+                    self.statuses[run] = outcome.phase_one is not None
+
+
+def returned_word(record: Record) -> str:
+    """What came back of the call that was put to the test: a status name, or how the call ended."""
+    if not record.attempts or not record.attempts[0]:
+        return "not called"
+    outcome = record.attempts[0][-1]
+    if outcome.ended == Ended.RAISED:
+        return REFUSED
+    if outcome.ended != Ended.RETURNED:
+        return outcome.ended
+    return ACCEPTED if outcome.status is None else status_name(outcome.status)
+
+
+def _size_class(numel: int) -> str:
+    """Elements of the largest input, by powers of four: `1-3`, `4-15`, ..."""
+    if numel < 1:
+        return "0"
+    low = 1
+    while numel >= low * 4 and low < 4**8:
+        low *= 4
+    return f"{low}-{low * 4 - 1}" if low < 4**8 else f"{low}-"
+
+
+def _layout(tensors: list[Tensor]) -> str:
+    if all(tensor.is_contiguous for tensor in tensors):
+        return "offset" if any(tensor.offset for tensor in tensors) else "contiguous"
+    return "strided"
+
+
+def coverage_order(kind: str, columns: Mapping[str, int] | set[str]) -> list[str]:
+    """The columns of a coverage map in the order in which a person looks for them."""
+    if kind == "size":
+        return sorted(columns, key=lambda word: int(word.partition("-")[0]))
+    return sorted(columns)

@@ -1,0 +1,165 @@
+"""A card for each finding: its smallest case whole, with programs and the command that replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.acceptance import FindingCard, Program, Severity, WorstElement
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.engine.acceptance.collect import Collected, Failures
+from aclnn_cts.engine.acceptance.precision import plain
+from aclnn_cts.engine.explain import argument_text, replay_command
+from aclnn_cts.engine.repro.write import LANGUAGES, Programs, is_one_call
+from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+
+__all__ = ["finding_cards", "finding_ids", "severity"]
+
+_CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
+_MINOR = frozenset({Fault.MODEL, Fault.RULER})
+
+_PROGRAM_BYTES = 48 * 1024
+"""Longest program that a page shows."""
+_PROGRAMS_BYTES = 2 * 1024 * 1024
+"""All programs of a page together."""
+_TRIAL_BYTES = 6 * 1024
+_MESSAGE = 2_000
+"""Characters of a message from outside."""
+
+
+def severity(kind: str) -> str:
+    """How grave a kind of fault is."""
+    return Severity.CRITICAL if kind in _CRITICAL else Severity.MINOR if kind in _MINOR else Severity.MAJOR
+
+
+def finding_ids(failures: Mapping[str, Failures]) -> dict[str, str]:
+    """`F1`, `F2`, ... by key of signature: unwaived ones first, then the gravest, then the most frequent."""
+
+    def order(key: str) -> tuple[bool, int, int, str]:
+        entry = failures[key]
+        grave = Severity.ORDER.index(severity(entry.signature.kind))
+        return (entry.waived == entry.number, grave, -entry.number, key)
+
+    return {key: f"F{number}" for number, key in enumerate(sorted(failures, key=order), start=1)}
+
+
+@dataclass(slots=True)
+class _Room:
+    left: int = _PROGRAMS_BYTES
+
+
+def finding_cards(
+    collected: Collected,
+    ids: Mapping[str, str],
+    clauses: Mapping[str, Sequence[tuple[str, str]]],
+    runs: Sequence[RunDirectory],
+    programs: Programs,
+) -> tuple[FindingCard, ...]:
+    """The cards in the order of their ids; `clauses` are those that each finding contradicts, by its id."""
+    room = _Room()
+    return tuple(
+        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, room)
+        for key, identifier in ids.items()
+    )
+
+
+def _card(
+    failures: Failures,
+    identifier: str,
+    clauses: Sequence[tuple[str, str]],
+    collected: Collected,
+    runs: Sequence[RunDirectory],
+    programs: Programs,
+    room: _Room,
+) -> FindingCard:
+    signature, record = failures.signature, failures.smallest
+    run, trial = runs[failures.run], record.trial
+    made, missing = _programs(trial, programs, room)
+    file = run.path / "failures" / failure_name(signature)
+    judged = collected.operators[signature.operator].judged[signature.promise, record.verdict.mode, signature.dtype]
+    document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
+    return FindingCard(
+        id=identifier,
+        severity=severity(signature.kind),
+        operator=signature.operator,
+        promise=signature.promise,
+        kind=signature.kind,
+        constraint=signature.constraint,
+        output=signature.output,
+        mode=signature.mode,
+        dtype=signature.dtype,
+        number=failures.number,
+        waived=failures.waived,
+        waivers=tuple(failures.waivers),
+        of=judged,
+        runs=tuple(runs[number].path.resolve().name for number in failures.runs),
+        message=record.verdict.message[:_MESSAGE],
+        clauses=tuple(clauses),
+        case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
+        change=trial.case.origin.change or "",
+        trial_id=record.trial_id,
+        trial=document if len(document) <= _TRIAL_BYTES else "",
+        worst=_worst(record),
+        rulers=tuple(
+            (name, output, result.verdict, result.message)
+            for name, outputs in record.verdict.rulers.items()
+            for output, result in outputs.items()
+        ),
+        outcome=tuple(_outcome_text(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
+        programs=made,
+        no_program=missing,
+        replay=replay_command(file, run.manifest.adapter, spec_folders=run.manifest.settings.get("spec_folders", ())),
+        file=str(Path(run.path.resolve().name, "failures", file.name)),
+        alone=dict(sorted(failures.alone.items())),
+        second_oracle=dict(sorted(failures.second.items())),
+    )
+
+
+def _programs(trial: Trial, programs: Programs, room: _Room) -> tuple[tuple[Program, ...], str]:
+    if not is_one_call(trial):
+        return (), "several calls"
+    try:
+        texts = programs.texts(trial, LANGUAGES)
+    except UsageError:
+        return (), "too large"
+    if max(map(len, texts.values())) > _PROGRAM_BYTES:
+        return (), "too large"
+    size = sum(map(len, texts.values()))
+    if size > room.left:
+        return (), "room"
+    room.left -= size
+    return tuple(Program(language=language, text=text) for language, text in texts.items()), ""
+
+
+def _worst(record: Record) -> tuple[WorstElement, ...]:
+    return tuple(
+        WorstElement(
+            output=deviation.output,
+            index=deviation.index,
+            got=deviation.got,
+            expected=deviation.expected,
+            bound=deviation.bound,
+            share=plain(deviation.share),
+            beyond=deviation.beyond,
+            elements=deviation.elements,
+        )
+        for deviation in record.verdict.deviations
+    )
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    parts = [outcome.ended]
+    if outcome.status is not None:
+        parts.append(status_name(outcome.status))
+    if outcome.signal is not None:
+        parts.append(f"signal {outcome.signal}")
+    if outcome.message:
+        parts.append(outcome.message.strip()[:_MESSAGE])
+    return ": ".join(parts)

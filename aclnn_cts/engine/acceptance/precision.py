@@ -1,0 +1,166 @@
+"""How near the outputs came to their bounds: histograms, magnitudes, rulers and the precision really used."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aclnn_cts.core.acceptance import MagnitudeBin, PrecisionRow, RulerRow
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.verdict import Deviation, Record, RulerResult, RulerVerdict
+from aclnn_cts.engine.laws import PREFIX
+from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT
+from aclnn_cts.judge.compare import SHARE_EDGES
+from aclnn_cts.judge.finer import FINER_FACT
+from aclnn_cts.judge.rulers.registry import RULERS
+
+__all__ = ["PrecisionTally", "plain"]
+
+_BINADES = 4
+"""Binades of a bin of magnitudes."""
+
+_BINS = len(SHARE_EDGES) + 1
+
+
+@dataclass(slots=True)
+class _Ruler:
+    passed: int = 0
+    failed: int = 0
+    not_applicable: int = 0
+    headroom: float = math.inf
+    source: str = ""
+
+    def add(self, result: RulerResult) -> None:
+        self.source = self.source or result.source
+        if result.verdict == RulerVerdict.NOT_APPLICABLE:
+            self.not_applicable += 1
+            return
+        self.passed += result.verdict == RulerVerdict.PASS
+        self.failed += result.verdict == RulerVerdict.FAIL
+        headroom = float(result.headroom)
+        self.headroom = min(self.headroom, -math.inf if math.isnan(headroom) else headroom)
+
+
+@dataclass(slots=True)
+class _Output:
+    trials: int = 0
+    elements: int = 0
+    beyond: int = 0
+    open: int = 0
+    histogram: list[int] = field(default_factory=lambda: [0] * _BINS)
+    worst: float = 0.0
+    bases: Counter[str] = field(default_factory=Counter)
+    finer: int = 0
+    magnitudes: dict[int, tuple[int, float, float, float]] = field(default_factory=dict)
+    """By bin: trials, and share, error and bound of the element nearest to its bound."""
+    measured: int = 0
+    within: int = 0
+    rulers: dict[str, _Ruler] = field(default_factory=dict)
+
+    def add(self, deviation: Deviation, record: Record) -> None:
+        verdict = record.verdict
+        self.trials += 1
+        self.elements += deviation.elements
+        self.beyond += deviation.beyond
+        self.open += deviation.open
+        if len(deviation.histogram) == _BINS:
+            self.histogram = [mine + theirs for mine, theirs in zip(self.histogram, deviation.histogram, strict=True)]
+        share = math.inf if math.isnan(deviation.share) else deviation.share
+        self.worst = max(self.worst, share)
+        self.bases[verdict.basis or "unknown"] += 1
+        self.finer += bool(verdict.facts.get(FINER_FACT))
+        self._place(deviation, share)
+        if len(verdict.rulers) == len(RULERS):
+            self.measured += 1
+            self.within += not deviation.beyond
+            for name, outputs in verdict.rulers.items():
+                if (result := outputs.get(deviation.output)) is not None:
+                    self.rulers.setdefault(name, _Ruler()).add(result)
+
+    def _place(self, deviation: Deviation, share: float) -> None:
+        got, expected = deviation.got, deviation.expected
+        if isinstance(got, str) or isinstance(expected, str) or not expected or not deviation.elements:
+            return
+        place = (math.frexp(expected)[1] - 1) // _BINADES
+        number, before, error, bound = self.magnitudes.get(place, (0, -1.0, 0.0, 0.0))
+        if share > before:
+            before, error, bound = share, abs(got - expected), deviation.bound
+        self.magnitudes[place] = (number + 1, before, error, bound)
+
+    def row(self, operator: str, key: tuple[str, str, str], used: tuple[str, ...] | None) -> PrecisionRow:
+        output, dtype, mode = key
+        return PrecisionRow(
+            operator=operator,
+            output=output,
+            dtype=dtype,
+            mode=mode,
+            trials=self.trials,
+            elements=self.elements,
+            beyond=self.beyond,
+            open=self.open,
+            histogram=tuple(self.histogram),
+            worst=plain(self.worst),
+            bases=dict(sorted(self.bases.items())),
+            finer=self.finer,
+            used=used,
+            magnitudes=tuple(
+                MagnitudeBin(exponent=place * _BINADES, trials=number, error=error, bound=bound)
+                for place, (number, _, error, bound) in sorted(self.magnitudes.items())
+            ),
+            measured=self.measured,
+            within_bound=self.within,
+            rulers=tuple(
+                RulerRow(
+                    ruler=name,
+                    passed=ruler.passed,
+                    failed=ruler.failed,
+                    not_applicable=ruler.not_applicable,
+                    headroom=plain(ruler.headroom),
+                    source=ruler.source,
+                )
+                for name, ruler in self.rulers.items()
+            ),
+        )
+
+
+@dataclass(slots=True)
+class PrecisionTally:
+    """The outputs of one operator."""
+
+    operator: str
+    _outputs: dict[tuple[str, str, str], _Output] = field(default_factory=dict)
+    _used: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        """Count the deviations of one record; what a law compares is no output's error."""
+        verdict, trial = record.verdict, record.trial
+        names: Sequence[str] | None = verdict.facts.get(PRECISION_FACT)
+        if names is not None:
+            key = (verdict.mode, record.signature.dtype)
+            self._used.setdefault(key, set(CANDIDATES)).intersection_update(names)
+        if not verdict.deviations or trial.promise.startswith(PREFIX):
+            return
+        for deviation in verdict.deviations:
+            tensor = trial.case.arguments.get(deviation.output)
+            dtype = tensor.dtype if isinstance(tensor, Tensor) else record.signature.dtype
+            key3 = (deviation.output, dtype, verdict.mode)
+            found = self._outputs.get(key3)
+            if found is None:
+                found = self._outputs[key3] = _Output()
+            found.add(deviation, record)
+
+    def rows(self) -> Iterator[PrecisionRow]:
+        """By output, dtype and mode."""
+        for key in sorted(self._outputs):
+            names = self._used.get((key[2], key[1]))
+            used = None if names is None else tuple(name for name in CANDIDATES if name in names)
+            yield self._outputs[key].row(self.operator, key, used)
+
+
+def plain(value: float) -> float | str:
+    """A number, or the word that JSON has none for."""
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

@@ -1,0 +1,96 @@
+"""Rows of the report's tables, from what was collected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from aclnn_cts.core.acceptance import ConstraintRow, CoverageMap, Ends, OperatorPart, PromiseRow
+from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.engine.acceptance.collect import OperatorTally, coverage_order
+from aclnn_cts.engine.acceptance.precision import plain
+from aclnn_cts.engine.acceptance.runs import ends_of
+from aclnn_cts.engine.acceptance.speakers import Said
+from aclnn_cts.engine.promises import PROMISES
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["constraint_rows", "coverage_maps", "operator_part", "promise_rows"]
+
+_MAPS = ("rank", "size", "contents", "layout")
+
+
+def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
+    """One operator in scope."""
+    return OperatorPart(
+        operator=spec.operator,
+        stem=spec.stem,
+        document=spec.document,
+        spec_sha256=spec.sha256,
+        outputs=spec.outputs,
+        ends=ends_of(summary.operator(spec.operator).total),
+    )
+
+
+def promise_rows(tally: OperatorTally, summary: Summary, ids: Mapping[str, str]) -> Iterator[PromiseRow]:
+    """The promises of an operator in the order of a run; `ids` are those of findings by key of signature."""
+    order = {name: number for number, name in enumerate(PROMISES)}
+    laws = summary.operator(tally.spec.operator).laws
+    names = sorted({*tally.promises, *laws}, key=lambda name: (order.get(name, len(order)), name))
+    mine = {key: entry for key, entry in ids.items() if key.startswith(f'{{"operator":"{tally.spec.operator}"')}
+    for name in names:
+        ends = tally.promises[name].ends() if name in tally.promises else Ends()
+        yield PromiseRow(
+            operator=tally.spec.operator,
+            promise=name,
+            ends=ends,
+            findings=tuple(entry for key, entry in mine.items() if json.loads(key)["promise"] == name),
+            withheld=laws[name].withheld if name in laws else 0,
+            worst=plain(tally.worst.get(name, 0.0)),
+            facts=dict(sorted(tally.facts.get(name, {}).items())),
+        )
+
+
+def constraint_rows(
+    tally: OperatorTally, summary: Summary, products: frozenset[str], ids: Mapping[str, str]
+) -> Iterator[ConstraintRow]:
+    """The constraints of an operator in the order of its spec."""
+    spec = tally.spec
+    product = min(products & set(spec.products), default=spec.products[0])
+    for item in spec.constraints:
+        side = summary.operator(spec.operator).constraint(item.id)
+        said = tally.speakers.by_constraint.get(item.id, Said())
+        condition = f" (when {item.when_text})" if item.when_text is not None else ""
+        yield ConstraintRow(
+            operator=spec.operator,
+            id=item.id,
+            rule=item.rule.describe(product) + condition,
+            strength=item.strength,
+            group=item.group or "",
+            promised=item.statuses or (ANY_ERROR, SUCCESS),
+            clauses=spec.clauses_of(item.id) or item.clauses,
+            held=side.held,
+            broken=side.broken,
+            ends=tally.broken[item.id].ends() if item.id in tally.broken else Ends(),
+            returned=dict(tally.returned[item.id].most_common()) if item.id in tally.returned else {},
+            not_enforced=tally.not_enforced[item.id],
+            applies=any(map(item.applies_to, products)),
+            findings=tuple(ids[key] for key in said.findings),
+        )
+
+
+def coverage_maps(tally: OperatorTally) -> Iterator[CoverageMap]:
+    """What judged valid calls of an operator covered."""
+    for kind in _MAPS:
+        counts = tally.maps.get(kind)
+        if not counts:
+            continue
+        rows = sorted({row for row, _ in counts})
+        columns = coverage_order(kind, {column for _, column in counts})
+        yield CoverageMap(
+            operator=tally.spec.operator,
+            kind=kind,
+            rows=tuple(rows),
+            columns=tuple(columns),
+            counts=tuple(tuple(counts[row, column] for column in columns) for row in rows),
+        )

@@ -1,0 +1,166 @@
+"""Which trials speak for which clauses.
+
+A clause that a constraint encodes is spoken for by the trials that break that constraint, or sit on its limit. A clause
+that a promise encodes is spoken for by the trials of the promise whose case meets the clause's condition. A wrong value
+of one output says nothing of clauses on another output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.engine.life_cycle import LIFE_CYCLES, RepeatedFailure
+from aclnn_cts.engine.record_codec import signature_key
+from aclnn_cts.spec.expression import UNDEFINED
+from aclnn_cts.spec.model import Clause, Spec
+
+__all__ = ["VALUE_FAULTS", "Key", "Said", "Speakers", "is_valid_call", "key_of"]
+
+VALUE_FAULTS = frozenset(
+    {Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE, Fault.RULER, Fault.LAW}
+)
+"""Faults of one output's contents."""
+
+_EVIDENCE = 3
+"""Trial ids that are kept of each side."""
+
+_BREAKING = frozenset({"status", *(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))})
+_LIKE_VALUES = frozenset({"boundary", "precision"})
+"""Promises whose valid calls are held to `values` too."""
+
+Key = tuple[str, str, str]
+"""What a clause of an operator is spoken for by: promise, the output that it is about, the text of its condition."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What trials said, counted."""
+
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    """By reason; errors of the harness stand among them as `error`."""
+    good: list[str] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    findings: dict[str, int] = field(default_factory=dict)
+    """Failures by key of signature."""
+
+    @property
+    def trials(self) -> int:
+        """All of them."""
+        return self.passed + self.failed + sum(self.skipped.values())
+
+    def add(self, record: Record) -> None:
+        """Count one trial."""
+        result = record.verdict.result
+        if result == Result.PASSED:
+            self.passed += 1
+            if len(self.good) < _EVIDENCE:
+                self.good.append(record.trial_id)
+        elif result == Result.FAILED:
+            self.failed += 1
+            self.waived += bool(record.waiver)
+            key = signature_key(record.signature)
+            self.findings[key] = self.findings.get(key, 0) + 1
+            if len(self.bad) < _EVIDENCE:
+                self.bad.append(record.trial_id)
+        else:
+            reason = record.verdict.kind if result == Result.SKIPPED else "error"
+            self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+    def include(self, other: Said) -> None:
+        """Add what others said."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.waived += other.waived
+        for reason, number in other.skipped.items():
+            self.skipped[reason] = self.skipped.get(reason, 0) + number
+        self.good = [*self.good, *other.good][:_EVIDENCE]
+        self.bad = [*self.bad, *other.bad][:_EVIDENCE]
+        for key, number in other.findings.items():
+            self.findings[key] = self.findings.get(key, 0) + number
+
+
+def is_valid_call(record: Record) -> bool:
+    """Whether the trial's own case keeps every constraint."""
+    return record.trial.promise not in _BREAKING and "twin" not in record.trial.parameters
+
+
+def key_of(clause: Clause, spec: Spec) -> Key:
+    """What a clause that a promise encodes is spoken for by."""
+    parts = clause.at.split(".")
+    output = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
+    return (clause.promise or "", output, clause.when_text or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    output: str
+    condition: Callable[[Mapping[str, Any], Target], Any] | None
+    said: Said
+
+
+@dataclass(slots=True)
+class Speakers:
+    """Listens to the records of one operator."""
+
+    spec: Spec
+    interface: Sequence[Clause]
+    by_key: dict[Key, Said] = field(default_factory=dict)
+    by_constraint: dict[str, Said] = field(default_factory=dict)
+    by_example: dict[str, Said] = field(default_factory=dict)
+    """By the address of the example."""
+    _listeners: dict[str, list[_Listener]] = field(default_factory=dict)
+    _example_of: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Sort the clauses by what speaks for them."""
+        for clause in (*self.spec.clauses, *self.interface):
+            if clause.promise is None:
+                continue
+            key = key_of(clause, self.spec)
+            if key not in self.by_key:
+                said = self.by_key[key] = Said()
+                self._listeners.setdefault(key[0], []).append(_Listener(key[1], clause.when, said))
+        for example in self.spec.examples:
+            self._example_of[f"{self.spec.document}, {example.at}"] = example.name
+
+    def add(self, record: Record) -> None:
+        """Let one record speak."""
+        promise, case = record.trial.promise, record.trial.case
+        for name in self._promises(record, promise):
+            fault = record.verdict.kind if record.verdict.result == Result.FAILED else ""
+            about = record.signature.output if fault in VALUE_FAULTS else ""
+            for listener in self._listeners.get(name, ()):
+                if about and listener.output and listener.output != about:
+                    continue
+                if listener.condition is not None:
+                    try:
+                        if not listener.condition(case.arguments, case.target):
+                            continue
+                    except UNDEFINED:
+                        continue
+                listener.said.add(record)
+        constraint = case.origin.constraint or record.signature.constraint
+        if constraint and self._is_about(record):
+            self.by_constraint.setdefault(constraint, Said()).add(record)
+        example = self._example_of.get(case.origin.source or "") if promise == "example" else None
+        if example is not None:
+            self.by_example.setdefault(example, Said()).add(record)
+
+    def _promises(self, record: Record, promise: str) -> Iterator[str]:
+        yield promise
+        if promise in _LIKE_VALUES and is_valid_call(record):
+            yield "values"
+
+    @staticmethod
+    def _is_about(record: Record) -> bool:
+        """Whether a trial says something of its constraint: a valid call on its limit does so where it is refused."""
+        if not is_valid_call(record):
+            return True
+        return record.verdict.result == Result.FAILED and record.verdict.kind not in VALUE_FAULTS

@@ -1,0 +1,78 @@
+"""CTRF, the Common Test Report Format (https://ctrf.io): the same tests as in JUnit XML, as JSON."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime
+from typing import Any
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
+
+__all__ = ["ctrf_bytes"]
+
+_STATES = {"passed": "passed", "failed": "failed", "error": "other", "skipped": "skipped"}
+
+
+def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
+    """The document; the same runs give the same bytes."""
+    tests = [_test(unit) for unit in test_units(report)]
+    begun = min(_milliseconds(run.started) for run in report.runs)
+    ended = max(_milliseconds(run.started) + round(1000 * (run.seconds or 0.0)) for run in report.runs)
+    identity = "/".join(f"{run.name}:{run.started}:{run.adapter}" for run in report.runs)
+    document = {
+        "reportFormat": "CTRF",
+        "specVersion": "0.0.0",
+        "reportId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"aclnn-cts/{identity}")),
+        "generatedBy": "aclnn-cts",
+        "results": {
+            "tool": {"name": "aclnn-cts", "version": report.runs[0].harness},
+            "summary": {
+                "tests": len(tests),
+                **{state: sum(test["status"] == state for test in tests) for state in ("passed", "failed", "skipped")},
+                "pending": 0,
+                "other": sum(test["status"] == "other" for test in tests),
+                "suites": len(report.operators) + 1,
+                "start": begun,
+                "stop": ended,
+                "extra": {
+                    "verdict": report.verdict,
+                    "suffices": report.suffices,
+                    "trials": report.ends.planned,
+                    "failed": report.ends.failed,
+                    "waived": report.ends.waived,
+                    "skipped": report.ends.skipped,
+                },
+            },
+            "tests": tests,
+            "environment": {
+                "appName": ", ".join(dict.fromkeys(run.adapter for run in report.runs)),
+                "testEnvironment": ", ".join(dict.fromkeys(run.product for run in report.runs)),
+                "extra": {"runs": [run.name for run in report.runs]},
+            },
+        },
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _test(unit: TestUnit) -> dict[str, Any]:
+    test: dict[str, Any] = {
+        "name": f"{unit.operator} {unit.name}",
+        "status": _STATES[unit.state],
+        "duration": 0,
+        "suite": [unit.operator],
+        "rawStatus": unit.state,
+        "extra": {"counts": counts_line(unit.ends), "waived": unit.ends.waived},
+    }
+    cards = unit.unwaived if unit.state == "failed" else ()
+    if cards:
+        test["message"] = cards[0].message
+        test["trace"] = "\n\n".join(map(finding_text, cards))
+    elif unit.state != "passed":
+        test["message"] = "; ".join((*unit.violations, *unit.problems)) or counts_line(unit.ends)
+    return test
+
+
+def _milliseconds(started: str) -> int:
+    return round(1000 * datetime.fromisoformat(started).timestamp())

@@ -1,0 +1,181 @@
+"""The acceptance report as one HTML page: no request to anywhere, both languages, prints on A4."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, PrecisionRow, Severity
+from aclnn_cts.reports.figures import precision_figure
+from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
+from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
+from aclnn_cts.reports.sentences import insufficiencies, remarks, verdict_sentence
+from aclnn_cts.reports.text import Language, both, phrase, spans, words
+
+__all__ = ["SECTIONS", "html_bytes", "render_html"]
+
+SECTIONS = (
+    "cover",
+    "numbers",
+    "environment",
+    "traceability",
+    "precision",
+    "statuses",
+    "coverage",
+    "laws",
+    "memory",
+    "determinism",
+    "findings",
+    "waivers",
+    "comparison",
+    "credibility",
+    "method",
+    "evidence",
+)
+
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What the browser may do with the page: nothing from anywhere, and no script but ours."""
+
+_FOLDER = Path(__file__).parent / "templates"
+
+
+def render_html(report: Acceptance, *, language: Language = "en") -> str:
+    """The page; `language` is the one that it opens in."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        count=count_text, number=number_text, share=share_text, seconds=seconds_text, bytes=bytes_text, short=_short
+    )
+    style, script = (_read(name) for name in ("report.css", "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("report.html").render(
+        report=report,
+        language=language,
+        sections=SECTIONS,
+        # Both come from this package, and neither holds a value of the report.
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        policy=_POLICY.format(digest),
+        t=both,
+        spans=spans,
+        t_en=lambda address: phrase(address, "en"),
+        t_zh=lambda address: phrase(address, "zh"),
+        t_lang=lambda address: phrase(address, language),
+        heat=_heat,
+        by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
+        operators=[part.operator for part in report.operators],
+        documents=_documents(report),
+        verdicts=_verdicts(report.clauses),
+        severities=_severities(report),
+        sentence=verdict_sentence(report),
+        insufficiencies=insufficiencies(report),
+        remarks=remarks(report),
+        matrix=promise_matrix(report),
+        figures=_figures(report.precision, report.share_edges),
+        kill=kill_matrix_view(report.credibility.matrix),
+        environment_rows=_environment(report),
+        method=words("method"),
+        life_cycle=[row for row in report.promises if row.promise == "memory" or row.promise.startswith("life-cycle/")],
+        determinism=[
+            row
+            for row in report.promises
+            if row.promise in ("law/repeat", "life-cycle/repeatable", "life-cycle/cold-warm")
+        ],
+        law_rows=_laws(report),
+        rulers=_rulers(report.precision),
+    )
+
+
+def html_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
+    """The page in UTF-8; it shows no single trials."""
+    return render_html(report, language=language).encode()
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _short(name: str) -> str:
+    """An operator's name without the prefix that all have."""
+    return name.removeprefix("aclnn")
+
+
+def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
+    """Clauses by operator in the order of the documents, the interface (an empty name) last."""
+    found: dict[str, list[ClauseRow]] = {}
+    for row in report.clauses:
+        found.setdefault(row.operator, []).append(row)
+    return list(found.items())
+
+
+def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:
+    names = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in names}
+
+
+def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
+    """Severity, findings, and those of them that are not waived."""
+    return [
+        (
+            name,
+            sum(card.severity == name for card in report.findings),
+            sum(card.severity == name and card.waived < card.number for card in report.findings),
+        )
+        for name in Severity.ORDER
+    ]
+
+
+def _figures(rows: Sequence[PrecisionRow], edges: Sequence[int]) -> dict[str, Markup]:
+    by_operator: dict[str, list[PrecisionRow]] = {}
+    for row in rows:
+        by_operator.setdefault(row.operator, []).append(row)
+    return {operator: precision_figure(operator, mine, edges) for operator, mine in by_operator.items()}
+
+
+def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Facts by name, each with value and source in every run; one column where all runs agree."""
+    names = dict.fromkeys(name for run in report.runs for name, _, _ in run.environment)
+    rows = []
+    for name in names:
+        cells = []
+        for run in report.runs:
+            known = next(((value, how) for key, value, how in run.environment if key == name), ("", "unknown"))
+            cells.append(known)
+        rows.append((name, cells))
+    return rows
+
+
+def _laws(report: Acceptance) -> list[dict[str, Any]]:
+    wording = {(operator, promise): (en, zh) for operator, promise, en, zh in report.laws}
+    return [
+        {"row": row, "wording": wording.get((row.operator, row.promise), (row.promise, row.promise))}
+        for row in report.promises
+        if row.promise.startswith("law/")
+    ]
+
+
+def _heat(number: int, most: int) -> int:
+    """The shade of a cell, from 0 (never reached) to 4, by orders of magnitude below the largest."""
+    if not number:
+        return 0
+    return max(1, 4 - int(math.log(most / number, 4)))
+
+
+def _rulers(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
+    """Sources by ruler, over all outputs."""
+    return {ruler.ruler: ruler.source for row in rows for ruler in row.rulers if ruler.source}

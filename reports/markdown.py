@@ -1,0 +1,84 @@
+"""A Markdown summary for a merge request: the verdict, the numbers, and the findings that are not waived."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
+from aclnn_cts.reports.sentences import insufficiency_texts, remark_texts, verdict_text
+from aclnn_cts.reports.text import Language, phrase
+
+__all__ = ["cell", "markdown_bytes", "plain_text"]
+
+_FINDINGS = 20
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@-])")
+
+
+def markdown_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
+    """The document in one language."""
+    return ("\n".join(_lines(report, language)) + "\n").encode()
+
+
+def plain_text(text: str) -> str:
+    """Text from outside in Markdown: nothing in it is markup, a link or a mention."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def cell(text: str, longest: int = 160) -> str:
+    """The same, short enough for a cell of a table."""
+    shown = " ".join(text.split())
+    return plain_text(shown if len(shown) <= longest else shown[: longest - 1] + "…")
+
+
+def _lines(report: Acceptance, language: Language) -> Iterator[str]:
+    def word(address: str) -> str:
+        return phrase(address, language)
+
+    yield f"## aclnn-cts: {word('run_verdict.' + report.verdict)}"
+    yield ""
+    yield plain_text(verdict_text(report, language))
+    for text in (*insufficiency_texts(report, language), *remark_texts(report, language)):
+        yield ""
+        yield f"> {plain_text(text)}"
+    yield ""
+    adapters = ", ".join(dict.fromkeys(f"`{run.adapter.replace('`', '')}`" for run in report.runs))
+    products = ", ".join(dict.fromkeys(run.product for run in report.runs))
+    yield f"{word('cover.implementation')}: {adapters} · {word('cover.product')}: {plain_text(products)}"
+    yield ""
+    order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+    yield f"| {word('numbers.clauses')} | " + " | ".join(word(f"verdict.{name}") for name in order) + " |"
+    yield "| --- | " + " | ".join("---:" for _ in order) + " |"
+    yield (
+        f"| {sum(report.counted(name) for name in order)} | "
+        + " | ".join(str(report.counted(name)) for name in order)
+        + " |"
+    )
+    yield ""
+    heads = ("numbers.planned", "result.passed", "result.failed", "result.waived", "result.error", "result.skipped")
+    yield f"| {word('findings.operator')} | " + " | ".join(map(word, heads)) + " |"
+    yield "| --- | " + " | ".join("---:" for _ in heads) + " |"
+    for name, ends in (
+        *((part.operator, part.ends) for part in report.operators),
+        (word("numbers.total"), report.ends),
+    ):
+        numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped)
+        yield f"| {plain_text(name)} | " + " | ".join(map(str, numbers)) + " |"
+    yield ""
+    unwaived = [card for card in report.findings if card.waived < card.number]
+    yield f"### {word('section.findings')}: {len(unwaived)} {word('numbers.unwaived')} / {len(report.findings)}"
+    yield ""
+    if not unwaived:
+        return
+    columns = ("findings.severity", "findings.operator", "findings.what", "cover.trials", "findings.clause")
+    yield "|  | " + " | ".join(map(word, columns)) + " |"
+    yield "| --- | " + " | ".join("---" for _ in columns) + " |"
+    for card in unwaived[:_FINDINGS]:
+        clauses = ", ".join(at for _, at in card.clauses[:3])
+        yield (
+            f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
+            f"{cell(f'{card.kind}: {card.message}')} | {card.number} / {card.of} | {cell(clauses)} |"
+        )
+    if len(unwaived) > _FINDINGS:
+        yield ""
+        yield f"… +{len(unwaived) - _FINDINGS}"

@@ -1,0 +1,93 @@
+"""Tables that are made before they are shown: operators by promise, and the kill matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_cts.core.acceptance import Acceptance, PromiseRow
+
+__all__ = ["FaultRow", "KillMatrix", "kill_matrix_view", "promise_matrix", "state_of"]
+
+
+def promise_matrix(report: Acceptance) -> list[tuple[str, list[PromiseRow | None]]]:
+    """By promise, its row in each operator; None where the operator has none."""
+    rows = {(row.operator, row.promise): row for row in report.promises}
+    return [
+        (promise, [rows.get((part.operator, promise)) for part in report.operators])
+        for promise in dict.fromkeys(row.promise for row in report.promises)
+    ]
+
+
+def state_of(row: PromiseRow) -> str:
+    """How a cell of the matrix looks: `failed`, `waived`, `error`, `passed` or `none`."""
+    ends = row.ends
+    if ends.unwaived:
+        return "failed"
+    if ends.errors:
+        return "error"
+    if ends.waived:
+        return "waived"
+    return "passed" if ends.passed else "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """One seeded fault, over all seeds."""
+
+    id: str
+    operator: str
+    kind: str
+    sentence: str
+    equivalent: str
+    found: int
+    seeds: int
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillMatrix:
+    """What ships of the harness's own power."""
+
+    profile: str
+    seeds: tuple[int, ...]
+    faults: tuple[FaultRow, ...]
+    decoys: tuple[Mapping[str, Any], ...]
+
+    @property
+    def counted(self) -> int:
+        """Faults that a document forbids."""
+        return sum(not fault.equivalent for fault in self.faults)
+
+    @property
+    def found(self) -> int:
+        """Of these, those that every seed finds."""
+        return sum(fault.found == fault.seeds and not fault.equivalent for fault in self.faults)
+
+
+def kill_matrix_view(document: Mapping[str, Any] | None) -> KillMatrix | None:
+    """The kill matrix by fault; None where none ships."""
+    if document is None:
+        return None
+    faults = []
+    for entry in document.get("faults", ()):
+        tries = entry.get("by_seed", ())
+        faults.append(
+            FaultRow(
+                id=str(entry["id"]),
+                operator=str(entry.get("operator", "")),
+                kind=str(entry.get("class", "")),
+                sentence=str(entry.get("sentence", "")),
+                equivalent=str(entry.get("equivalent") or ""),
+                found=sum(bool(item.get("found")) for item in tries),
+                seeds=len(tries),
+                by=tuple(dict.fromkeys(str(item["promise"]) for item in tries if item.get("promise"))),
+            )
+        )
+    return KillMatrix(
+        profile=str(document.get("profile", "")),
+        seeds=tuple(document.get("seeds", ())),
+        faults=tuple(faults),
+        decoys=tuple(document.get("decoys", ())),
+    )

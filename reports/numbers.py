@@ -1,0 +1,50 @@
+"""Numbers as a person reads them, the same in both languages."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["bytes_text", "count_text", "number_text", "seconds_text", "share_text"]
+
+
+def count_text(value: int) -> str:
+    """A count with thin groups of thousands: `12 345`."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def number_text(value: float | str) -> str:
+    """A measured number to five digits; the words for inf and nan as they are."""
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return f"{value:.5g}"
+
+
+def share_text(value: float | str) -> str:
+    """A share of a bound: two digits, and no more than that it is far beyond."""
+    if isinstance(value, str):
+        return "∞" if value == "inf" else value
+    return f"{value:.2g}" if value < 1e6 else f"{value:.0e}"
+
+
+def seconds_text(value: float | None) -> str:
+    """A duration: `3.2 s`, `4 min 05 s`, `2 h 10 min`; a dash where it is not known."""
+    if value is None:
+        return "—"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, seconds = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def bytes_text(value: int) -> str:
+    """A size: `812`, `14.2 KiB`, `3.1 MiB`."""
+    size = float(value)
+    for unit in ("", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.1f} {unit}" if unit else f"{value}"
+        size /= 1024
+    raise AssertionError

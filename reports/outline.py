@@ -1,0 +1,159 @@
+"""The community's test report, in Chinese, in its outline: 概述 to 附件, filled in from the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
+from aclnn_cts.reports.markdown import cell, plain_text
+from aclnn_cts.reports.numbers import seconds_text
+from aclnn_cts.reports.sentences import insufficiency_texts, remark_texts, verdict_text
+from aclnn_cts.reports.text import phrase
+
+__all__ = ["CHAPTERS", "outline_bytes"]
+
+CHAPTERS = ("概述", "版本测试信息", "测试结论", "特性质量评估", "DFX", "测试执行评估", "遗留问题", "附件")
+
+_RELIABILITY = ("memory", "life-cycle/")
+_FINDINGS = 200
+
+
+def outline_bytes(report: Acceptance, rows: object, language: str) -> bytes:
+    """The document; it is in Chinese whatever the language, as its outline is."""
+    parts = (_overview, _version, _conclusion, _features, _dfx, _execution, _left, _attachments)
+    lines = ["# aclnn 算子符合性测试报告", ""]
+    for number, (title, part) in enumerate(zip(CHAPTERS, parts, strict=True), start=1):
+        lines += [f"## {number} {title}", "", *part(report), ""]
+    return "\n".join(lines).encode()
+
+
+def _table(heads: tuple[str, ...], lines: list[tuple[object, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(heads) + " |"
+    yield "| " + " | ".join("---" for _ in heads) + " |"
+    for line in lines:
+        yield "| " + " | ".join(cell(str(item), 400) or "—" for item in line) + " |"
+
+
+def _overview(report: Acceptance) -> Iterator[str]:
+    operators = "、".join(f"`{part.operator}`" for part in report.operators)
+    yield f"本报告依据算子文档，逐条检验 {len(report.operators)} 个算子的实现：{operators}。"
+    clauses = sum(row.in_scope for row in report.clauses)
+    yield f"文档的每条陈述为一个条款，范围内共 {clauses} 条；结论由运行记录统计得出，不再判定。"
+
+
+def _version(report: Acceptance) -> Iterator[str]:
+    heads = ("运行", "实现", "产品", "档位", "种子", "开始时间（UTC）", "用时", "测试框架版本")
+    yield from _table(
+        heads,
+        [
+            (
+                run.name,
+                run.adapter,
+                run.product,
+                run.profile or "—",
+                run.seed,
+                run.started,
+                seconds_text(run.seconds),
+                run.harness,
+            )
+            for run in report.runs
+        ],
+    )
+    for run in report.runs:
+        yield ""
+        yield f"### 环境：{plain_text(run.name)}"
+        yield ""
+        yield from _table(
+            ("项目", "取值", "来源"),
+            [(name, value or "未知", phrase(f"known.{known}", "zh")) for name, value, known in run.environment],
+        )
+
+
+def _conclusion(report: Acceptance) -> Iterator[str]:
+    yield plain_text(verdict_text(report, "zh"))
+    for text in (*insufficiency_texts(report, "zh"), *remark_texts(report, "zh")):
+        yield ""
+        yield f"- {plain_text(text)}"
+
+
+def _features(report: Acceptance) -> Iterator[str]:
+    order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+    rows: list[tuple[object, ...]] = []
+    for part in report.operators:
+        mine = [row for row in report.clauses if row.operator == part.operator]
+        findings = sum(card.operator == part.operator for card in report.findings)
+        rows.append((part.operator, len(mine), *(sum(row.verdict == name for row in mine) for name in order), findings))
+    shared = [row for row in report.clauses if not row.operator]
+    rows.append(("两段式接口", len(shared), *(sum(row.verdict == name for row in shared) for name in order), "—"))
+    yield from _table(("特性（算子）", "条款", "满足", "不满足", "未测试", "未约定", "问题"), rows)
+    yield ""
+    yield "### 精度"
+    yield ""
+    yield from _table(
+        ("算子", "输出", "数据类型", "模式", "用例", "元素", "超界元素", "最大误差/误差界"),
+        [
+            (row.operator, row.output, row.dtype, row.mode or "—", row.trials, row.elements, row.beyond,
+             row.worst if isinstance(row.worst, str) else f"{row.worst:.3g}")
+            for row in report.precision
+        ],
+    )  # fmt: skip
+
+
+def _dfx(report: Acceptance) -> Iterator[str]:
+    yield "### 可靠性（内存与生命周期）"
+    yield ""
+    yield from _table(
+        ("算子", "承诺", "计划", "通过", "失败", "豁免", "无结论"),
+        [
+            (row.operator, phrase(f"promise.{row.promise}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
+             row.ends.waived, row.ends.skipped + row.ends.errors)
+            for row in report.promises
+            if row.promise.startswith(_RELIABILITY)
+        ],
+    )  # fmt: skip
+    for title in ("性能", "安全性", "可维护性", "兼容性"):
+        yield ""
+        yield f"### {title}"
+        yield ""
+        yield "未测试：本工具不对此作出结论。"
+
+
+def _execution(report: Acceptance) -> Iterator[str]:
+    names = [*((part.operator, part.ends) for part in report.operators), ("合计", report.ends)]
+    yield from _table(
+        ("算子", "计划", "通过", "失败", "其中豁免", "错误", "跳过", "跳过原因"),
+        [
+            (name, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+             "；".join(f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.reasons.items()))
+            for name, ends in names
+        ],
+    )  # fmt: skip
+
+
+def _left(report: Acceptance) -> Iterator[str]:
+    if not report.findings:
+        yield "无。"
+        return
+    yield from _table(
+        ("编号", "严重程度", "算子", "现象", "失败用例", "豁免", "条款", "重放"),
+        [
+            (card.id, phrase(f"severity.{card.severity}", "zh"), card.operator, phrase(f"fault.{card.kind}", "zh"),
+             f"{card.number}/{card.of}", "、".join(card.waivers) or "—", "、".join(at for _, at in card.clauses[:3]),
+             card.replay)
+            for card in report.findings[:_FINDINGS]
+        ],
+    )  # fmt: skip
+    if len(report.findings) > _FINDINGS:
+        yield ""
+        yield f"其余 {len(report.findings) - _FINDINGS} 项见 HTML 报告。"
+
+
+def _attachments(report: Acceptance) -> Iterator[str]:
+    yield from _table(
+        ("运行", "文件", "说明", "SHA-256"),
+        [
+            (file.run, file.path, phrase(f"file.{file.what}", "zh"), file.sha256 or "—")
+            for file in report.evidence
+            if file.what != "failure"
+        ],
+    )

@@ -1,0 +1,92 @@
+"""The verdict in a sentence, and what a reader must know beside it."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.numbers import count_text
+from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
+
+__all__ = ["insufficiencies", "insufficiency_texts", "remark_texts", "remarks", "verdict_sentence", "verdict_text"]
+
+SUFFICIENT = ("standard", "thorough")
+
+
+def verdict_text(report: Acceptance, language: Language) -> str:
+    """What the runs together come to, in one sentence."""
+    ends = report.ends
+    figures = {
+        "judged": count_text(ends.judged),
+        "passed": count_text(ends.passed),
+        "waived": count_text(ends.waived),
+        "unwaived": count_text(ends.unwaived),
+        "findings": count_text(
+            sum(card.waived < card.number for card in report.findings) if ends.unwaived else len(report.findings)
+        ),
+    }
+    if report.verdict == "conforms":
+        return phrase("cover.waived" if ends.waived else "cover.conforms", language, **figures)
+    if report.verdict == "fails":
+        if ends.unwaived:
+            return phrase("cover.fails", language, **figures)
+        reasons = "; ".join(text for run in report.runs for text in run.violations)
+        return phrase("cover.fails_violation", language, reason=reasons)
+    if ends.errors:
+        reason = phrase("cover.none_errors", language, number=count_text(ends.errors))
+    elif not ends.judged:
+        reason = phrase("cover.none_judged", language)
+    elif not all(run.finished for run in report.runs):
+        reason = phrase("cover.none_unfinished", language)
+    else:
+        reason = phrase("cover.none_missing", language)
+    return phrase("cover.none", language, reason=reason)
+
+
+def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
+    """Why acceptance cannot rest on these runs; nothing where it can."""
+    found = []
+    for run in report.runs:
+        if run.profile and run.profile not in SUFFICIENT:
+            found.append(phrase("cover.quick_profile", language, run=run.name))
+        elif not run.profile:
+            found.append(phrase("cover.quick_none", language, run=run.name))
+        if not run.finished:
+            found.append(phrase("cover.quick_unfinished", language, run=run.name))
+        elif run.interrupted:
+            found.append(phrase("cover.quick_interrupted", language, run=run.name))
+    return [phrase("cover.quick", language, what="; ".join(found))] if found else []
+
+
+def remark_texts(report: Acceptance, language: Language) -> list[str]:
+    """What else a reader of the verdict must know."""
+    found = []
+    if len({run.adapter for run in report.runs}) > 1:
+        found.append(phrase("cover.mixed", language))
+    for run in report.runs:
+        if run.settings.get("phases") == 1:
+            found.append(phrase("cover.one_phase", language))
+        if run.statuses is False:
+            found.append(phrase("cover.no_statuses", language, run=run.name))
+        found += [
+            phrase("cover.problem", language, text=text)
+            for text in (*run.violations, *run.problems, *run.discrepancies)
+        ]
+    return list(dict.fromkeys(found))
+
+
+def verdict_sentence(report: Acceptance) -> Markup:
+    """`verdict_text` in both languages."""
+    return spans(*(verdict_text(report, language) for language in LANGUAGES))
+
+
+def insufficiencies(report: Acceptance) -> list[Markup]:
+    """`insufficiency_texts` in both languages."""
+    return [
+        spans(*texts) for texts in zip(*(insufficiency_texts(report, language) for language in LANGUAGES), strict=True)
+    ]
+
+
+def remarks(report: Acceptance) -> list[Markup]:
+    """`remark_texts` in both languages."""
+    return [spans(*texts) for texts in zip(*(remark_texts(report, language) for language in LANGUAGES), strict=True)]

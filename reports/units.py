@@ -1,0 +1,117 @@
+"""What a test in CI is: one promise of an operator, and one constraint that is broken.
+
+A run has too many trials to be tests by themselves; each test carries its counts, and its findings where it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aclnn_cts.core.acceptance import Acceptance, Ends, FindingCard
+from aclnn_cts.reports.text import phrase
+
+__all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]
+
+RUNS = "aclnn-cts"
+"""Stands where an operator's name stands, for the tests that the runs as a whole are."""
+
+_BY_CONSTRAINT = "status"
+"""The promise that is told constraint by constraint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestUnit:
+    """One test: `failed` where a failure is not waived, `error` without a fault, `skipped` where nothing was judged."""
+
+    __test__ = False
+
+    operator: str
+    name: str
+    ends: Ends
+    findings: tuple[FindingCard, ...]
+    violations: tuple[str, ...] = ()
+    """Of a run as a whole: why it fails whatever its trials say."""
+    problems: tuple[str, ...] = ()
+    """Of a run as a whole: why it says nothing."""
+
+    @property
+    def state(self) -> str:
+        """`passed`, `failed`, `error` or `skipped`."""
+        if self.violations:
+            return "failed"
+        if self.problems:
+            return "error"
+        if self.ends.unwaived and self.operator != RUNS:
+            return "failed"
+        if self.ends.errors and self.operator != RUNS:
+            return "error"
+        return "passed" if self.ends.judged else "skipped"
+
+    @property
+    def unwaived(self) -> tuple[FindingCard, ...]:
+        """The findings that make it fail."""
+        return tuple(card for card in self.findings if card.waived < card.number)
+
+
+def test_units(report: Acceptance) -> Iterator[TestUnit]:
+    """Each run as a whole, then all tests operator by operator."""
+    for run in report.runs:
+        unfinished = () if run.finished and not run.interrupted else ("the run did not come to its end",)
+        yield TestUnit(
+            operator=RUNS,
+            name=f"run {run.name}",
+            ends=run.ends,
+            findings=(),
+            violations=run.violations,
+            problems=(*run.problems, *run.discrepancies, *unfinished),
+        )
+    cards = {card.id: card for card in report.findings}
+    for row in report.promises:
+        if row.promise != _BY_CONSTRAINT:
+            yield TestUnit(
+                operator=row.operator,
+                name=row.promise,
+                ends=row.ends,
+                findings=tuple(cards[name] for name in row.findings),
+            )
+            continue
+        for entry in report.constraints:
+            if entry.operator == row.operator and entry.ends.planned:
+                yield TestUnit(
+                    operator=row.operator,
+                    name=f"{row.promise}/{entry.id}",
+                    ends=entry.ends,
+                    findings=tuple(cards[name] for name in entry.findings),
+                )
+
+
+test_units.__test__ = False  # type: ignore[attr-defined]
+
+
+def counts_line(ends: Ends) -> str:
+    """The counts on one line, with every reason to skip."""
+    text = (
+        f"trials={ends.planned} passed={ends.passed} failed={ends.failed} waived={ends.waived} errors={ends.errors}"
+        f" skipped={ends.skipped}"
+    )
+    reasons = ", ".join(f"{reason}: {number}" for reason, number in ends.reasons.items())
+    return f"{text} ({reasons})" if reasons else text
+
+
+def finding_text(card: FindingCard) -> str:
+    """A finding for a log: what, how often, the smallest case, and how to see it again."""
+    lines = [
+        f"{card.id} {card.severity}: {card.kind}" + (f" of {card.output}" if card.output else ""),
+        phrase(f"fault.{card.kind}", "en"),
+        card.message,
+        f"{card.number} of {card.of} judged trials" + (f", {card.waived} waived" if card.waived else ""),
+        *(f"  {name}: {value}" for name, value in card.case),
+        *(
+            f"worst {element.output}{list(element.index)}: got {element.got}, expected {element.expected}, "
+            f"bound {element.bound:.4g}"
+            for element in card.worst
+        ),
+        f"replay: {card.replay}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,164 @@
+"""An Excel workbook: the four sheets that the ecosystem's tools use, and the traceability table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import xlsxwriter
+
+from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict, TrialRow
+from aclnn_cts.reports.sentences import insufficiency_texts, verdict_text
+from aclnn_cts.reports.text import Language, phrase
+
+__all__ = ["SHEETS", "workbook_bytes"]
+
+SHEETS = ("summary", "failed cases", "precision failures", "statistics", "traceability")
+
+_MOST_ROWS = 200_000
+_LONGEST = 32_000
+"""Characters of a cell: Excel's limit is 32,767."""
+
+_PRECISION = frozenset(
+    {"value", "value beyond the assumed model", "special value", "wrong value beyond a limit", "ruler"}
+)
+
+
+def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], language: Language) -> bytes:
+    """The file; the same runs give the same bytes."""
+    target = io.BytesIO()
+    book = xlsxwriter.Workbook(
+        target, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    )
+    started = datetime.fromisoformat(report.runs[0].started).astimezone(timezone.utc).replace(tzinfo=None)
+    book.set_properties({"title": phrase("page.title", language), "author": "aclnn-cts", "created": started})
+    formats = {
+        "head": book.add_format({"bold": True, "bg_color": "#e4e9f0"}),
+        "wrap": book.add_format({"text_wrap": True}),
+    }
+    failed = [row for row in rows() if row.result == "failed"]
+    tables: tuple[tuple[Sequence[str], Iterable[Sequence[object]], Sequence[int]], ...] = (
+        (("what", "value"), _summary(report, language), (34, 110)),
+        (_FAILED, _failed(failed), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20)),
+        (_VALUES, _precision(failed), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20)),
+        (_STATISTICS, _statistics(report), (34, 24, 9, 9, 9, 9, 9, 9, 60)),
+        (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40)),
+    )
+    for name, (columns, lines, widths) in zip(SHEETS, tables, strict=True):
+        sheet = book.add_worksheet(name)
+        for number, width in enumerate(widths):
+            sheet.set_column(number, number, width)
+        _write(sheet, columns, lines, formats)
+    book.close()
+    return target.getvalue()
+
+
+def _write(sheet: Any, columns: Sequence[str], lines: Iterable[Sequence[object]], formats: dict[str, Any]) -> None:  # noqa: ANN401 - xlsxwriter has no types
+    for number, name in enumerate(columns):
+        sheet.write_string(0, number, name, formats["head"])
+    last = 0
+    for line, cells in enumerate(lines, start=1):
+        if line > _MOST_ROWS:
+            sheet.write_string(line, 0, f"only the first {_MOST_ROWS} lines stand here; the CSV form holds all")
+            break
+        last = line
+        for number, cell in enumerate(cells):
+            # A string is written as one, whatever it looks like: no formula, no link, no number.
+            if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+                sheet.write_number(line, number, cell)
+            else:
+                sheet.write_string(line, number, str(cell)[:_LONGEST], formats["wrap"])
+    sheet.freeze_panes(1, 0)
+    sheet.autofilter(0, 0, max(last, 1), len(columns) - 1)
+
+
+def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object]]:
+    yield phrase("cover.verdict", language), verdict_text(report, language)
+    for text in insufficiency_texts(report, language):
+        yield "", text
+    for run in report.runs:
+        yield phrase("cover.run", language), run.name
+        yield phrase("cover.implementation", language), run.adapter
+        yield phrase("cover.product", language), run.product
+        yield phrase("cover.profile", language), run.profile
+        yield phrase("cover.seed", language), str(run.seed)
+        yield phrase("cover.started", language), run.started
+        yield phrase("cover.harness", language), run.harness
+        for name, value, known in run.environment:
+            yield name, f"{value} ({phrase(f'known.{known}', language)})"
+    ends = report.ends
+    for key, number in (
+        ("numbers.planned", ends.planned),
+        ("result.passed", ends.passed),
+        ("result.failed", ends.failed),
+        ("result.waived", ends.waived),
+        ("result.error", ends.errors),
+        ("result.skipped", ends.skipped),
+    ):
+        yield phrase(key, language), number
+    for verdict in (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN):
+        yield (
+            f"{phrase('numbers.clauses', language)}: {phrase(f'verdict.{verdict}', language)}",
+            report.counted(verdict),
+        )
+
+
+_FAILED = (
+    "run", "operator", "product", "promise", "constraint", "kind of fault", "message", "waiver", "dtype", "mode",
+    "share of the bound", "arguments", "trial",
+)  # fmt: skip
+
+
+def _failed(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
+    for row in rows:
+        yield (
+            row.run, row.operator, row.product, row.promise, row.constraint, row.why, row.message, row.waiver,
+            row.dtype, row.mode, row.share, row.case, row.trial_id,
+        )  # fmt: skip
+
+
+_VALUES = (
+    "run", "operator", "output", "kind of fault", "share of the bound", "dtype", "mode", "waiver", "message", "trial",
+)  # fmt: skip
+
+
+def _precision(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
+    for row in rows:
+        if row.why in _PRECISION:
+            yield (
+                row.run, row.operator, row.output, row.why, row.share, row.dtype, row.mode, row.waiver, row.message,
+                row.trial_id,
+            )  # fmt: skip
+
+
+_STATISTICS = ("operator", "promise", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped")
+
+
+def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
+    for row in report.promises:
+        ends = row.ends
+        reasons = ", ".join(f"{reason}: {number}" for reason, number in ends.reasons.items())
+        yield (
+            row.operator, row.promise, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+            reasons,
+        )  # fmt: skip
+
+
+_TRACE = (
+    "operator", "clause", "English", "中文", "certainty", "encoded by", "kept or tried", "broken", "verdict",
+    "reason", "passed", "failed", "findings", "evidence",
+)  # fmt: skip
+
+
+def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
+    for row in report.clauses:
+        by = ", ".join(row.constraints) or row.promise or row.interface or row.encoding
+        reason = "; ".join(row.untestable or ()) or row.reason
+        yield (
+            row.operator or "interface", row.at, row.en, row.zh, row.certainty,
+            f"{row.encoding}: {by}" + (f" when {row.condition}" if row.condition else ""),
+            row.held, row.broken, row.verdict, reason, row.passed, row.failed,
+            ", ".join(row.findings), ", ".join(row.evidence),
+        )  # fmt: skip
