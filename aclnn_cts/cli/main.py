@@ -30,6 +30,7 @@ COMMANDS = (
     CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
     CommandEntry("validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for case files."),
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object a line."),
+    CommandEntry("import-atk", "aclnn_cts.cli.import_atk:import_atk", "Turn ATK case files into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
     CommandEntry("compare", "aclnn_cts.cli.compare:compare", "Say what changed between two runs."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -210,6 +210,14 @@ class Judge:
                 return Verdict(result=Result.FAILED, kind=Fault.UNWRITTEN, message=message, facts={OUTPUT_FACT: name})
         return memory_fault(outcome) or Verdict(result=Result.PASSED)
 
+    def attempted(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+        """The verdict on a call that breaks a limit or what is left open: of its values, where the oracle has any."""
+        try:
+            return self.values(performed, allowed=allowed)
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+            message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
+            return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+
     def status(self, performed: Performed, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
         """The verdict on a call that breaks a documented constraint."""
         if (verdict := _not_put(performed)) is not None:
@@ -217,7 +225,7 @@ class Judge:
         evaluation = evaluation or evaluate(self.spec, performed.case)
         values: Callable[[], Verdict] | None = None
         if evaluation.strength == Strength.LIMIT and performed.got:
-            values = _Attempt(self, performed)
+            values = partial(self.attempted, performed)
         return judge_status(
             outcome=performed.outcome,
             allowed=evaluation.statuses,
@@ -226,21 +234,6 @@ class Judge:
             values=values,
             has_statuses=self.has_statuses,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """Values beyond a limit, where the oracle has any."""
-
-    judge: Judge
-    performed: Performed
-
-    def __call__(self) -> Verdict:
-        try:
-            return self.judge.values(self.performed)
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
-            message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
-            return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
 
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

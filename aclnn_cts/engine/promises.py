@@ -96,6 +96,8 @@ class Values:
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Statuses that the document leaves open for a case that it contradicts conform too."""
         _demand_valid(trial, evaluation)
+        if evaluation.broken:
+            return judge.attempted(performed[0], allowed=evaluation.statuses)
         return judge.values(performed[0], allowed=evaluation.statuses)
 
 

@@ -53,7 +53,7 @@ def _magnitude(tensor: Tensor, data: Data) -> float:
     if data.recipe == "integers":
         return max(map(abs, integer_bounds(tensor, data))) * 2.0 ** (data.exponent or 0)
     if data.recipe == "uniform":
-        return float(max(map(abs, uniform_bounds(data))))
+        return float(max(map(abs, uniform_bounds(data)))) * 2.0 ** (data.exponent or 0)
     if data.recipe == "constant":
         return 1.0 if data.mean is None else abs(data.mean)
     # A thousandth more than the reach covers the roundings on the way.

@@ -72,7 +72,7 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
     Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
     _floating("normal", recipes_real.normal, "mean", "std"),
-    _floating("uniform", recipes_real.uniform, "low", "high"),
+    _floating("uniform", recipes_real.uniform, "low", "high", "exponent"),
     _floating("positive", recipes_real.positive),
     _floating("softmax", recipes_real.softmax, "axis", elementwise=False),
     _floating("rstd", recipes_real.rstd, "of", "epsilon", needs=("of",), elementwise=False),

@@ -52,12 +52,14 @@ def uniform_bounds(data: Data) -> tuple[int, int]:
 
 
 def uniform(request: Request, start: int, count: int) -> Array:
-    """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32."""
+    """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32, times 2^exponent."""
     low, high = uniform_bounds(request.data)
     values = pieces(request.raw, count).astype(np.float64)
     values *= 2.0**-32
     values *= float(high - low)
     values += float(low)
+    if request.data.exponent:
+        values *= 2.0**request.data.exponent
     return to_storage(values, request.tensor.dtype)
 
 

@@ -12,6 +12,7 @@ from aclnn_cts.core.case_json import argument_from_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.spec.build_atk import build_atk
 from aclnn_cts.spec.build_constraints import ConstraintContext, build_constraint, product_table
 from aclnn_cts.spec.build_draws import build_draws
 from aclnn_cts.spec.kinds import Constraint
@@ -121,6 +122,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         row_parameters=row_parameters,
         precision=model.precision,
         header=model.header,
+        atk=build_atk(model, problems, kinds) if model.atk is not None else None,
         compiled=compile_constraints(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
     )

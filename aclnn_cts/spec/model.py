@@ -11,7 +11,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.shape import ShapeExpression
 
-__all__ = ["Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
+__all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
 
 Evaluator: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
 
@@ -114,6 +114,33 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtkArgument:
+    """What the executor of ATK case files puts in the place of an argument. Expressions read the file's inputs."""
+
+    shape: ShapeExpression | None = None
+    dtype: str | None = None
+    dtype_as: str | None = None
+    data: Mapping[str, Any] | None = None
+    """A recipe and its parameters, expressions compiled."""
+    items: ShapeExpression | None = None
+    value: Evaluator | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atk:
+    """How the operator's ATK case files differ from its prototype."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The prototype's name by the files' own, where they differ in more than capitals."""
+    others: tuple[str, ...] = ()
+    """Inputs of the files that are no parameters."""
+    format: str | None = None
+    """The format that the executor gives every tensor, whatever the files say."""
+    arguments: Mapping[str, AtkArgument] = field(default_factory=dict)
+    """By parameter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """One operator: what its document promises, executable."""
 
@@ -137,6 +164,7 @@ class Spec:
     precision: list[Any] | None = None
     """Compute models of its own, in the form of `precision.yaml`; `judge.model` reads them."""
     header: str | None = None
+    atk: Atk | None = None
     compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(
         default_factory=dict, repr=False
     )

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 __all__ = [
+    "AtkArgumentModel",
+    "AtkModel",
     "ClauseModel",
     "ConstraintModel",
     "DocumentModel",
@@ -140,6 +142,25 @@ class ExampleModel(_Strict):
     arguments: dict[StrictStr, Any]
 
 
+class AtkArgumentModel(_Strict):
+    """What takes the place of an argument that ATK case files declare, or lack."""
+
+    shape: StrictStr | None = None
+    dtype: StrictStr | None = None
+    data: dict[StrictStr, Scalar] | None = None
+    items: StrictStr | None = None
+    value: Scalar | None = None
+
+
+class AtkModel(_Strict):
+    """How ATK case files of the operator differ from its prototype, and what their executors put in place of it."""
+
+    names: dict[StrictStr, StrictStr] = {}
+    others: Names = []
+    format: StrictStr | None = None
+    arguments: dict[StrictStr, AtkArgumentModel] = {}
+
+
 class OperatorModel(_Strict):
     """A whole operator file."""
 
@@ -155,6 +176,7 @@ class OperatorModel(_Strict):
     constraints: list[ConstraintModel]
     examples: list[ExampleModel] = []
     precision: list[Any] | None = None
+    atk: AtkModel | None = None
     clauses: list[ClauseModel]
 
 

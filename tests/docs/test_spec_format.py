@@ -25,6 +25,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "Constraint": schema.ConstraintModel,
     "Clause": schema.ClauseModel,
     "Example": schema.ExampleModel,
+    "ATK": schema.AtkModel,
+    "ATK argument": schema.AtkArgumentModel,
     "Interface": schema.InterfaceModel,
 }
 

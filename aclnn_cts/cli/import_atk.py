@@ -1,0 +1,93 @@
+"""`aclnn-cts import-atk`: the ecosystem's case files as ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aclnn_cts.cli.options import checked_product, checked_target, json_option, product_option, specs_option
+from aclnn_cts.cli.output import console, count, emit, joined, wrap
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.spec.load import load_specs
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.import_atk import AtkEntry
+
+__all__ = ["import_atk"]
+
+
+@click.command("import-atk")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The case file to write (.jsonl).",
+)
+@product_option
+@json_option
+@specs_option
+def import_atk(
+    *, files: tuple[Path, ...], output: Path, product: str | None, as_json: bool, folders: tuple[Path, ...]
+) -> int:
+    """Turn ATK case files into a case file for `run --cases`, and say what cannot be carried over and why.
+
+    Names are mapped to the C prototype, value ranges to recipes; what the executors put in place of an input is put
+    there, and outputs follow from the spec.
+    """
+    from aclnn_cts.engine.case_files import write_case_file  # noqa: PLC0415 - not for --help
+    from aclnn_cts.engine.import_atk import import_atk as entries_of  # noqa: PLC0415
+
+    if output.suffix != ".jsonl":
+        raise UsageError(f"-o {output}: expected a name that ends in .jsonl, since it holds one case a line")
+    specs = load_specs(folders)
+    checked_target(product, specs)
+    left: list[AtkEntry] = []
+    totals = {str(file): Counter[bool]() for file in files}
+
+    def contents() -> Iterator[Trial | Case]:
+        for file in files:
+            for entry in entries_of(file, specs, product_of=lambda spec: checked_product(product, spec, specs)):
+                totals[entry.file][entry.content is not None] += 1
+                if entry.content is not None:
+                    yield entry.content
+                else:
+                    left.append(entry)
+
+    written = write_case_file(output, contents())
+    if as_json:
+        _emit(left, totals)
+    else:
+        _show(left, totals)
+        wrap(
+            console(),
+            f"{output}: {count(written, 'case')}; aclnn-cts run --cases {output} --adapter A judges them",
+        )
+    return 0
+
+
+def _emit(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
+    for entry in left:
+        emit({"file": entry.file, "id": entry.id, "reason": entry.reason})
+    for file, number in totals.items():
+        emit({"file": file, "cases": number.total(), "imported": number[True], "not_carried_over": number[False]})
+
+
+def _show(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
+    """Every case that was left, those of one reason together, and the totals by file."""
+    out = console()
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for entry in left:
+        reasons.setdefault((entry.file, entry.reason), []).append(entry.id)
+    for (file, reason), ids in reasons.items():
+        wrap(out, f"not carried over: {file}, id {joined(ids)}: {reason}")
+    for file, number in totals.items():
+        wrap(out, f"{file}: {count(number.total(), 'case')}, {number[True]} imported, {number[False]} not carried over")
