@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.adapters.cann.bindings import META, Functions, phase_one_prototype
+from aclnn_cts.adapters.cann.bindings import META, phase_one_prototype
 from aclnn_cts.adapters.cann.descriptors import Descriptors, cache_key, effective_strides, storage_shape
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.core.case import Argument, Case, Data, Tensor, contiguous_strides
@@ -41,8 +41,7 @@ def case(operator: str, **changes: Argument) -> Case:
 
 
 def made(device: RecordingDevice, it: Case, **addresses: int) -> Descriptors:
-    meta = cast("Functions", open_session(device).api.meta)
-    return Descriptors(meta, SPECS[it.operator], it, addresses=addresses)
+    return Descriptors(open_session(device).api.meta, SPECS[it.operator], it, addresses=addresses)
 
 
 @pytest.mark.parametrize(("operator", "name", "c_type"), NUMBERS)

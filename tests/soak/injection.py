@@ -23,6 +23,7 @@ from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.child import Child, Ending
 from aclnn_cts.engine.limits import Limits
 from aclnn_cts.engine.process import ProcessHost
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.spec.load import load_specs
 
 __all__ = ["DEEDS", "VARIABLE", "Deed", "Planned", "TimedHost", "injected_device", "mistakes", "orders", "plan", "run"]
@@ -155,7 +156,7 @@ def injected_device() -> TimedHost:
 
 def run(planned: Sequence[Planned], host: ProcessHost) -> list[Record]:
     """The records of all trials, in their order."""
-    bench = Bench(specs=load_specs(), host=host, adapter=ADAPTER, target=TARGET)
+    bench = Bench(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
     return [record for judged in bench.run([item.trial for item in planned]) for record in judged.records]
 
 
