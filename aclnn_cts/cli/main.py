@@ -75,7 +75,7 @@ def _ending(error: BaseException) -> int:
         _close_quietly()
         return READER_GONE
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        _say("interrupted")
+        _say(f"interrupted; {error}" if str(error) else "interrupted")
         return INTERRUPTED
     shown = _show_traceback(error)
     if isinstance(error, click.UsageError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.options import checked_target, product_option, specs_option
+from aclnn_cts.cli.options import IntegerWithin, checked_target, product_option, specs_option
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
@@ -32,7 +32,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option(
             "--max-bytes",
-            type=click.IntRange(min=1),
+            type=IntegerWithin(1),
             default=DEFAULT_MAX_BYTES,
             metavar="N",
             help="Most bytes of one call's arguments (1 GiB).",
@@ -78,7 +78,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     "--seed",
     default=0,
     show_default=True,
-    type=click.IntRange(0, 2**64 - 1),
+    type=IntegerWithin(0, 2**64 - 1),
     metavar="S",
     help="The same seed makes the same plan.",
 )
@@ -86,7 +86,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     "--workers",
     default=1,
     show_default=True,
-    type=click.IntRange(1, 256),
+    type=IntegerWithin(1, 256),
     metavar="N",
     help="Judges at once, each with an implementation of its own.",
 )
@@ -166,10 +166,6 @@ def run(  # noqa: PLR0913 - one parameter an option
     screen = Screen()
     try:
         summary = run_engine(options, [screen, *([ProgressFile(progress)] if progress is not None else [])])
-    except KeyboardInterrupt:
-        screen.close()
-        click.echo(f"interrupted; what had finished is kept in {path}", err=True)
-        raise
     finally:
         screen.close()
     show_end(console(), summary, path)
@@ -190,15 +186,14 @@ def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tup
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
     """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
-    from aclnn_cts.engine.case_files import read_case_file  # noqa: PLC0415
+    from aclnn_cts.engine.case_files import fitted_case, read_case_file  # noqa: PLC0415
     from aclnn_cts.engine.promises import check_trial  # noqa: PLC0415
-    from aclnn_cts.spec.binding import bind_case  # noqa: PLC0415
 
     found: list[Trial | Case] = []
     for file in files:
         for entry in read_case_file(file):
             case = entry.content.case if isinstance(entry.content, Trial) else entry.content
-            spec = bind_case(specs, case, where=entry.where)
+            spec = fitted_case(specs, case, where=entry.where)
             if case.product not in spec.products:
                 raise UsageError(
                     f"{entry.where}: $.product: {case.product!r} is not supported by {spec.operator}; "

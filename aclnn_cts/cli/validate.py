@@ -18,8 +18,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.spec.binding import bind_case
+from aclnn_cts.engine.case_files import fitted_case, read_case_file
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import Specs, load_specs
@@ -84,7 +83,7 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
             promise = entry.content.promise if isinstance(entry.content, Trial) else None
             case = entry.content.case if isinstance(entry.content, Trial) else entry.content
             try:
-                spec = bind_case(specs, case, where=entry.where)
+                spec = fitted_case(specs, case, where=entry.where)
             except UsageError as error:
                 yield error
                 continue

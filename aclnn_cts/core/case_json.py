@@ -216,6 +216,10 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
     for index, value in enumerate(data.values):
         if isinstance(value, str) and value not in _NON_FINITE:
             raise UsageError(f"{where}: {path}.values[{index}]: {value!r}; expected a number, or inf, -inf or nan")
+    if min(tensor.shape, default=0) < 0:
+        raise UsageError(
+            f"{where}: {path}: a tensor of the shape {list(tensor.shape)} has no elements to state; leave `data` out"
+        )
     if len(data.values) != tensor.numel:
         raise UsageError(
             f"{where}: {path}.values: {len(data.values)} numbers; "

@@ -157,7 +157,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: Mapping[str, Any] = {}
     """Recorded, never judged: a limit not enforced, what an implementation without statuses did."""
     rulers: Mapping[str, Mapping[str, RulerResult]] = {}
-    """By ruler and output: all rulers on a failure and on a sample of what passed, those that gate on every trial."""
+    """By ruler and output: all rulers on the outputs at fault and on a sample of all calls, those that gate on all that
+    passed."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):

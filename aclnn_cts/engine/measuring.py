@@ -55,8 +55,9 @@ def with_rulers(
 ) -> Verdict:
     """The verdict with what the rulers say of the call: those that gate on what passed, all of them on what failed.
 
-    What passed fails where a gating ruler does. An output of another shape or dtype than asked for is left out, and
-    what was skipped is measured by none.
+    What passed fails where a gating ruler does. Of what failed the outputs at fault are measured, and all of them with
+    `Measuring.always`. An output of another shape or dtype than asked for is left out, and what was skipped is
+    measured by none.
     """
     passed, gate = verdict.result == Result.PASSED, measuring.gate
     if verdict.result == Result.SKIPPED or (passed and not gate and not measuring.always):
@@ -66,6 +67,9 @@ def with_rulers(
         for name, tensor in outputs.items()
         if name in got and got[name].shape == tensor.shape and got[name].dtype == numpy_dtype(tensor.dtype)
     }
+    at_fault = {deviation.output for deviation in verdict.deviations if deviation.beyond}
+    if at_fault and not measuring.always:
+        fit = {name: tensor for name, tensor in fit.items() if name in at_fault}
 
     def measured(names: Iterable[str]) -> Verdict:
         chosen = tuple(names)

@@ -73,7 +73,7 @@ class _Teller:
 
 
 def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
-    """Do a run and keep it in `options.out`. Ctrl-C finishes what is stored and raises KeyboardInterrupt again."""
+    """Do a run and keep it in `options.out`. Ctrl-C finishes what is stored, and raises with where it is."""
     began = time.monotonic()
     with options.settings.open_host(options.specs) as host:
         settings = options.settings.on(host, options.operators)
@@ -99,7 +99,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     _check_both_sides(options, writer)
             except KeyboardInterrupt:
                 teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True))
-                raise
+                raise KeyboardInterrupt(f"what had finished is kept in {options.out}") from None
             report = waivers.report()
             writer.summary.violations.extend(report.violations())
             for message in report.notices():

@@ -99,6 +99,21 @@ def _set(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
         ("unknown_dtype", "softmax_backward", _set("arguments", "out", "tensor", "dtype", value="FLOAT32")),
         ("unknown_format", "softmax_backward", _set("arguments", "out", "tensor", "format", value="NDD")),
         ("too_few_values", "softmax_backward", _set("arguments", "output", "tensor", "data", value={"values": [1]})),
+        (
+            "unknown_recipe",
+            "softmax_backward",
+            _set("arguments", "output", "tensor", "data", value={"recipe": "sofmtax", "seed": 1}),
+        ),
+        (
+            "unread_recipe_parameter",
+            "softmax_backward",
+            _set("arguments", "output", "tensor", "data", value={"recipe": "zeros", "low": 1}),
+        ),
+        (
+            "values_of_a_negative_size",
+            "softmax_backward",
+            _set("arguments", "output", "tensor", value={"shape": [-2, 3], "dtype": "FLOAT", "data": {"values": [1]}}),
+        ),
         ("unknown_call_key", "softmax_backward", _set("call", value={"phase": 1})),
     ],
 )

@@ -278,7 +278,7 @@ def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str
         output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert errors.splitlines() == [f"interrupted; what had finished is kept in {out}", "error: interrupted"]
+    assert errors.splitlines() == [f"error: interrupted; what had finished is kept in {out}"]
     assert "RESULT" not in output
     directory = RunDirectory(out)
     assert json.loads((out / "summary.json").read_text())["interrupted"] is True
