@@ -43,6 +43,8 @@ KEPT_LIMIT = 1024 * 1024 * 1024
 _MANIFEST, _SUMMARY = "run/manifest.json", "run/summary.json"
 _WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
 """Reasons of skips that no record tells of."""
+_CAMPAIGN = "fuzz"
+"""The command whose runs keep the counts of all trials and the records of a few."""
 _BLOBS, _CASES = "blobs/", "cases/"
 _KNOWN = frozenset(("blobs", "cases", "records", "report.html", "repro", "run", "schemas", "specs", "waivers"))
 _NO_RECORD = (msgspec.MsgspecError, HarnessError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
@@ -237,7 +239,7 @@ class _Held:
         if manifest is None or summary is None:
             yield Problem("run", f"{_MANIFEST} or {_SUMMARY} is missing, or is none")
             return
-        yield from self._totals(summary)
+        yield from self._totals(summary, whole=manifest.command != _CAMPAIGN)
         yield from self._predicate(manifest, summary)
         for name, digest in manifest.specs.items():
             content = self.records.files.get(f"specs/{name}")
@@ -269,7 +271,8 @@ class _Held:
             if name.partition("/")[0] not in _KNOWN:
                 yield Problem(name, "no bundle has such an entry")
 
-    def _totals(self, summary: Summary) -> Iterator[Problem]:
+    def _totals(self, summary: Summary, *, whole: bool) -> Iterator[Problem]:
+        """What is stated is what the records have; of a campaign, which keeps few of them (not `whole`), at least."""
         for name in sorted({*summary.operators, *self.records.operators}):
             stated = summary.operator(name).kinds
             counted = self.records.operators.get(name, {})
@@ -277,10 +280,10 @@ class _Held:
                 said, found = stated.get(kind, Counts()), counted.get(kind, Counts())
                 where = f"{_SUMMARY}, {name}, {kind or 'no kind'}"
                 for word in ("passed", "failed", "waived", "errors"):
-                    if getattr(said, word) != getattr(found, word):
-                        number = getattr(found, word)
-                        yield Problem(where, f"{getattr(said, word)} {word} are stated; the records have {number}")
-                if _with_records(said) != found.skipped_by_reason:
+                    stated_number, number = getattr(said, word), getattr(found, word)
+                    if stated_number != number and (whole or stated_number < number):
+                        yield Problem(where, f"{stated_number} {word} are stated; the records have {number}")
+                if whole and _with_records(said) != found.skipped_by_reason:
                     yield Problem(where, f"skips {_with_records(said)} are stated; the records have {_skips(found)}")
                 if said.cases != said.ended or said.skipped != sum(said.skipped_by_reason.values()):
                     yield Problem(where, f"{said.cases} are planned, {said.ended} ended")
@@ -288,7 +291,7 @@ class _Held:
         for key, value in summary_to_json(summary).items():
             if document.get(key) != msgspec.to_builtins(value):
                 yield Problem(_SUMMARY, f"$.{key} does not follow from the counts by kind")
-        if summary.waivers != self.records.waivers:
+        if whole and summary.waivers != self.records.waivers:
             yield Problem(_SUMMARY, f"waivers {summary.waivers} are stated; the records have {self.records.waivers}")
 
     def _predicate(self, manifest: Manifest, summary: Summary) -> Iterator[Problem]:
