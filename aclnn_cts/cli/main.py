@@ -37,6 +37,9 @@ COMMANDS = (
     CommandEntry(
         "report", "aclnn_cts.cli.report:report", "Show what runs came to, as a page to sign and in other forms."
     ),
+    CommandEntry("waive", "aclnn_cts.cli.waive:waive", "Draft a waiver for a finding."),
+    CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Put the evidence of a run into one file."),
+    CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )

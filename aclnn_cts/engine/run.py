@@ -32,7 +32,7 @@ from aclnn_cts.engine.run_directory import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waiver_file import Waiver
+from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs, package_folder
@@ -88,7 +88,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             product = settings.target.product
             samplers = [bench.sampler(spec) for spec in options.operators if product in spec.products]
             check_sentinels(host, samplers, options.specs, phases=1)
-        with create_run(options.out, manifest=manifest, specs=spec_files) as writer:
+        waiver_files = waiver_texts(options.waivers)
+        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files) as writer:
             teller = _Teller([writer, *consumers])
             teller.tell(RunStarted(manifest=manifest))
             try:
@@ -102,6 +103,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 raise KeyboardInterrupt(f"what had finished is kept in {options.out}") from None
             report = waivers.report()
             writer.summary.violations.extend(report.violations())
+            writer.summary.notices.extend(report.notices())
             for message in report.notices():
                 teller.tell(Notice(message=message))
             teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))

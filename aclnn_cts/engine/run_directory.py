@@ -1,6 +1,6 @@
 """The directory that a run leaves behind: its layout, made, resumed and read again.
 
-    manifest.json   specs/   results.sqlite   blobs/   failures/   summary.json
+    manifest.json   specs/   waivers/   results.sqlite   blobs/   failures/   summary.json
 
 `summary.json` comes last: a directory without it belongs to a run that is under way or was killed.
 """
@@ -39,7 +39,7 @@ BLOB_LIMIT = 256 * 1024 * 1024
 """Bytes of recorded outputs that a run keeps unless it is told otherwise."""
 
 _MANIFEST, _SUMMARY, _RESULTS = "manifest.json", "summary.json", "results.sqlite"
-_SPECS, _BLOBS, _FAILURES = "specs", "blobs", "failures"
+_SPECS, _WAIVERS, _BLOBS, _FAILURES = "specs", "waivers", "blobs", "failures"
 _STATE = "summary"
 """Key under which the store keeps the counts of the records that it holds."""
 
@@ -80,6 +80,11 @@ class RunDirectory:
     def specs(self) -> tuple[Path, ...]:
         """The spec files as they were used."""
         return tuple(sorted((self.path / _SPECS).iterdir()))
+
+    def waivers(self) -> tuple[Path, ...]:
+        """The waiver files as they were used; none where the run kept none."""
+        folder = self.path / _WAIVERS
+        return tuple(sorted(folder.iterdir())) if folder.is_dir() else ()
 
     def failures(self) -> tuple[Path, ...]:
         """One trial file for each distinct finding, by name."""
@@ -186,9 +191,14 @@ class RunWriter:
 
 
 def create_run(
-    path: Path, *, manifest: Manifest, specs: Mapping[str, bytes], blob_limit: int = BLOB_LIMIT
+    path: Path,
+    *,
+    manifest: Manifest,
+    specs: Mapping[str, bytes],
+    waivers: Mapping[str, bytes] | None = None,
+    blob_limit: int = BLOB_LIMIT,
 ) -> RunWriter:
-    """Make the directory of a new run; `specs` are the contents of the spec files by name.
+    """Make the directory of a new run; `specs` and `waivers` are the contents of these files by name.
 
     The manifest is stored with their hashes. Raises UsageError where the directory holds anything already or cannot be
     made, HarnessError where the disk is full; what was made is then removed.
@@ -212,6 +222,10 @@ def create_run(
             _make(path / folder)
         for name, content in specs.items():
             write_atomically(path / _SPECS / name, content)
+        if waivers:
+            _make(path / _WAIVERS)
+        for name, content in (waivers or {}).items():
+            write_atomically(path / _WAIVERS / name, content)
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(specs.items())}
         write_atomically(path / _MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
         return RunWriter(path, store=store, summary=Summary(), blob_limit=blob_limit)

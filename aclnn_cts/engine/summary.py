@@ -144,6 +144,8 @@ class Summary(msgspec.Struct):
     """Why the run fails whatever its trials say, such as a waiver that has expired."""
     problems: list[str] = []
     """Why the run says nothing, such as a constraint that no trial broke."""
+    notices: list[str] = []
+    """What owners should know, such as a waiver whose pinned cases pass now."""
 
     def operator(self, name: str) -> OperatorSummary:
         """One operator's part, made on first use."""
@@ -197,6 +199,7 @@ class Summary(msgspec.Struct):
             self.waivers[identifier] = self.waivers.get(identifier, 0) + number
         self.violations += [text for text in other.violations if text not in self.violations]
         self.problems += [text for text in other.problems if text not in self.problems]
+        self.notices += [text for text in other.notices if text not in self.notices]
 
     @property
     def total(self) -> Counts:
@@ -272,6 +275,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "discrepancies": list(summary.discrepancies()),
         "violations": list(summary.violations),
         "problems": list(summary.problems),
+        "notices": list(summary.notices),
         "waivers": dict(sorted(summary.waivers.items())),
         "operators": {
             name: {

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
@@ -21,7 +22,16 @@ from aclnn_cts.spec.expression import UNDEFINED, ExpressionError, compile_node, 
 from aclnn_cts.spec.problems import Problems
 from aclnn_cts.spec.yaml_file import read_yaml
 
-__all__ = ["CompilePredicate", "Predicate", "Scope", "Waiver", "compile_predicate", "read_waivers", "shipped_waivers"]
+__all__ = [
+    "CompilePredicate",
+    "Predicate",
+    "Scope",
+    "Waiver",
+    "compile_predicate",
+    "read_waivers",
+    "shipped_waivers",
+    "waiver_texts",
+]
 
 Predicate: TypeAlias = Callable[[Case], bool]
 CompilePredicate: TypeAlias = Callable[[str], Predicate]
@@ -65,13 +75,21 @@ class Waiver:
     """Pinned: they run first, and show whether the failure is still there."""
     where: str = ""
     """File and line."""
+    file: Path | None = None
+    """The file that it was read from."""
 
 
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+def _filled(value: object) -> object:
+    if value is None:
+        raise PydanticCustomError("not_filled_in", "not filled in; a person has to say it")
+    return value
+
+
+_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1), BeforeValidator(_filled)]
 _Texts = Annotated[list[_Text], BeforeValidator(_as_list), Field(min_length=1)]
 _Operator = Annotated[str, StringConstraints(strict=True, pattern=r"^aclnn[A-Za-z0-9]+$")]
 _Operators = Annotated[list[_Operator], BeforeValidator(_as_list), Field(min_length=1)]
@@ -100,7 +118,7 @@ class _WaiverModel(_Model):
     scope: _ScopeModel
     reason: _Text
     owner: _Text
-    expiry: date
+    expiry: Annotated[date, BeforeValidator(_filled)]
     link: _Text = ""
     cases: list[_Text] = []
 
@@ -130,6 +148,18 @@ class _Expression:
 
     def __reduce__(self) -> tuple[type[_Expression], tuple[str]]:
         return _Expression, (self._text,)
+
+
+def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:
+    """The files that waivers were read from, by names of their own: what a run directory keeps."""
+    texts: dict[str, bytes] = {}
+    for path in dict.fromkeys(waiver.file for waiver in waivers if waiver.file is not None):
+        name, number = path.name, 1
+        while name in texts:
+            number += 1
+            name = f"{path.stem}-{number}{path.suffix}"
+        texts[name] = path.read_bytes()
+    return texts
 
 
 def shipped_waivers() -> tuple[Path, ...]:
@@ -180,6 +210,7 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate) -> Iter
             link=entry.link,
             cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))),
             where=problems.file.at(place),
+            file=path,
         )
 
 

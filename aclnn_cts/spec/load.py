@@ -11,7 +11,16 @@ from aclnn_cts.spec.build import Interface, build_interface, build_spec
 from aclnn_cts.spec.model import Clause, Spec
 from aclnn_cts.spec.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
 
-__all__ = ["SHARED_FILES", "LintedFile", "Specs", "lint_files", "load_spec_file", "load_specs", "package_folder"]
+__all__ = [
+    "SHARED_FILES",
+    "LintedFile",
+    "Specs",
+    "lint_files",
+    "load_spec_file",
+    "load_specs",
+    "package_folder",
+    "specs_from_texts",
+]
 
 SHARED_FILES = frozenset({"interface", "products", "precision"})
 """Stems of the files in `specs/` that are no operator."""
@@ -104,6 +113,20 @@ class LintedFile:
 
     spec: Spec
     file: YamlFile
+
+
+def specs_from_texts(texts: Mapping[str, str]) -> Specs:
+    """The specs of these texts by stem, and no others, such as a run used them; UsageError with every message."""
+    interface, messages = _interface(package_folder())
+    specs: list[Spec] = []
+    for stem, text in texts.items():
+        spec, problems = build_spec(parse_yaml(text, name=f"specs/{stem}.yaml"), stem=stem, interface=interface)
+        messages = (*messages, *problems.sorted())
+        if spec is not None:
+            specs.append(spec)
+    if messages:
+        raise UsageError("\n".join(messages))
+    return Specs(specs, interface)
 
 
 def lint_files(files: Sequence[Path] = ()) -> tuple[list[LintedFile], list[str]]:

@@ -15,7 +15,7 @@ from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import Deviation, Fault, Record, Result
-from aclnn_cts.engine.waiver_file import Waiver, read_waivers
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, waiver_texts
 from aclnn_cts.engine.waivers import Waivers
 from tests.engine.build_records import EMBEDDING, SOFTMAX, make_record
 
@@ -351,3 +351,21 @@ def test_pinned_cases_that_pass_now(tmp_path: Path, bare: bool) -> None:  # noqa
     )
     waivers.apply(failure(2))
     assert waivers.report().mended == ()
+
+
+def test_the_files_of_waivers_by_names_of_their_own(tmp_path: Path) -> None:
+    first = read(tmp_path, WAIVER)
+    (tmp_path / "other").mkdir()
+    second = read(tmp_path / "other", WAIVER.replace("half", "other"))
+    assert waiver_texts([*first, *second]) == {
+        "w.yaml": WAIVER.encode(),
+        "w-2.yaml": WAIVER.replace("half", "other").encode(),
+    }
+
+
+@pytest.mark.parametrize("key", ["reason", "owner", "expiry"])
+def test_what_a_person_has_not_filled_in(tmp_path: Path, key: str) -> None:
+    lines = WAIVER.splitlines(keepends=True)
+    text = "".join(f"    {key}:  # why\n" if line.strip().startswith(f"{key}:") else line for line in lines)
+    with pytest.raises(UsageError, match=rf"waivers\.0\.{key}: None: not filled in; a person has to say it"):
+        read(tmp_path, text)

@@ -1,0 +1,115 @@
+"""`aclnn-cts verify`: a bundle checked without a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from aclnn_cts.cli.options import IntegerWithin, json_option
+from aclnn_cts.cli.output import console, count, emit, wrap
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.bundle.verify import Verification
+
+__all__ = ["verify"]
+
+_SHOWN = 50
+
+
+@click.command()
+@click.argument("file", metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    metavar="PUB",
+    type=click.Path(path_type=Path),
+    help="The Ed25519 public key that must have signed it (PEM or OpenSSH); needs the extra `sign`.",
+)
+@click.option(
+    "--recompute",
+    type=IntegerWithin(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Judge so many cases again from their recorded outputs, with data made anew.",
+)
+@click.option(
+    "--seed", type=IntegerWithin(0, 2**64 - 1), metavar="S", help="Chooses these cases; another one each time."
+)
+@click.option(
+    "--specs",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder with oracles of operators of your own (they are Python, and run); may be given several times.",
+)
+@json_option
+def verify(
+    *, file: Path, key: Path | None, recompute: int, seed: int | None, folders: tuple[Path, ...], as_json: bool
+) -> int:
+    """Check a bundle: every byte, sums, the signature, totals that add up, and cases judged again.
+
+    Nothing in it is unpacked or run. Exit code 1 where anything is wrong.
+    """
+    from aclnn_cts.engine.bundle.keys import Verifier  # noqa: PLC0415 - not for --help
+    from aclnn_cts.engine.bundle.verify import verify_bundle  # noqa: PLC0415
+
+    found = verify_bundle(
+        file,
+        key=Verifier(key) if key is not None else None,
+        recompute=recompute,
+        seed=seed,
+        spec_folders=folders,
+    )
+    if as_json:
+        _emit(found)
+    else:
+        _show(found)
+    return 0 if found.good else 1
+
+
+def _emit(found: Verification) -> None:
+    emit(
+        {
+            "bundle": found.path,
+            "good": found.good,
+            "bytes": found.size,
+            "entries": found.entries,
+            "problems": [{"where": item.where, "what": item.what} for item in found.problems],
+            "signature": found.signature,
+            "recomputed": found.recomputed,
+            "eligible": found.eligible,
+            "seed": found.seed,
+            "says": msgspec.to_builtins(found.predicate) if found.predicate is not None else None,
+        }
+    )
+
+
+def _show(found: Verification) -> None:
+    out = console()
+    for item in found.problems[:_SHOWN]:
+        wrap(out, f"{item.where}: {item.what}")
+    if len(found.problems) > _SHOWN:
+        out.print(f"and {len(found.problems) - _SHOWN} more; --json has all")
+    if found.predicate is not None:
+        says, totals = found.predicate, found.predicate.totals
+        wrap(
+            out,
+            f"{found.path}: a run of {says.adapter} at {says.started}, judged by {says.harness}: {says.verdict},"
+            f" {count(totals.cases, 'case')}, {totals.passed} passed, {totals.failed} failed ({totals.waived} waived),"
+            f" {totals.errors} errors, {totals.skipped} skipped",
+        )
+        wrap(out, f"report: {says.report}")
+        for name, reason in says.left_out.items():
+            wrap(out, f"left out: {name}: {reason}")
+    wrap(out, f"signature: {found.signature}")
+    wrap(
+        out,
+        f"judged again: {found.recomputed} of the {count(found.eligible, 'case')} whose outputs it holds"
+        f" (seed {found.seed})",
+    )
+    what = f"{count(found.entries, 'entry', 'entries')}, {found.size} bytes"
+    wrap(out, f"{what}: nothing is wrong" if found.good else f"{what}: {count(len(found.problems), 'problem')}")

@@ -1,0 +1,85 @@
+"""Ed25519 keys from files, by the `cryptography` package (the extra `sign`)."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+__all__ = ["Signer", "Verifier"]
+
+_FILE_LIMIT = 1 << 16
+
+
+class Signer:
+    """Signs with a private key, from a PEM (PKCS #8) or OpenSSH file."""
+
+    def __init__(self, path: Path) -> None:
+        """UsageError for a file that holds no such key or one with a password; HarnessError without the package."""
+        self._key: Ed25519PrivateKey = _loaded(path, private=True)
+        self.key_id = _key_id(self._key.public_key())
+
+    def sign(self, content: bytes) -> bytes:
+        """The signature, 64 bytes, the same each time."""
+        return self._key.sign(content)
+
+
+class Verifier:
+    """Checks signatures by a public key, from a PEM (SubjectPublicKeyInfo) or OpenSSH file."""
+
+    def __init__(self, path: Path) -> None:
+        """UsageError for a file that holds no such key; HarnessError without the package."""
+        self._key: Ed25519PublicKey = _loaded(path, private=False)
+        self.key_id = _key_id(self._key)
+
+    def accepts(self, signature: bytes, content: bytes) -> bool:
+        """Whether the key's owner signed the content."""
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+
+        try:
+            self._key.verify(signature, content)
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _loaded(path: Path, *, private: bool) -> Any:  # noqa: ANN401 - either key
+    option = "--sign" if private else "--key"
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+    except ImportError:
+        raise HarnessError(
+            f"{option}: the cryptography package is not installed; pip install 'aclnn-cts[sign]'"
+        ) from None
+    what = "private" if private else "public"
+    expected = f"expected an Ed25519 {what} key (PEM or OpenSSH)"
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_LIMIT)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}; {expected}") from None
+    is_ssh = b"OPENSSH PRIVATE KEY" in content or content.startswith(b"ssh-")
+    try:
+        if private:
+            load = serialization.load_ssh_private_key if is_ssh else serialization.load_pem_private_key
+            key: object = load(content, password=None)
+        else:
+            key = (serialization.load_ssh_public_key if is_ssh else serialization.load_pem_public_key)(content)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        if "password" in str(error).lower():
+            raise UsageError(f"{option} {path}: the key has a password; give a copy of it without one") from None
+        raise UsageError(f"{option} {path}: {expected}") from None
+    if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
+        raise UsageError(f"{option} {path}: a key of another kind; {expected}")
+    return key
+
+
+def _key_id(key: Ed25519PublicKey) -> str:
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()

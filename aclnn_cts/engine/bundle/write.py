@@ -1,0 +1,252 @@
+"""A run in one file: what was found, and everything that it takes to check it without a device."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.engine.bundle.archive import Member, Source, archive_bytes, bad_name, crc_of, read_chunks
+from aclnn_cts.engine.bundle.keys import Signer
+from aclnn_cts.engine.bundle.record_json import record_schema, record_to_json
+from aclnn_cts.engine.bundle.statement import (
+    MANIFEST_NAME,
+    SIGNATURE_NAME,
+    Contents,
+    Predicate,
+    Statement,
+    Subject,
+    envelope_bytes,
+    signed_bytes,
+    statement_bytes,
+)
+from aclnn_cts.engine.case_files import read_case_file
+from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.repro.write import write_programs
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.spec.load import specs_from_texts
+
+__all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "read_spec_texts", "write_bundle"]
+
+RECORDS_LIMIT = 32 * 1024 * 1024
+"""Bytes of one file of records."""
+SCHEMA_NAME = "schemas/record.schema.json"
+
+_SUFFIXES = {"cpp": ".cpp", "python": ".py"}
+
+MakeReport = Callable[[Path], bytes]
+"""From a run directory to its report, one HTML file. Raises HarnessError where it cannot be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a bundle came to."""
+
+    path: Path
+    entries: int
+    size: int
+    records: int
+    signer: str
+    left_out: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Staging:
+    """Gathers entries; what does not fit the memory lies in a folder of its own."""
+
+    folder: Path
+    sources: list[Source] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, content: bytes | Path) -> None:
+        if bad_name(name):
+            raise HarnessError(f"{name!r}: no name that every program can unpack; rename the file in the run directory")
+        digest = hashlib.sha256()
+        size = 0
+        for piece in read_chunks(content):
+            digest.update(piece)
+            size += len(piece)
+        member = Member(name, size, crc_of(read_chunks(content)))
+        self.sources.append(Source(member, digest.hexdigest(), content))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the records tell on their way."""
+
+    number: int = 0
+    digests: set[str] = field(default_factory=set)
+    statuses: bool = False
+
+    def take(self, record: Record) -> None:
+        self.number += 1
+        for attempt in record.attempts[:1]:
+            for outcome in attempt:
+                self.statuses = self.statuses or outcome.phase_one is not None
+                self.digests.update(state.sha256 for state in outcome.buffers.values() if state.sha256)
+
+
+def write_bundle(
+    run: RunDirectory, out: Path, *, signer: Signer | None = None, make_report: MakeReport | None = None
+) -> Written:
+    """Write the bundle of a finished run. The same run gives the same bytes.
+
+    Raises UsageError where the run is not finished, HarnessError where it is damaged or the file cannot be written.
+    """
+    if not run.finished:
+        raise UsageError(f"{run.path}: the run has not finished; let it end, or resume it, and bundle it then")
+    if not out.parent.is_dir():
+        raise UsageError(f"-o {out}: {out.parent} is no folder; make it first, or name another file")
+    if out.is_dir():
+        raise UsageError(f"-o {out}: is a folder; expected the name of a file")
+    with tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.parent) as folder:
+        staging = _Staging(Path(folder))
+        seen = _add_records(run, staging)
+        _add_blobs(run, staging, seen.digests)
+        _add_files(run, staging)
+        _add_programs(run, staging)
+        report = _add_report(run, staging, make_report)
+        sources = sorted(staging.sources, key=lambda source: source.member.name)
+        statement = Statement.of(
+            tuple(Subject.of(source.member.name, source.sha256, source.member.size) for source in sources),
+            _predicate(run, seen, report=report, left_out=staging.left_out, signer=signer),
+        )
+        heads = _heads(statement_bytes(statement), signer)
+        write_atomically(out, archive_bytes([*heads, *sources]))
+        return Written(
+            path=out,
+            entries=len(heads) + len(sources),
+            size=out.stat().st_size,
+            records=seen.number,
+            signer=signer.key_id if signer is not None else "",
+            left_out=dict(staging.left_out),
+        )
+
+
+def _heads(manifest: bytes, signer: Signer | None) -> list[Source]:
+    contents = {MANIFEST_NAME: manifest}
+    if signer is not None:
+        signature = signer.sign(signed_bytes(manifest))
+        contents[SIGNATURE_NAME] = envelope_bytes(manifest, signature=signature, key_id=signer.key_id)
+    return [
+        Source(Member(name, len(content), crc_of([content])), hashlib.sha256(content).hexdigest(), content)
+        for name, content in contents.items()
+    ]
+
+
+def _predicate(
+    run: RunDirectory, seen: _Seen, *, report: str, left_out: Mapping[str, str], signer: Signer | None
+) -> Predicate:
+    manifest, summary = run.manifest, run.summary()
+    total = summary.total
+    return Predicate(
+        harness=manifest.harness,
+        adapter=manifest.adapter,
+        operators=manifest.operators,
+        started=manifest.started,
+        verdict=summary.verdict,
+        totals=Contents(
+            records=seen.number,
+            cases=total.cases,
+            passed=total.passed,
+            failed=total.failed,
+            waived=total.waived,
+            errors=total.errors,
+            skipped=total.skipped,
+        ),
+        statuses=seen.statuses,
+        report=report,
+        left_out=left_out,
+        signer=signer.key_id if signer is not None else "",
+    )
+
+
+def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
+    """The records in order of arrival, in files of limited size."""
+    seen = _Seen()
+    staging.add(SCHEMA_NAME, _pretty(record_schema()))
+    with run.results() as results:
+        records = results.records()
+        pending = next(records, None)
+        number = 0
+        while pending is not None:
+            path = staging.folder / f"{number:06}.jsonl"
+            size = 0
+            with path.open("wb") as file:
+                while pending is not None and size < RECORDS_LIMIT:
+                    seen.take(pending)
+                    size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
+                    pending = next(records, None)
+            staging.add(f"records/{path.name}", path)
+            number += 1
+    return seen
+
+
+def _add_blobs(run: RunDirectory, staging: _Staging, digests: set[str]) -> None:
+    """Recorded outputs of which a record tells; what else lies there is left where it is."""
+    folder = run.path / "blobs"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name not in digests:
+            continue
+        staging.add(f"blobs/{path.name}", path)
+        if staging.sources[-1].sha256 != path.name:
+            raise HarnessError(f"{path}: its SHA-256 is another; the file has been changed or its disk is damaged")
+
+
+def _add_files(run: RunDirectory, staging: _Staging) -> None:
+    for name in ("manifest.json", "summary.json"):
+        staging.add(f"run/{name}", run.path / name)
+    for folder, entry in (("specs", "specs"), ("waivers", "waivers"), ("failures", "cases")):
+        for path in sorted((run.path / folder).iterdir()) if (run.path / folder).is_dir() else ():
+            if not path.name.startswith("."):
+                staging.add(f"{entry}/{path.name}", path)
+    if not (run.path / "waivers").is_dir():
+        staging.left_out["waivers"] = "the run kept none"
+
+
+def _add_programs(run: RunDirectory, staging: _Staging) -> None:
+    """Programs of each finding that one call shows and that a program can hold."""
+    failures = run.failures()
+    if not failures:
+        return
+    specs = specs_from_texts(read_spec_texts(run))
+    folders = [Path(folder) for folder in run.manifest.settings.get("spec_folders", ())]
+    for file in failures:
+        for trial in _trials(file):
+            paths = {language: staging.folder / f"{file.stem}{suffix}" for language, suffix in _SUFFIXES.items()}
+            try:
+                for path in write_programs(trial, specs, paths, spec_folders=folders):
+                    staging.add(f"repro/{path.name}", path)
+            except (HarnessError, UsageError, KeyError) as error:
+                staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
+
+
+def _trials(file: Path) -> Iterator[Trial]:
+    yield from (entry.content for entry in read_case_file(file) if isinstance(entry.content, Trial))
+
+
+def read_spec_texts(run: RunDirectory) -> dict[str, str]:
+    """The spec files of a run by stem."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in run.specs() if path.suffix == ".yaml"}
+
+
+def _add_report(run: RunDirectory, staging: _Staging, make_report: MakeReport | None) -> str:
+    if make_report is None:
+        return "none: it was not asked for"
+    try:
+        content = make_report(run.path)
+    except HarnessError as error:
+        return f"none: {error}"
+    staging.add("report.html", content)
+    return "report.html"
+
+
+def _pretty(document: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2) + b"\n"
