@@ -42,7 +42,7 @@ def _show(out: Console, report: dict[str, Any]) -> None:
         if item["name"] in ("cann", "loopback") and item["usable"]:
             wrap(out, f"{item['name']}:", style="bold")
             for name, value in item["environment"].items():
-                wrap(out, f"  {name}: {value}")
+                wrap(out, f"{name}: {value}", indent=2)
             out.print()
     for item in report["torch_devices"]:
         wrap(out, f"torch device {item['device']}: {item['name']}")

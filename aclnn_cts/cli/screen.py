@@ -113,6 +113,7 @@ def show_end(out: Console, summary: Summary, run: Path) -> None:
     out.print()
     _show_findings(out, finding_groups(RunDirectory(run)))
     _show_precision(out, RunDirectory(run))
+    _show_device(out, RunDirectory(run))
     for text in (*summary.violations, *summary.discrepancies(), *summary.problems[:FINDINGS_SHOWN]):
         wrap(out, text, style="red")
     if len(summary.problems) > FINDINGS_SHOWN:
@@ -152,6 +153,13 @@ def _cells(counts: Counts) -> tuple[Text, ...]:
         Text(str(counts.errors), style="red" if counts.errors else ""),
         Text(skipped or "0"),
     )
+
+
+def _show_device(out: Console, run: RunDirectory) -> None:
+    """What an adapter that is a device says of it: whether it was hardware at all is part of what a run has shown."""
+    described = run.manifest.environment.get("adapter.description")
+    if described is not None:
+        wrap(out, f"Ran on: {described.value}")
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:

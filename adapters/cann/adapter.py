@@ -94,7 +94,9 @@ class CannAdapter:
         # All are bound at once, so that where each symbol came from is known before anything is run.
         absent = [name for name in RUNTIME if name not in api.runtime] + [name for name in META if name not in api.meta]
         shipped = [name for name in specs if _ships(library, specs[name])]
+        description = _description(chip, target, software=software)
         facts = _facts(library, device, chip, target, software=software) | {
+            "description": description,
             "operators": ", ".join(shipped) or "none",
             "functions that this release lacks": ", ".join(absent) or "none",
         }
@@ -104,7 +106,7 @@ class CannAdapter:
             library=library,
             specs=specs,
             capabilities=Capabilities(
-                description=_description(chip, target, software=software),
+                description=description,
                 statuses=True,
                 phases=True,
                 executes=device is not None,
@@ -220,7 +222,8 @@ def _facts(
 
 def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
     if chip is None:
-        return f"the first phases of a CANN installation without a runtime, as {target.product}"
+        what = "the software device (loopback)" if software else "a CANN installation"
+        return f"the first phases of {what} without a runtime, as {target.product}"
     if software:
         return f"software device (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
     return f"{chip.soc} ({chip.title})"

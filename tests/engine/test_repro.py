@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aclnn_cts.adapters.loopback_build import Home, build
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
@@ -41,9 +46,9 @@ def facts_of(case: Case) -> Reproduction:
     return reproduction(case, spec, judge, sentence="a test")
 
 
-def run_cpp(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_cpp(facts: Reproduction | None, folder: Path, *, text: str = "") -> subprocess.CompletedProcess[str]:
     source = folder / "repro.cpp"
-    source.write_text(cpp_program(facts))
+    source.write_text(text if facts is None else text or cpp_program(facts))
     library = home().folder / "lib64"
     options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{home().folder / 'include'}", f"-L{library}"]
     links = ["-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{library}"]
@@ -51,9 +56,9 @@ def run_cpp(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.run([str(folder / "repro")], capture_output=True, text=True, check=False)
 
 
-def run_python(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_python(facts: Reproduction | None, folder: Path, *, text: str = "") -> subprocess.CompletedProcess[str]:
     script = folder / "repro.py"
-    script.write_text(python_program(facts))
+    script.write_text(text if facts is None else text or python_program(facts))
     library = home().folder / "lib64" / "libascendcl.so"
     command = [sys.executable, str(script), str(library)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
@@ -103,6 +108,79 @@ def test_both_programs_show_a_wrong_value_and_a_wrong_status(tmp_path: Path) -> 
             assert result.returncode == 1, result.stdout + result.stderr
             assert words in result.stdout
             assert result.stdout.endswith("FAULT\n")
+
+
+@needs_compiler
+def test_both_programs_require_what_every_order_of_evaluation_gives(tmp_path: Path) -> None:
+    data = Data(values=(1.0, "inf", 3.0, "nan"))
+    tensor = Tensor((4,), "FLOAT", data=data)
+    arguments: dict[str, Argument] = {
+        "gradOutput": tensor,
+        "output": Tensor((4,), "FLOAT", data=Data(recipe="constant")),
+        "dim": 0,
+    }
+    case = Case("aclnnSoftmaxBackward", {**arguments, "out": Tensor((4,), "FLOAT")}, Target(product="atlas-a2"))
+    facts = facts_of(case)
+    out = facts.tensors["out"]
+    assert out.expected is not None
+    assert out.expected.judged.any()
+    finite = replace(out.expected, lower=np.zeros(4), upper=np.ones(4), judged=np.ones(4, bool))
+    wrong = replace(facts, tensors={**facts.tensors, "out": replace(out, expected=finite)})
+    for program, code in ((facts, 0), (wrong, 1)):
+        for result in (run_cpp(program, tmp_path), run_python(program, tmp_path)):
+            assert result.returncode == code, result.stdout + result.stderr
+
+
+@needs_compiler
+def test_both_programs_show_memory_that_was_changed_and_a_fault_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The output is shifted by one element: what the device writes first lies where nothing may be written.
+    tensor = Tensor((2, 2), "FLOAT", data=Data(values=(1.0, 2.0, 3.0, 4.0)))
+    strided = Tensor((2, 2), "FLOAT", strides=(3, 1), offset=1, storage_shape=(6,))
+    arguments: dict[str, Argument] = {"gradOutput": tensor, "output": tensor, "dim": 1, "out": strided}
+    facts = facts_of(Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2")))
+    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+        assert result.returncode == 0, result.stdout + result.stderr
+    cpp, python = cpp_program(facts), python_program(facts)
+    source = cpp.replace("the_out_strides, 1, the_out_expected", "the_out_strides, 0, the_out_expected")
+    assert source != cpp
+    script = python.replace(
+        'value["offset"] * size', '(value["offset"] - 1) * size if value["data"] is None else GUARD'
+    )
+    assert script != python
+    for result in (run_cpp(facts, tmp_path, text=source), run_python(facts, tmp_path, text=script)):
+        assert result.returncode == 1, result.stdout + result.stderr
+        assert "must not be written and was changed" in result.stdout
+    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "fault@numel=4")
+    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+        assert (result.returncode, result.stdout.splitlines()[-1]) == (1, "FAULT"), result.stdout + result.stderr
+        assert "aclrtSynchronizeStream returned 507015" in result.stdout
+    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "abort@numel=4")
+    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+        assert result.returncode == -signal.SIGABRT
+
+
+@needs_compiler
+def test_a_finding_becomes_programs_through_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = tmp_path / "case.json"
+    cases.write_text(json.dumps(case_to_json(softmax())))
+    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "fault@numel=4")
+    assert main(["run", "--adapter", "loopback", "--cases", str(cases), "-o", str(tmp_path / "run")]) == 1
+    (finding,) = (tmp_path / "run" / "failures").iterdir()
+    assert main(["repro", str(finding), "--language", "cpp,python", "-o", str(tmp_path / "programs")]) == 0
+    capsys.readouterr()
+    programs = {path.suffix: path for path in (tmp_path / "programs").iterdir()}
+    assert set(programs) == {".cpp", ".py"}
+    for injected, code in (("fault@numel=4", 1), ("", 0)):
+        monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", injected)
+        for result in (
+            run_cpp(None, tmp_path, text=programs[".cpp"].read_text()),
+            run_python(None, tmp_path, text=programs[".py"].read_text()),
+        ):
+            assert result.returncode == code, result.stdout + result.stderr
 
 
 def test_a_trial_of_several_calls_and_a_case_too_large_are_refused(tmp_path: Path) -> None:

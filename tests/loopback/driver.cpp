@@ -891,12 +891,37 @@ int dereference()
     return 0;
 }
 
+// Inside the device: it copies more than the host has.
+int overrun()
+{
+    EXPECT_IS(aclInit(nullptr), ACL_SUCCESS);
+    EXPECT_IS(aclrtSetDevice(0), ACL_SUCCESS);
+    const std::vector<int64_t> two(2, 1);
+    const Buffer buffer(4 * sizeof(int64_t));
+    return aclrtMemcpy(buffer.address(), 32, two.data(), 32, ACL_MEMCPY_HOST_TO_DEVICE);
+}
+
+int overflow(int one)
+{
+    volatile int32_t large = std::numeric_limits<int32_t>::max();
+    return large + one > 0 ? 0 : 2;
+}
+
+// A seeded error of each kind that a sanitizer is to find, by its name.
+int err(const std::string &what)
+{
+    if (what == "dereference") {
+        return dereference();
+    }
+    return what == "overrun" ? overrun() : overflow(1);
+}
+
 }  // namespace
 
 int main(int count, char **words)
 {
-    if (count > 1 && std::string(words[1]) == "dereference") {
-        return dereference();
+    if (count > 1) {
+        return err(words[1]);
     }
     check_life_cycle_before();
     check_information();

@@ -13,6 +13,19 @@ def test_the_driver_holds_under_the_sanitizers(product: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "all holds\n", "")
 
 
+@pytest.mark.parametrize(
+    ("error", "report"),
+    [
+        ("overrun", "AddressSanitizer: heap-buffer-overflow"),
+        ("overflow", "runtime error: signed integer overflow"),
+    ],
+)
+def test_the_sanitizers_find_a_seeded_error(error: str, report: str) -> None:
+    done = run_program(sanitized_driver(), error, product="atlas-a2")
+    assert done.returncode != 0
+    assert report in done.stderr
+
+
 def test_device_memory_cannot_be_read_through_its_address() -> None:
     done = run_program(sanitized_driver(), "dereference", product="atlas-a2")
     assert done.returncode != 0

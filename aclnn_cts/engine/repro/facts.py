@@ -144,7 +144,16 @@ def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, Outpu
         shape = tensor.shape
         lower, upper = (np.broadcast_to(end, shape).reshape(-1) for end in (ends.lower, ends.upper))
         value = np.broadcast_to(limits.expected.value, shape).reshape(-1)
-        judged = np.isfinite(value) & ~np.broadcast_to(ends.overflow, shape).reshape(-1)
+        # As `judge.compare` has it: an infinity or nan that every order of evaluation gives is required, and where an
+        # intermediate may overflow anything conforms.
+        required = ~np.isfinite(value)
+        overflow = np.broadcast_to(ends.overflow, shape).reshape(-1)
+        judged = ~required & ~overflow
+        if not limits.model.saturates:
+            partial = limits.expected.partial
+            finite = np.isfinite(np.broadcast_to(partial, shape).reshape(-1)) if partial is not None else overflow
+            judged |= required & ~(overflow & np.isinf(value) & finite & (partial is not None))
+            lower, upper = np.where(required, value, lower), np.where(required, value, upper)
         if limits.expected.open is not None:
             judged = judged & ~np.broadcast_to(limits.expected.open, shape).reshape(-1)
         facts[name] = OutputFacts(lower=lower, upper=upper, judged=judged)

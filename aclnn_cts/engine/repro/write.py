@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,5 +77,8 @@ def write_programs(
     """Write one program a language; yields each path. UsageError for a trial that takes several calls."""
     texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths)
     for language, path in paths.items():
+        with contextlib.suppress(OSError):
+            # What cannot be made cannot be written in either, and that message names the file.
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, texts[language].encode())
         yield path

@@ -1,0 +1,14 @@
+"""The measurement of isolation at a tiny size: its parts measure what they say."""
+
+from __future__ import annotations
+
+from aclnn_cts.spec.load import load_specs
+from benchmarks.isolation import overhead
+
+SPECS = load_specs()
+
+
+def test_the_same_calls_are_timed_in_both_places() -> None:
+    for cost in overhead("reference", SPECS["aclnnSoftmaxBackward"], SPECS, rounds=1):
+        assert cost.in_process > 0
+        assert cost.added == cost.isolated - cost.in_process
