@@ -38,6 +38,7 @@ COMMANDS = (
         "report", "aclnn_cts.cli.report:report", "Show what runs came to, as a page to sign and in other forms."
     ),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
+    CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Say how many of the seeded faults are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )
 
