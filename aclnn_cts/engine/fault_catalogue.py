@@ -29,11 +29,11 @@ FaultClass: TypeAlias = Literal["numerical", "precision", "indexing", "data", "v
 CLASSES: Mapping[FaultClass, str] = {
     "numerical": "a term dropped or doubled, sign, scale",
     "precision": "computed, accumulated or rounded in less than the mode promises",
-    "indexing": "indexing and layout: off by one, wrong axis, strides, tails, rank 8",
-    "data": "dependent on data: repeated indices, padding, counts, narrow integers, inf and nan",
+    "indexing": "off by one, wrong axis, strides and offsets ignored, tails, rank 8",
+    "data": "repeated indices, padding, counts, narrow integers, inf and nan",
     "validation": "a check missing, too strict, with another status or in the wrong place",
     "memory": "written outside of the output or the workspace, inputs changed, outputs left unwritten",
-    "state": "time and state: races, stale results, the cache, leaks, crashes now and then, hangs",
+    "state": "races, stale results, the cache, leaks, crashes now and then, hangs",
 }
 """The classes of faults, each in a few words."""
 

@@ -113,18 +113,18 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     """The document's examples, then a round with a little of everything, then all the rest in its order.
 
     Most mistakes show in the first round already, whatever promise they break: a run that is going to fail says so
-    soon, and its first failures are of many kinds.
+    soon. In it, promises that name what is broken stand before those that only show that something is.
     """
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
     broken = [_Row("status", "invalid", chosen.breaks, 1, constraint) for constraint in constraints]
-    values = _Row("values", "valid", chosen.random, 24)
+    values = _Row("values", "valid", chosen.random, 48)
     memory = _Row("memory", "valid", chosen.memory, 6)
     related = [_Row(law, "law", chosen.laws, 1) for law in laws]
     lives = [_Row(promise, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for promise in LIFE_CYCLE]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
-    for row in (values, memory, *related, *lives, *broken):
+    for row in (values, memory, *broken, *related, *lives):
         yield from row.first_round(name)
     for constraint in constraints:
         yield Part(name, "boundary", "boundary", constraint)

@@ -26,6 +26,7 @@ from aclnn_cts.engine.kill_matrix import Attempt, bucket
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import Limits
 from aclnn_cts.engine.plan import Profile, plan_parts
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.spec.load import Specs, load_specs
 
 __all__ = ["FAULT_VARIABLE", "Task", "attempt", "attempts", "switched_on"]
@@ -97,12 +98,12 @@ def attempt(task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: F
     adapter, limits = ("loopback", None)
     if not task.decoy:
         adapter, limits = f"loopback:timeout={_DEVICE_SECONDS}", Limits(call_seconds=_CALL_SECONDS)
-    target = Target(product=DEFAULT_PRODUCT)
+    settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
     tally = _Tally()
     found_after = 0.0
-    with switched_on(task.id), open_host(adapter, target=target, specs=specs, limits=limits) as host:
+    with switched_on(task.id), open_host(adapter, target=settings.target, specs=specs, limits=limits) as host:
         # Known to fail: nobody needs to see each failure a second time.
-        bench = Bench(specs=specs, host=host, adapter="loopback", target=target, explained=lambda _record: True)
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
         for record in _records(task, specs, bench, stopped):
             tally.add(record)
             if record is tally.first:
@@ -124,7 +125,7 @@ def attempt(task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: F
 
 def _records(task: Task, specs: Specs, bench: Bench, stopped: Callable[[], bool]) -> Iterator[Record]:
     """Records in the order of the plan, up to the end of the slice with the first failure."""
-    parts = plan_parts([specs[task.operator]], product=bench.target.product, chosen=task.profile, laws=law_ids)
+    parts = plan_parts([specs[task.operator]], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
     goes_on = task.decoy or task.to_end
     for part in parts:
         trials = list(bench.expand(part, seed=task.seed))

@@ -74,7 +74,10 @@ BOTH_PHASES: dict[str, tuple[Case, str]] = {
     ),
     "an offset beyond the storage": (softmax(out=out(offset=1, storage_shape=(6,))), "reaches element 6"),
     "a negative offset": (softmax(out=out(offset=-1, storage_shape=(9,))), "before the storage"),
-    "an output without strides": (softmax(out=out(strides=(0, 1), storage_shape=(6,))), "several elements in one place"),
+    "an output without strides": (
+        softmax(out=out(strides=(0, 1), storage_shape=(6,))),
+        "several elements in one place",
+    ),
     "a negative stride": (softmax(out=out(strides=(-3, 1), offset=3, storage_shape=(6,))), "negative stride"),
     "an output that overlaps itself": (softmax(out=out(strides=(1, 1), storage_shape=(6,))), "overlap"),
 }

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters import loopback_build
-from aclnn_cts.adapters.loopback_build import HOST_LIBRARY, HOST_LINKS, INCLUDE, LIBRARY, LINKS, SOURCES, build, cache_folder
+from aclnn_cts.adapters.loopback_build import (
+    HOST_LIBRARY,
+    HOST_LINKS,
+    INCLUDE,
+    LIBRARY,
+    LINKS,
+    SOURCES,
+    build,
+    cache_folder,
+)
 from aclnn_cts.core.errors import HarnessError
 from tests.loopback.support import home, needs_compiler
 

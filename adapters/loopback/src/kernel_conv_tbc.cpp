@@ -28,7 +28,7 @@ constexpr int64_t rows_per_block = 64;
 void flush(float *total, float *block, int64_t n)
 {
     for (int64_t i = 0; i < n; ++i) {
-        total[i] = add(total[i], block[i]);
+        total[i] = add(total[i], block[i], Unit::matrix);
         block[i] = 0;
     }
 }
@@ -43,7 +43,7 @@ void add_outer_product(float *matrix, const float *left, int64_t rows, const flo
             if (FAULT("conv.zeros-skipped") && factor == 0) {
                 continue;
             }
-            row[o] = DECOY("conv.fma") ? std::fma(factor, right[o], row[o]) : add(row[o], factor * right[o]);
+            row[o] = DECOY("conv.fma") ? std::fma(factor, right[o], row[o]) : add(row[o], factor * right[o], Unit::matrix);
         }
     }
 }
@@ -129,7 +129,7 @@ void ConvTbcKernel::compute_grad_input(const Launch &launch, const float *gradie
                     const int64_t position = FAULT("conv.kernel-not-flipped") ? length - 1 - k : k;
                     const float *right = kernel + (position * channels_in() + i) * columns;
                     const auto product = [&](int64_t o) { return left[o] * right[o]; };
-                    sum = add(sum, blocked_sum(columns, product));
+                    sum = add(sum, blocked_sum(columns, product, Unit::matrix), Unit::matrix);
                     if (FAULT("conv.first-position-twice") && k == 0) {
                         sum += blocked_sum(columns, product);
                     }

@@ -75,7 +75,7 @@ void UpsampleKernel::operator()(const Launch &launch) const
         for (size_t i = 0; i + 1 < bounds.size(); ++i) {
             const float *begin = gradient + bounds[i];
             const int64_t n = bounds[i + 1] - bounds[i];
-            result.push_back(blocked_sum(n, [&](int64_t j) { return begin[j]; }));
+            result.push_back(blocked_sum(n, [&](int64_t j) { return begin[j]; }, Unit::matrix));
             if (FAULT("upsample.averaged") && n > 0) {
                 result.back() /= static_cast<float>(n);
             } else if (FAULT("upsample.first-alone") && n > 0) {
