@@ -6,22 +6,21 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from aclnn_cts.cli.options import json_option
-from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.spec.load import Specs, load_specs
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
-    from aclnn_cts.engine.kill_matrix import Attempt, KillMatrix
     from aclnn_cts.engine.plan import Profile
+    from aclnn_cts.engine.power import Task
 
 __all__ = ["faults"]
 
@@ -52,6 +51,15 @@ __all__ = ["faults"]
     help="N faults of each class and N decoys, chosen by the seed, and not all.",
 )
 @click.option(
+    "--at-least",
+    "share",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="How many of the faults must be found: a short profile may miss some.",
+)
+@click.option(
     "--to-end", is_flag=True, help="Go on to the end of the plan after a fault is found, to count its buckets."
 )
 @click.option(
@@ -69,6 +77,7 @@ def faults(  # noqa: PLR0913 - one parameter an option
     number: int,
     decoy_number: int | None,
     sample: int | None,
+    share: float,
     to_end: bool,
     workers: int,
     listed: bool,
@@ -78,7 +87,8 @@ def faults(  # noqa: PLR0913 - one parameter an option
     """Find the faults that are seeded in the software device, and pass its decoys.
 
     Each fault is run on its own operator's plan until it is found, each decoy to the end. The exit code is 1 where a
-    fault survives that is not equivalent to correct behaviour, or a decoy is accused.
+    fault survives that is not equivalent to correct behaviour (or more of them than --at-least allows), or a decoy is
+    accused.
     """
     from aclnn_cts.engine.fault_catalogue import read_catalogue  # noqa: PLC0415 - pydantic and the promises
     from aclnn_cts.engine.plan import profile  # noqa: PLC0415
@@ -90,15 +100,33 @@ def faults(  # noqa: PLR0913 - one parameter an option
         entry = catalogue.find(identifier)
         if operators and entry.operator not in {specs.find(word, where="--op").operator for word in operators}:
             raise UsageError(f"--fault {identifier}: a fault of {entry.operator}, which --op leaves out")
-    seeds = list(range(seed, seed + number))
-    decoy_seeds = list(range(seed, seed + (number if decoy_number is None else decoy_number)))
     catalogue = _chosen(catalogue, specs, identifier, operators, sample=sample, seed=seed)
     if listed:
         _list(catalogue, as_json=as_json)
         return 0
     if identifier is not None and number == 1 and out is None and not as_json:
         return _one(catalogue.find(identifier), chosen, seed, specs)
-    return _measure(catalogue, chosen, seeds, decoy_seeds, workers=workers, to_end=to_end, out=out, as_json=as_json)
+    wanted = _Wanted(
+        profile=chosen,
+        seeds=range(seed, seed + number),
+        decoy_seeds=range(seed, seed + (number if decoy_number is None else decoy_number)),
+        workers=workers,
+        share=share,
+        to_end=to_end,
+    )
+    return _measure(catalogue, wanted, out=out, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is to be measured."""
+
+    profile: Profile
+    seeds: Sequence[int]
+    decoy_seeds: Sequence[int]
+    workers: int
+    share: float
+    to_end: bool
 
 
 def _chosen(
@@ -111,10 +139,8 @@ def _chosen(
     seed: int,
 ) -> Catalogue:
     """The part of the catalogue that the command line asks for."""
-    from dataclasses import replace  # noqa: PLC0415
-
     names = {specs.find(word, where="--op").operator for word in operators} or set(specs)
-    entries = [*catalogue.faults.values(), *catalogue.decoys.values()]
+    entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
     kept = {entry.id for entry in entries if entry.operator in names and identifier in (None, entry.id)}
     if sample is not None:
         kept &= set(_sampled(entries, sample, seed))
@@ -138,8 +164,10 @@ def _sampled(entries: Iterable[SeededFault | Decoy], number: int, seed: int) -> 
 
 def _list(catalogue: Catalogue, *, as_json: bool) -> None:
     if as_json:
-        for entry in (*catalogue.faults.values(), *catalogue.decoys.values()):
-            emit({name: getattr(entry, name) for name in entry.__slots__})
+        for fault in catalogue.faults.values():
+            emit(asdict(fault))
+        for decoy in catalogue.decoys.values():
+            emit(asdict(decoy))
         return
     screen = console()
     made = table("FAULT", "CLASS", "WHAT IT IS")
@@ -182,44 +210,33 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     return 1 if decoy else 0
 
 
-def _measure(
-    catalogue: Catalogue,
-    chosen: Profile,
-    seeds: Sequence[int],
-    decoy_seeds: Sequence[int],
-    *,
-    workers: int,
-    to_end: bool,
-    out: Path | None,
-    as_json: bool,
-) -> int:
+def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
+    from aclnn_cts.cli.faults_screen import show_matrix, shown  # noqa: PLC0415
     from aclnn_cts.engine.files import write_atomically  # noqa: PLC0415
     from aclnn_cts.engine.kill_matrix import build_matrix  # noqa: PLC0415
-    from aclnn_cts.engine.power import Task, attempts  # noqa: PLC0415
+    from aclnn_cts.engine.power import attempts  # noqa: PLC0415
 
-    # What takes longest comes first, so that no worker is left alone with it at the end.
-    tasks = [
-        Task(id=entry.id, operator=entry.operator, seed=number, profile=chosen, decoy=True)
-        for number in decoy_seeds
-        for entry in catalogue.decoys.values()
-    ]
-    tasks += [
-        Task(id=entry.id, operator=entry.operator, seed=number, profile=chosen, to_end=to_end)
-        for number in seeds
-        for entry in catalogue.faults.values()
-    ]
+    tasks = _tasks(catalogue, wanted)
     if not tasks:
         raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
-    with contextlib.closing(attempts(tasks, workers=workers)) as results:
-        done = list(_shown(results, len(tasks)))
-    matrix = build_matrix(catalogue, done, profile=chosen.name, seeds=seeds, decoy_seeds=decoy_seeds, to_end=to_end)
+    with contextlib.closing(attempts(tasks, workers=wanted.workers)) as results:
+        done = list(shown(results, len(tasks)))
+    matrix = build_matrix(
+        catalogue,
+        done,
+        profile=wanted.profile.name,
+        seeds=wanted.seeds,
+        decoy_seeds=wanted.decoy_seeds,
+        to_end=wanted.to_end,
+    )
     if out is not None:
         write_atomically(out, matrix.to_json())
     if as_json:
         sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
     else:
-        _show(console(), matrix)
-    if matrix.survivors or matrix.accused:
+        show_matrix(console(), matrix)
+    judged = sum(row.equivalent is None for row in matrix.faults)
+    if matrix.accused or len(matrix.survivors) > (1 - wanted.share) * judged:
         return 1
     if matrix.errors:
         raise HarnessError(
@@ -228,70 +245,27 @@ def _measure(
     return 0
 
 
-def _shown(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:
-    """Pass results on, with a bar on a terminal, and a line now and then elsewhere."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+def _tasks(catalogue: Catalogue, wanted: _Wanted) -> list[Task]:
+    """What takes longest comes first, so that no worker is left alone with it at the end.
 
-    columns = (
-        TextColumn("faults and decoys"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=total)
-        for number, result in enumerate(results, start=1):
-            bar.update(task, completed=number, description=result.id)
-            if not sys.stderr.isatty() and (number % 50 == 0 or number == total):
-                note(f"{number} of {total}")
-            yield result
+    Tasks of one operator and seed stand together: their trials are made once.
+    """
+    from aclnn_cts.engine.power import Task  # noqa: PLC0415
 
-
-def _show(screen: Console, matrix: KillMatrix) -> None:
-    made = table("FAULT", "CLASS", "FOUND BY", "CASES", "SECONDS")
-    for row in matrix.faults:
-        missed = [result.seed for result in row.by_seed if not result.found]
-        found_by = ", ".join(row.caught_by)
-        if row.survives:
-            found_by = "SURVIVES" + (f" seeds {', '.join(map(str, missed))}; else {found_by}" if found_by else "")
-        elif missed:
-            found_by = f"equivalent{'; ' + found_by if found_by else ''}"
-        made.add_row(
-            row.id, row.fault_class, found_by, f"{row.cases:,.0f}" if row.caught_by else "", f"{row.seconds:.1f}"
+    groups: list[tuple[Iterable[SeededFault | Decoy], Sequence[int], bool]] = [
+        (catalogue.decoys.values(), wanted.decoy_seeds, True),
+        (catalogue.faults.values(), wanted.seeds, False),
+    ]
+    return [
+        Task(
+            id=entry.id,
+            operator=entry.operator,
+            seed=seed,
+            profile=wanted.profile,
+            decoy=decoy,
+            to_end=decoy or wanted.to_end,
         )
-    show_table(screen, made)
-    for decoy in matrix.accused:
-        wrap(screen, f"ACCUSED {decoy.id}: {decoy.sentence}")
-        for text in dict.fromkeys(entry.signature for entry in decoy.accused):
-            wrap(screen, text, indent=2)
-    screen.print()
-    for line in summary_lines(matrix):
-        wrap(screen, line)
-
-
-def summary_lines(matrix: KillMatrix) -> Iterator[str]:
-    """What it comes to, in a few lines."""
-    from aclnn_cts.engine.kill_matrix import SOON, figures  # noqa: PLC0415
-
-    found = figures(matrix)
-    judged = found.faults - found.equivalent
-    equal = f", {found.equivalent} equivalent to correct behaviour" if found.equivalent else ""
-    yield f"{matrix.profile} profile, {count(len(matrix.seeds), 'seed')}: {count(found.faults, 'fault')}{equal}"
-    if judged:
-        yield (
-            f"found with every seed: {found.found} of {judged} ({found.found / judged:.1%}); "
-            f"within {SOON} cases: {found.soon} ({found.soon / judged:.1%})"
-        )
-        where = "whole plans" if matrix.to_end else "the failures up to the first"
-        yield (
-            f"found by a promise that was foreseen: {found.foreseen:.1%}; buckets a fault: {found.buckets:.2f} "
-            f"(of {where})"
-        )
-    if matrix.decoys:
-        cases = sum(row.cases for row in matrix.decoys)
-        yield (
-            f"{count(found.decoys, 'decoy')} with {count(len(matrix.decoy_seeds), 'seed')}, {cases:,} cases: "
-            f"{found.accused} accused"
-        )
+        for entries, seeds, decoy in groups
+        for seed in seeds
+        for entry in sorted(entries, key=lambda entry: entry.operator)
+    ]

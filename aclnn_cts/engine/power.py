@@ -19,17 +19,18 @@ from multiprocessing.synchronize import Event
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.kill_matrix import Attempt, bucket
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import Limits
-from aclnn_cts.engine.plan import Profile, plan_parts
+from aclnn_cts.engine.plan import Part, Profile, plan_parts
+from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.spec.load import Specs, load_specs
 
-__all__ = ["FAULT_VARIABLE", "Task", "attempt", "attempts", "switched_on"]
+__all__ = ["FAULT_VARIABLE", "Expanded", "Task", "attempt", "attempts", "switched_on"]
 
 FAULT_VARIABLE = "ACLNN_LOOPBACK_FAULT"
 """Names the fault or decoy that the software device has."""
@@ -89,7 +90,26 @@ def switched_on(identifier: str) -> Iterator[None]:
             os.environ[FAULT_VARIABLE] = before
 
 
-def attempt(task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Attempt, Record | None]:
+class Expanded:
+    """The trials of one operator's plan with one seed, which every fault meets: made once, part by part."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, Profile] | None = None
+        self._trials: dict[Part, list[Trial]] = {}
+
+    def trials(self, task: Task, part: Part, bench: Bench) -> list[Trial]:
+        """The trials of a part; those of another operator or seed are forgotten."""
+        key = (task.operator, task.seed, task.profile)
+        if key != self._key:
+            self._key, self._trials = key, {}
+        if part not in self._trials:
+            self._trials[part] = list(bench.expand(part, seed=task.seed))
+        return self._trials[part]
+
+
+def attempt(
+    task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: False, expanded: Expanded | None = None
+) -> tuple[Attempt, Record | None]:
     """Run one task in this process; its result, and the first failure. HarnessError where no device can be opened.
 
     Where `stopped` comes to hold, what is left of the plan is not run.
@@ -101,10 +121,11 @@ def attempt(task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: F
     settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
     tally = _Tally()
     found_after = 0.0
-    with switched_on(task.id), open_host(adapter, target=settings.target, specs=specs, limits=limits) as host:
+    # Few faults end the process: a second one, in waiting, would mostly be started in vain.
+    with switched_on(task.id), ProcessHost(adapter, target=settings.target, limits=limits, spare=False) as host:
         # Known to fail: nobody needs to see each failure a second time.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
-        for record in _records(task, specs, bench, stopped):
+        for record in _records(task, bench, stopped, expanded or Expanded()):
             tally.add(record)
             if record is tally.first:
                 found_after = time.perf_counter() - began
@@ -123,12 +144,13 @@ def attempt(task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: F
     ), first
 
 
-def _records(task: Task, specs: Specs, bench: Bench, stopped: Callable[[], bool]) -> Iterator[Record]:
+def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Expanded) -> Iterator[Record]:
     """Records in the order of the plan, up to the end of the slice with the first failure."""
-    parts = plan_parts([specs[task.operator]], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
+    spec = bench.specs[task.operator]
+    parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
     goes_on = task.decoy or task.to_end
     for part in parts:
-        trials = list(bench.expand(part, seed=task.seed))
+        trials = expanded.trials(task, part, bench)
         step = len(trials) if goes_on else _SLICE
         for start in range(0, len(trials), max(step, 1)):
             found = False
@@ -139,19 +161,19 @@ def _records(task: Task, specs: Specs, bench: Bench, stopped: Callable[[], bool]
                 return
 
 
-_WORKER: list[tuple[Specs, Event]] = []
+_WORKER: list[tuple[Specs, Event, Expanded]] = []
 """The worker process's own; filled once by `_open`."""
 
 
 def _open(stop: Event) -> None:
     # Ctrl-C reaches every process of the terminal; what is to become of the run is the head's to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _WORKER.append((load_specs(), stop))
+    _WORKER.append((load_specs(), stop, Expanded()))
 
 
 def _work(task: Task) -> Attempt:
-    specs, stop = _WORKER[0]
-    return attempt(task, specs, stopped=stop.is_set)[0]
+    specs, stop, expanded = _WORKER[0]
+    return attempt(task, specs, stopped=stop.is_set, expanded=expanded)[0]
 
 
 def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None, None]:
