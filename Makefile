@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge docs picture lint loopback clean
+.PHONY: run test soak bench bench-isolation bench-judge docs picture lint power power-quick loopback clean
 
 run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
@@ -40,6 +40,13 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict -p aclnn_cts
 	$(BIN)/mypy --strict tests conftest.py .ci benchmarks docs
+
+# The kill matrix of a release: every seeded fault with 5 seeds, every decoy with 10. Long; `power-quick` takes minutes.
+power: $(STAMP)
+	$(BIN)/aclnn-cts faults --profile standard --seeds 5 --decoy-seeds 10 --workers $(JOBS) -o reports/kill_matrix.json $(ARGS)
+
+power-quick: $(STAMP)
+	$(BIN)/aclnn-cts faults --at-least 0.9 --workers $(JOBS) $(ARGS)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build

@@ -6,7 +6,7 @@ A page is a pure function of what it is made from, so that a test can hold the c
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
@@ -15,6 +15,8 @@ from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Clause, Parameter, Spec
+from docs.markdown import head, table
+from docs.power import power_page
 
 __all__ = ["FOLDER", "main", "pages"]
 
@@ -25,21 +27,21 @@ _OPERATORS = "operators"
 def pages(specs: Specs) -> Mapping[str, str]:
     """The text of every page by its path below this folder."""
     made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
-    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises()}
+    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "power.md": power_page(specs)}
     return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
 def _promises() -> Iterator[str]:
-    yield from _head("aclnn_cts/engine/promises.py")
+    yield from head("aclnn_cts/engine/promises.py")
     yield "# The promises"
     yield ""
     yield "What an implementation is held to, in the order of a run. Each [law](laws.md) is for some of the operators."
     yield ""
-    yield from _table(("promise", "is kept when"), [(f"`{item.id}`", item.sentence) for item in PROMISES.values()])
+    yield from table(("promise", "is kept when"), [(f"`{item.id}`", item.sentence) for item in PROMISES.values()])
 
 
 def _index(specs: Specs) -> Iterator[str]:
-    yield from _head("specs/")
+    yield from head("specs/")
     yield "# The operators"
     yield ""
     rows = (
@@ -51,16 +53,11 @@ def _index(specs: Specs) -> Iterator[str]:
         )
         for spec in specs.values()
     )
-    yield from _table(("operator", "products", "constraints", "clauses"), rows)
-
-
-def _head(source: str) -> Iterator[str]:
-    yield f"<!-- Made from {source} by `make docs`; change it there. -->"
-    yield ""
+    yield from table(("operator", "products", "constraints", "clauses"), rows)
 
 
 def _page(spec: Spec) -> Iterator[str]:
-    yield from _head(spec.path)
+    yield from head(spec.path)
     yield f"# {spec.operator}"
     yield ""
     yield (
@@ -94,7 +91,7 @@ def _parameters(spec: Spec) -> Iterator[str]:
         )
         for item in spec.parameters
     )
-    yield from _table(("parameter", "C type", "role", "shape or items", "dtypes", "formats", "layout"), rows)
+    yield from table(("parameter", "C type", "role", "shape or items", "dtypes", "formats", "layout"), rows)
     yield ""
     yield "Dtypes, formats and layouts are those that generation draws valid calls from."
     yield ""
@@ -127,7 +124,7 @@ def _modes(spec: Spec) -> Iterator[str]:
         (f"{value} {name}", *(modes.operand[product][dtype][value] or "error" for product, dtype in columns))
         for value, name in modes.names.items()
     )
-    yield from _table((modes.attribute, *(f"{product} {dtype}" for product, dtype in columns)), rows)
+    yield from table((modes.attribute, *(f"{product} {dtype}" for product, dtype in columns)), rows)
     yield ""
 
 
@@ -135,7 +132,7 @@ def _rows(spec: Spec) -> Iterator[str]:
     yield "## Dtypes that go together"
     yield ""
     rows = ((product, *row) for product, entries in (spec.rows or {}).items() for row in entries)
-    yield from _table(("product", *spec.row_parameters), rows)
+    yield from table(("product", *spec.row_parameters), rows)
     yield ""
 
 
@@ -146,7 +143,7 @@ def _constraints(spec: Spec) -> Iterator[str]:
         (f"`{item.id}`", _rule(spec, item), item.strength, " or ".join(conforming(item)), ", ".join(item.clauses))
         for item in spec.constraints
     )
-    yield from _table(("id", "rule", "strength", "conforming status when broken", "clauses"), rows)
+    yield from table(("id", "rule", "strength", "conforming status when broken", "clauses"), rows)
     yield ""
 
 
@@ -167,7 +164,7 @@ def _uncertain(spec: Spec) -> Iterator[str]:
         return
     yield "## What the document leaves open or contradicts"
     yield ""
-    yield from _table(
+    yield from table(
         ("clause", "certainty", "statement", "encoded by"),
         ((clause.at, clause.certainty, clause.en, _encoding(clause)) for clause in clauses),
     )
@@ -192,23 +189,9 @@ def _examples(spec: Spec) -> Iterator[str]:
         where = "" if example.product is None else f", {example.product}"
         yield f"`{example.name}` (clause {example.at}{where}):"
         yield ""
-        yield from _table(
+        yield from table(
             ("argument", "value"), ((f"`{name}`", argument_text(value)) for name, value in example.arguments.items())
         )
-
-
-def _table(columns: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(columns)} |"
-    yield f"|{' --- |' * len(columns)}"
-    for row in rows:
-        yield f"| {' | '.join(_cell(cell) for cell in row)} |"
-
-
-def _cell(text: str) -> str:
-    """A cell's text: what Markdown would read as its own is escaped, outside of `code`."""
-    parts = " ".join(text.split()).replace("|", "\\|").split("`")
-    parts[::2] = [part.replace("*", "\\*") for part in parts[::2]]
-    return "`".join(parts)
 
 
 def main() -> int:

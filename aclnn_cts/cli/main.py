@@ -41,6 +41,7 @@ COMMANDS = (
     CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Put the evidence of a run into one file."),
     CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
+    CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Say how many of the seeded faults are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )
 

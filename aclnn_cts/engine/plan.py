@@ -7,6 +7,7 @@ A part is small enough to be handed to a worker and says nothing of its trials b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -87,33 +88,57 @@ class Part(msgspec.Struct, frozen=True):
     count: int = 0
 
 
-def _chunks(operator: str, promise: str, count: int, *, kind: str = "valid") -> Iterator[Part]:
-    for first in range(0, count, CHUNK):
-        yield Part(operator, promise, kind, first=first, count=min(CHUNK, count - first))
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is planned of one promise: some of it in the first round, the rest in its turn."""
+
+    promise: str
+    kind: str
+    count: int
+    early: int = 0
+    constraint: str = ""
+
+    def first_round(self, operator: str) -> Iterator[Part]:
+        number = min(self.early, self.count)
+        if number:
+            yield Part(operator, self.promise, self.kind, self.constraint, count=number)
+
+    def rest(self, operator: str) -> Iterator[Part]:
+        for first in range(min(self.early, self.count), self.count, CHUNK):
+            number = min(CHUNK, self.count - first)
+            yield Part(operator, self.promise, self.kind, self.constraint, first=first, count=number)
 
 
 def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[str]) -> Iterator[Part]:
+    """The document's examples, then a round with a little of everything, then all the rest in its order.
+
+    Most mistakes show in the first round already, whatever promise they break: a run that is going to fail says so
+    soon. In it, promises that name what is broken stand before those that only show that something is.
+    """
     name = spec.operator
+    constraints = [item.id for item in spec.constraints_for(product)]
+    broken = [_Row("status", "invalid", chosen.breaks, 1, constraint) for constraint in constraints]
+    values = _Row("values", "valid", chosen.random, 48)
+    memory = _Row("memory", "valid", chosen.memory, 6)
+    related = [_Row(law, "law", chosen.laws, 1) for law in laws]
+    lives = [_Row(promise, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for promise in LIFE_CYCLE]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
-    constraints = spec.constraints_for(product)
+    for row in (values, memory, *broken, *related, *lives):
+        yield from row.first_round(name)
     for constraint in constraints:
-        yield Part(name, "boundary", "boundary", constraint.id)
-    for constraint in constraints:
-        yield Part(name, "status", "invalid", constraint.id, count=chosen.breaks)
+        yield Part(name, "boundary", "boundary", constraint)
+    for row in broken:
+        yield from row.rest(name)
     yield Part(name, "precision", "valid")
-    for law in laws:
-        yield from _chunks(name, law, chosen.laws, kind="law")
-    for promise in LIFE_CYCLE:
-        yield Part(name, promise, LIFE_CYCLE_KIND, count=chosen.life_cycle)
-    yield from _chunks(name, "memory", chosen.memory)
-    yield from _chunks(name, "values", chosen.random)
+    for row in (*related, *lives, memory, values):
+        yield from row.rest(name)
 
 
 def plan_parts(
     specs: Sequence[Spec], *, product: str, chosen: Profile, laws: Callable[[Spec], Sequence[str]], phases: int = 2
 ) -> list[Part]:
-    """The parts of a run, examples and limits first, in the order in which they are recorded.
+    """The parts of a run, examples and a little of everything first, in the order in which they are recorded.
 
     `laws` gives the ids of the promises that an operator's laws are. With one phase of the two, only promises of
     statuses are planned.

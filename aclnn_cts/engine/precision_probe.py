@@ -2,8 +2,9 @@
 
 An input holds one number v at one place, and 0 elsewhere; the others hold 1. Then products and sums are exact, and an
 output shows what became of v: 4097, 2049 and 257 need 13, 12 and 9 bits of significand; 98304 lies above FLOAT16's
-range and 3 * 2^-27 below its smallest number. The oracle is asked once for each format, with the inputs rounded to
-it; the formats whose answer is the implementation's are named. Where two formats answer alike, both are.
+range, 3 * 2^-27 below its smallest number, and 5 * 2^-24 is one of its subnormal numbers. The oracle is asked once for
+each format, with the inputs rounded to it; the formats whose answer is the implementation's are named. Where two
+formats answer alike, both are.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ PROBES: Mapping[str, float] = {
     "9 bits": 257.0,
     "above 65504": 98304.0,
     "below 2^-25": 3.0 * 2.0**-27,
+    "below 2^-14": 5.0 * 2.0**-24,
 }
 """The numbers, by what they show."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
+from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
 from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
@@ -31,7 +31,8 @@ def judge_status(
 
     - `allowed`: the statuses that conform (`core.statuses.conforms`).
     - `strength`: `listed`, `limit` or `open`. Whatever it is, a crash, a hang, a stray write and a changed input are
-      faults. An open one is never a fault of status: it is skipped, and what came back is a fact.
+      faults. What is listed is to be refused by phase one, where both phases were called. An open one is never a fault
+      of status: it is skipped, and what came back is a fact.
     - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
     - `has_statuses`: whether the adapter returns aclnn statuses. Without them it is a fact alone whether the call was
       accepted.
@@ -54,6 +55,12 @@ def judge_status(
     if status is None or not conforms(status, allowed):
         message = f"{what}, expected {' or '.join(allowed)} as {constraint} is broken"
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status or "none"})
+    if strength == "listed" and outcome.phase_one == STATUSES[SUCCESS] and status != SUCCESS:
+        # specs/interface.yaml, phases.6: the checks of the arguments belong to phase one, which returns their status.
+        message = (
+            f"phase one returned {SUCCESS}, and {what}; phase one checks the arguments, and {constraint} is broken"
+        )
+        return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status})
     if status == SUCCESS and strength == "limit":
         return _beyond_limit(constraint, values)
     return Verdict(result=Result.PASSED, facts={"status": status})

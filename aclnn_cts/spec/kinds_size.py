@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -164,12 +165,27 @@ class ShapeIs:
         sizes = sizes_of(case.arguments[self.of])
         for axis, size in enumerate(sizes):
             yield _axis_way(self.of, axis, size, size + 1, spec)
+            if axis == 0:
+                yield from self._as_many(case, sizes)
         for axis, size in enumerate(sizes):
             if size > 1:
                 yield _axis_way(self.of, axis, size, size - 1, spec)
             yield _axis_way(self.of, axis, size, size * 2 + 1, spec)
             if size != 1:
                 yield _axis_way(self.of, axis, size, 1, spec)
+
+    def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[Way]:
+        """Other shapes of as many elements: two sizes exchanged, one dimension more, one less."""
+        for first, second in itertools.combinations(range(len(sizes)), 2):
+            if sizes[first] != sizes[second]:
+                yield Way(
+                    text=f"{self.of}: sizes {sizes[first]} and {sizes[second]} exchanged",
+                    axes={(self.of, first): sizes[second], (self.of, second): sizes[first]},
+                )
+                break
+        if isinstance(case.arguments[self.of], Tensor):
+            for rank in (len(sizes) + 1, len(sizes) - 1):
+                yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
 
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         return iter(())

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dtype.h"
+#include "fault.h"
 #include "message.h"
 
 namespace loopback {
@@ -24,7 +25,7 @@ bool refuse(const char *operation, const std::string &message)
 bool are_present(const char *operation, std::initializer_list<Named> tensors)
 {
     for (const Named &named : tensors) {
-        if (named.tensor == nullptr) {
+        if (named.tensor == nullptr && !SHARED("null-unchecked")) {
             return refuse(operation, text("%s is null", named.name));
         }
     }
@@ -46,7 +47,7 @@ bool has_dtype(const char *operation, const Named &tensor, Numbers dtypes)
 
 bool has_float_dtype(const char *operation, const Named &tensor)
 {
-    return soc()->has_bf16() ? has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16, ACL_BF16})
+    return soc()->has_bf16() && !SHARED("bf16-refused") ? has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16, ACL_BF16})
                              : has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16});
 }
 

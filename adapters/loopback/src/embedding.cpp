@@ -1,6 +1,7 @@
 #include "embedding.h"
 
 #include "aclnnop/aclnn_embedding_dense_backward.h"
+#include "fault.h"
 #include "kernel_embedding.h"
 
 namespace loopback {
@@ -16,7 +17,8 @@ Request EmbeddingDenseBackward::request() const
 Plan EmbeddingDenseBackward::plan() const
 {
     // A negative number in the uint64_t is beyond every table, and so is whatever names no row.
-    const int64_t padding = padding_idx < num_weights ? static_cast<int64_t>(padding_idx) : -1;
+    const uint64_t index = FAULT("embedding.padding-in-32-bits") ? static_cast<uint32_t>(padding_idx) : padding_idx;
+    const int64_t padding = index < num_weights ? static_cast<int64_t>(index) : -1;
     EmbeddingKernel kernel{grad->view, indices->view, out->view, padding, scale_grad_by_freq};
     kernel.lay_out();
     return {kernel.workspace(), kernel};

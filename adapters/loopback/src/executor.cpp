@@ -1,9 +1,14 @@
 #include "executor.h"
 
+#include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <new>
+#include <thread>
 
 #include "cache.h"
+#include "dtype.h"
+#include "fault.h"
 #include "inject.h"
 #include "message.h"
 #include "product.h"
@@ -26,6 +31,18 @@ Pool &pool()
 }
 
 constexpr size_t pooled_executors = 64;
+
+// The executor that was made last, for a seeded fault that takes it for every one.
+std::mutex last_mutex;
+std::shared_ptr<const Plan> last_plan;
+std::vector<aclOpExecutor::Argument> last_arguments;
+
+void keep_last(const aclOpExecutor &executor)
+{
+    const std::lock_guard<std::mutex> lock(last_mutex);
+    last_plan = executor.plan;
+    last_arguments = executor.arguments;
+}
 
 std::unique_ptr<aclOpExecutor> take_executor(Path path)
 {
@@ -61,12 +78,19 @@ aclOpExecutor *make_executor(const Request &request, Path path, std::shared_ptr<
     executor->name = request.name;
     executor->path = path;
     executor->plan = std::move(plan);
-    executor->arguments.clear();
+    if (!FAULT("rms.pool-keeps-arguments")) {
+        executor->arguments.clear();
+    }
     add_arguments(*executor, request.inputs);
     add_arguments(*executor, request.outputs);
     executor->input_count = request.inputs.size();
     executor->numel = first_numel(request);
     executor->repeatable = false;
+    executor->runs = 0;
+    executor->late = success;
+    if (SHARED("last-executor")) {
+        keep_last(*executor);
+    }
     Registry::instance().add(executor.get());
     return executor.release();
 }
@@ -96,6 +120,9 @@ aclnnStatus check_workspace(const aclOpExecutor &executor, const void *workspace
         return fail(param_nullptr, text("%s: workspace is null and workspaceSize %llu", executor.name,
                                         static_cast<unsigned long long>(size)));
     }
+    if (SHARED("workspace-must-match") && size != executor.plan->workspace) {
+        return fail(param_invalid, text("%s: workspaceSize is not what phase one asked for", executor.name));
+    }
     if (executor.path == Path::individual && size < executor.plan->workspace) {
         return fail(param_invalid, text("%s: workspaceSize is %llu, %llu are needed", executor.name,
                                         static_cast<unsigned long long>(size),
@@ -114,6 +141,30 @@ aclnnStatus check_tensors(const aclOpExecutor &executor)
     return success;
 }
 
+// Queues a kernel where a seeded fault wants it: so that nobody who waits for the stream waits for it.
+void enqueue_astray(const std::shared_ptr<Stream> &stream, const Task &task)
+{
+    if (SHARED("nobody-waits")) {
+        std::thread([task] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            try {
+                task();
+            } catch (const Fault &) {
+                return;
+            }
+        }).detach();
+        return;
+    }
+    static Stream *const other = new Stream(std::shared_ptr<Device>(stream, &stream->device()), stream->saturates());
+    other->enqueue(task);
+}
+
+// Whether a seeded fault leaves this call waiting for ever.
+bool waits_for_ever(const aclOpExecutor &executor)
+{
+    return SHARED("hang") && executor.numel > 0 && executor.numel % 64 == 0;
+}
+
 aclnnStatus launch(const aclOpExecutor &executor, void *workspace, aclrtStream handle)
 {
     const std::shared_ptr<Stream> stream = find_stream(handle, executor.name);
@@ -130,16 +181,39 @@ aclnnStatus launch(const aclOpExecutor &executor, void *workspace, aclrtStream h
     for (const aclOpExecutor::Argument &argument : executor.arguments) {
         addresses.push_back(argument.address);
     }
+    std::shared_ptr<const Plan> plan = executor.plan;
+    if (SHARED("last-executor")) {
+        const std::lock_guard<std::mutex> lock(last_mutex);
+        plan = last_plan;
+        addresses.clear();
+        for (const aclOpExecutor::Argument &argument : last_arguments) {
+            addresses.push_back(argument.address);
+        }
+    }
     const Launch run(std::move(addresses), workspace, stream->saturates(), stream->device());
-    stream->enqueue([plan = executor.plan, run, numel = executor.numel, stream = stream.get()] {
+    note_launch();
+    if (waits_for_ever(executor)) {
+        stream->enqueue([] { std::this_thread::sleep_for(std::chrono::hours(24)); });
+    }
+    if (SHARED("nobody-waits") || SHARED("other-stream")) {
+        enqueue_astray(stream, [plan, run] { plan->kernel(run); });
+        return success;
+    }
+    stream->enqueue([plan, run, numel = executor.numel, stream = stream.get()] {
         inject(Place::kernel, numel, &stream->device());
         plan->kernel(run);
     });
     return success;
 }
 
-aclnnStatus run_executor(const aclOpExecutor &executor, void *workspace, uint64_t size, aclrtStream stream)
+aclnnStatus run_executor(aclOpExecutor &executor, void *workspace, uint64_t size, aclrtStream stream)
 {
+    if (++executor.runs > 1 && SHARED("repeat-does-nothing")) {
+        return success;
+    }
+    if (executor.late != success) {
+        return executor.late;
+    }
     aclnnStatus status = check_workspace(executor, workspace, size);
     if (status == success) {
         status = check_tensors(executor);
@@ -191,15 +265,66 @@ void add_array(Request &request, const aclIntArray *array)
     request.attributes.insert(request.attributes.end(), array->values.begin(), array->values.end());
 }
 
+namespace {
+
+// What a seeded fault makes of the status of a check.
+aclnnStatus altered(aclnnStatus status)
+{
+    if (status == param_nullptr && SHARED("null-as-invalid")) {
+        return param_invalid;
+    }
+    if (status == param_invalid && SHARED("invalid-as-inner")) {
+        return inner_error;
+    }
+    if (status == inner_tiling_error && SHARED("tiling-as-invalid")) {
+        return param_invalid;
+    }
+    return status;
+}
+
+// What seeded faults do in passing, whenever phase one is called and whenever it fails.
+void count_call()
+{
+    if (SHARED("crash-now-and-then") && next_count() % 1000 == 0) {
+        std::abort();
+    }
+}
+
+void leave_behind()
+{
+    if (SHARED("leak")) {
+        static std::vector<std::unique_ptr<std::vector<int64_t>>> *const kept =
+            new std::vector<std::unique_ptr<std::vector<int64_t>>>;
+        kept->push_back(std::make_unique<std::vector<int64_t>>(64, 1));
+    }
+}
+
+// Outputs that a decoy fills although the call fails: no document says what they hold then.
+void fill_outputs(const Request &request)
+{
+    for (const aclTensor *tensor : request.outputs) {
+        if (tensor != nullptr && tensor->numel() > 0 && tensor->is_contiguous()) {
+            const size_t bytes = static_cast<size_t>(tensor->numel()) * itemsize(tensor->dtype());
+            const Span span = DeviceMemory::instance().find(tensor->data, bytes);
+            if (span.bytes != nullptr && tensor->view.offset == 0 && tensor->numel() == count(tensor->storage)) {
+                std::memset(span.bytes, 0, bytes);
+            }
+        }
+    }
+}
+
+}  // namespace
+
 aclnnStatus phase_one(const Operator &operation, uint64_t *workspace_size, aclOpExecutor **executor)
 try {
+    count_call();
     const Request request = operation.request();
     if (workspace_size == nullptr || executor == nullptr) {
         return fail(param_nullptr,
                     text("%s: %s is null", request.name, workspace_size == nullptr ? "workspaceSize" : "executor"));
     }
-    if (soc() == nullptr) {
-        return fail(inner_find_kernel_error, text("%s: no known chip is chosen", request.name));
+    if (soc() == nullptr || !fault_is_known(request.name)) {
+        return fail(inner_find_kernel_error, text("%s: no known chip or fault is chosen", request.name));
     }
     const std::string mistake = injection_mistake();
     if (!mistake.empty()) {
@@ -207,11 +332,27 @@ try {
     }
     inject(Place::phase_one, first_numel(request));
     std::shared_ptr<const Plan> plan;
-    const aclnnStatus status = find_plan(operation, request, plan);
+    const aclnnStatus status = altered(find_plan(operation, request, plan));
+    if (status == param_invalid && SHARED("checked-in-phase-two")) {
+        *workspace_size = 0;
+        *executor = make_executor(request, operation.path(), std::make_shared<const Plan>());
+        (*executor)->late = status;
+        return success;
+    }
     if (status != success) {
+        leave_behind();
+        if (SHARED("outputs-after-error")) {
+            fill_outputs(request);
+        }
+        if (SHARED("other-messages")) {
+            report("the call cannot be carried out");
+        }
         return status;
     }
-    *workspace_size = plan->workspace;
+    *workspace_size = plan->workspace + (SHARED("roomy-workspace") ? 4096 : 0);
+    if (SHARED("workspace-short") && *workspace_size > 32) {
+        *workspace_size -= 32;
+    }
     *executor = make_executor(request, operation.path(), std::move(plan));
     return success;
 } catch (const std::exception &error) {

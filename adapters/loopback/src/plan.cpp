@@ -1,6 +1,9 @@
 #include "plan.h"
 
+#include <cstring>
+
 #include "dtype.h"
+#include "fault.h"
 #include "message.h"
 
 namespace loopback {
@@ -41,7 +44,13 @@ Span Launch::workspace(uint64_t size) const
     if (reinterpret_cast<uintptr_t>(workspace_) % alignment != 0) {
         throw Fault{ACL_ERROR_RT_AICORE_EXCEPTION, text("the workspace %p is not aligned to 32 bytes", workspace_)};
     }
-    return DeviceMemory::instance().resolve(workspace_, size, "a kernel's workspace");
+    const Span span = DeviceMemory::instance().resolve(workspace_, size, "a kernel's workspace");
+    if (SHARED("workspace-overrun")) {
+        const void *end = static_cast<std::byte *>(workspace_) + size;
+        std::memset(DeviceMemory::instance().resolve(end, sizeof(float), "beyond the workspace").bytes, 0,
+                    sizeof(float));
+    }
+    return span;
 }
 
 uint64_t Layout::add(int64_t elements, uint64_t bytes_each)

@@ -22,6 +22,9 @@ public:
 
     std::byte *at(int64_t offset) const { return span_.bytes + static_cast<size_t>(offset - low_) * itemsize_; }
 
+    // The lowest offset that the tensor has.
+    int64_t low() const { return low_; }
+
 private:
     Span span_;
     int64_t low_ = 0;

@@ -1,5 +1,6 @@
 // The beginning and the end of the runtime and of the operator interface.
 #include "aclnn/aclnn_base.h"
+#include "fault.h"
 #include "inject.h"
 #include "message.h"
 #include "product.h"
@@ -20,6 +21,9 @@ aclError aclInit(const char *)
     const std::string mistake = injection_mistake();
     if (!mistake.empty()) {
         return fail(ACL_ERROR_INVALID_PARAM, mistake);
+    }
+    if (!fault_is_known("aclInit")) {
+        return fail(ACL_ERROR_INVALID_PARAM, "aclInit: no known fault is chosen");
     }
     if (++state.initialised > 1) {
         return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called before");
@@ -69,8 +73,8 @@ aclnnStatus aclnnInit(const char *)
 {
     State &state = State::instance();
     const std::lock_guard<std::mutex> lock(state.mutex);
-    if (soc() == nullptr) {
-        return fail(runtime_error, "aclnnInit: no known chip is chosen");
+    if (soc() == nullptr || !fault_is_known("aclnnInit")) {
+        return fail(runtime_error, "aclnnInit: no known chip or fault is chosen");
     }
     state.operators_initialised = true;
     return success;

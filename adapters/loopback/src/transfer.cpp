@@ -1,9 +1,15 @@
 #include "transfer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include "dtype.h"
+#include "fault.h"
 #include "half.h"
 #include "message.h"
 
@@ -36,7 +42,7 @@ void for_each_offset(const View &view, const Visit &visit)
                 return;
             }
             --axis;
-            row += view.strides[axis];
+            row += axis == 0 && rank == 8 && SHARED("rank-eight") ? 0 : view.strides[axis];
             if (++place[axis] < view.dims[axis]) {
                 break;
             }
@@ -64,10 +70,50 @@ void read(const Region &region, const View &view, const Take &take)
 template <class T, class Make>
 void write(const Region &region, const View &view, const float *values, const Make &make)
 {
+    int64_t left = view.numel();
+    left -= SHARED("tail-unwritten") && left > 8 ? left % 8 : 0;
     for_each_offset(view, [&](int64_t offset) {
         const T value = make(*values++);
-        std::memcpy(region.at(offset), &value, sizeof value);
+        if (--left >= 0) {
+            std::memcpy(region.at(offset), &value, sizeof value);
+        }
     });
+}
+
+// The highest offset that a tensor has; strides are not negative here.
+int64_t highest(const View &view)
+{
+    int64_t offset = view.offset;
+    for (size_t axis = 0; axis < view.dims.size(); ++axis) {
+        offset += (view.dims[axis] - 1) * view.strides[axis];
+    }
+    return offset;
+}
+
+// Bytes outside of an output that a seeded fault writes with it.
+void write_astray(const Region &region, const View &view, size_t size)
+{
+    if (SHARED("guard-before")) {
+        std::memset(region.at(view.offset - 1), 0, size);
+    }
+    if (SHARED("guard-after")) {
+        std::memset(region.at(highest(view) + 1), 0, size);
+    }
+    if (SHARED("gap-written")) {
+        std::memset(region.at(region.low()), 0, static_cast<size_t>(highest(view) - region.low() + 1) * size);
+    }
+}
+
+// What was written to an output of as many elements the time before.
+std::vector<float> last_result(size_t tensor, const float *values, int64_t n)
+{
+    static std::mutex mutex;
+    static std::map<std::pair<size_t, int64_t>, std::vector<float>> results;
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::vector<float> &kept = results[{tensor, n}];
+    std::vector<float> answer = kept.empty() ? std::vector<float>(values, values + n) : kept;
+    kept.assign(values, values + n);
+    return answer;
 }
 
 [[noreturn]] void refuse(const View &view, const char *what)
@@ -104,6 +150,56 @@ float saturated(float value, float largest, const Launch &launch)
     return value;
 }
 
+// FP32 to FP16 as an output is rounded.
+uint16_t stored_half(float value)
+{
+    const uint32_t bits = bits_of_float(value);
+    if (SHARED("output-truncated") && std::isfinite(value)) {
+        const float cut = float_of_bits(bits & ~uint32_t{0x1FFF});
+        return std::fabs(cut) >= 0x1p-14F ? float_to_half(cut) : float_to_half(std::trunc(value * 0x1p24F) * 0x1p-24F);
+    }
+    if (SHARED("denormals-flushed") && std::fabs(value) < 0x1p-14F) {
+        return float_to_half(std::copysign(0.0F, value));
+    }
+    if (SHARED("double-rounding") && std::isfinite(value)) {
+        return float_to_half(float_of_bits((bits + 0x800) & ~uint32_t{0xFFF}));
+    }
+    return float_to_half(value);
+}
+
+uint16_t stored_bfloat(float value)
+{
+    const uint32_t bits = bits_of_float(value);
+    if (SHARED("output-truncated") && std::isfinite(value)) {
+        return static_cast<uint16_t>(bits >> 16);
+    }
+    if (SHARED("double-rounding") && std::isfinite(value)) {
+        return float_to_bfloat(float_of_bits((bits + 0x4000) & ~uint32_t{0x7FFF}));
+    }
+    return float_to_bfloat(value);
+}
+
+float stored_float(float value)
+{
+    if (SHARED("wide-denormals-flushed") && std::fabs(value) < 0x1p-126F) {
+        return std::copysign(0.0F, value);
+    }
+    return SHARED("float-through-half") ? half_to_float(float_to_half(value)) : value;
+}
+
+// A tensor as it is read.
+View as_read(const View &view)
+{
+    View seen = view;
+    if (SHARED("strides-ignored")) {
+        seen.strides = contiguous_strides(view.dims);
+    }
+    if (SHARED("offset-ignored")) {
+        seen.offset = 0;
+    }
+    return seen;
+}
+
 template <class T>
 int64_t truncated(T value)
 {
@@ -114,9 +210,11 @@ int64_t truncated(T value)
 
 }  // namespace
 
-void gather(const Launch &launch, size_t tensor, const View &view, float *values)
+void gather(const Launch &launch, size_t tensor, const View &stored, float *values)
 {
+    const View view = as_read(stored);
     const Region region = launch.region(tensor, view);
+    float *const begin = values;
     switch (view.dtype) {
         case ACL_FLOAT:
             read<float>(region, view, [&](float value) { *values++ = value; });
@@ -133,6 +231,12 @@ void gather(const Launch &launch, size_t tensor, const View &view, float *values
         default:
             refuse(view, "a floating tensor was to be read");
     }
+    if (SHARED("nan-to-zero")) {
+        std::replace_if(begin, values, [](float value) { return std::isnan(value); }, 0.0F);
+    }
+    if (SHARED("input-changed") && values != begin) {
+        *region.at(view.offset) ^= std::byte{1};
+    }
 }
 
 std::vector<float> gathered(const Launch &launch, size_t tensor, const View &view)
@@ -142,20 +246,37 @@ std::vector<float> gathered(const Launch &launch, size_t tensor, const View &vie
     return values;
 }
 
-void scatter(const Launch &launch, size_t tensor, const View &view, const float *values)
+void scatter(const Launch &launch, size_t tensor, const View &stored, const float *values)
 {
+    View view = stored;
+    if (SHARED("out-strides-ignored")) {
+        view.strides = contiguous_strides(view.dims);
+    }
     const Region region = launch.region(tensor, view);
     const float largest = largest_of(view.dtype);
-    const auto settled = [&](float value) { return launch.saturates() ? saturated(value, largest, launch) : value; };
+    const auto settled = [&](float value) {
+        if (SHARED("inf-clamped") && std::fabs(value) > largest) {
+            return std::copysign(largest, value);
+        }
+        return launch.saturates() ? saturated(value, largest, launch) : value;
+    };
+    std::vector<float> stale;
+    if (SHARED("stale-result") && view.numel() > 0) {
+        stale = last_result(tensor, values, view.numel());
+        values = stale.data();
+    }
+    if (view.numel() > 0) {
+        write_astray(region, view, itemsize(view.dtype));
+    }
     switch (view.dtype) {
         case ACL_FLOAT:
-            write<float>(region, view, values, [&](float value) { return settled(value); });
+            write<float>(region, view, values, [&](float value) { return stored_float(settled(value)); });
             break;
         case ACL_FLOAT16:
-            write<uint16_t>(region, view, values, [&](float value) { return float_to_half(settled(value)); });
+            write<uint16_t>(region, view, values, [&](float value) { return stored_half(settled(value)); });
             break;
         case ACL_BF16:
-            write<uint16_t>(region, view, values, [&](float value) { return float_to_bfloat(settled(value)); });
+            write<uint16_t>(region, view, values, [&](float value) { return stored_bfloat(settled(value)); });
             break;
         case ACL_DOUBLE:
             write<double>(region, view, values, [&](float value) { return static_cast<double>(settled(value)); });
@@ -194,7 +315,9 @@ std::vector<int64_t> gathered_indices(const Launch &launch, size_t tensor, const
             read<int64_t>(region, view, keep);
             break;
         case ACL_UINT8:
-            read<uint8_t>(region, view, [&](uint8_t value) { keep(value); });
+            read<uint8_t>(region, view, [&](uint8_t value) {
+                keep(FAULT("embedding.uint8-read-signed") ? static_cast<int8_t>(value) : value);
+            });
             break;
         case ACL_BOOL:
             read<uint8_t>(region, view, [&](uint8_t value) { keep(value != 0 ? 1 : 0); });

@@ -1,6 +1,7 @@
 #include "upsample.h"
 
 #include "aclnnop/aclnn_upsample_nearest_exact1d_backward.h"
+#include "fault.h"
 #include "kernel_upsample.h"
 
 namespace loopback {
@@ -16,7 +17,7 @@ Request UpsampleNearestExact1dBackward::request() const
 Plan UpsampleNearestExact1dBackward::plan() const
 {
     UpsampleKernel kernel{grad_output->view, out->view, upsample_scale(scales, grad_output->dim(2), out->dim(2)),
-                          !grad_output->is_contiguous()};
+                          !grad_output->is_contiguous() || FAULT("upsample.workspace-overrun")};
     kernel.lay_out();
     return {kernel.workspace(), kernel};
 }

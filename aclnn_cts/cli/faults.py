@@ -1,0 +1,271 @@
+"""`aclnn-cts faults`: how many of the seeded faults the harness finds, and whether it accuses a decoy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.spec.load import Specs, load_specs
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
+    from aclnn_cts.engine.plan import Profile
+    from aclnn_cts.engine.power import Task
+
+__all__ = ["faults"]
+
+
+@click.command()
+@click.option("--fault", "identifier", metavar="ID", help="One fault or decoy alone; shows what it is found by.")
+@click.option("--op", "operators", multiple=True, metavar="OP", help="Of these operators alone.")
+@click.option(
+    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="The first seed."
+)
+@click.option(
+    "--seeds", "number", default=1, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="How many seeds."
+)
+@click.option(
+    "--decoy-seeds",
+    "decoy_number",
+    type=click.IntRange(0, 1000),
+    metavar="N",
+    help="How many seeds for decoys (as many as for faults).",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="N faults of each class and N decoys, chosen by the seed, and not all.",
+)
+@click.option(
+    "--at-least",
+    "share",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="How many of the faults must be found: a short profile may miss some.",
+)
+@click.option(
+    "--to-end", is_flag=True, help="Go on to the end of the plan after a fault is found, to count its buckets."
+)
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Devices at once."
+)
+@click.option("--list", "listed", is_flag=True, help="List the catalogue; run nothing.")
+@click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the kill matrix.")
+@json_option
+def faults(  # noqa: PLR0913 - one parameter an option
+    *,
+    identifier: str | None,
+    operators: tuple[str, ...],
+    profile_name: str,
+    seed: int,
+    number: int,
+    decoy_number: int | None,
+    sample: int | None,
+    share: float,
+    to_end: bool,
+    workers: int,
+    listed: bool,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Find the faults that are seeded in the software device, and pass its decoys.
+
+    Each fault is run on its own operator's plan until it is found, each decoy to the end. The exit code is 1 where a
+    fault survives that is not equivalent to correct behaviour (or more of them than --at-least allows), or a decoy is
+    accused.
+    """
+    from aclnn_cts.engine.fault_catalogue import read_catalogue  # noqa: PLC0415 - pydantic and the promises
+    from aclnn_cts.engine.plan import profile  # noqa: PLC0415
+
+    chosen = profile(profile_name)
+    specs = load_specs()
+    catalogue = read_catalogue(specs)
+    if identifier is not None:
+        entry = catalogue.find(identifier)
+        if operators and entry.operator not in {specs.find(word, where="--op").operator for word in operators}:
+            raise UsageError(f"--fault {identifier}: a fault of {entry.operator}, which --op leaves out")
+    catalogue = _chosen(catalogue, specs, identifier, operators, sample=sample, seed=seed)
+    if listed:
+        _list(catalogue, as_json=as_json)
+        return 0
+    if identifier is not None and number == 1 and out is None and not as_json:
+        return _one(catalogue.find(identifier), chosen, seed, specs)
+    wanted = _Wanted(
+        profile=chosen,
+        seeds=range(seed, seed + number),
+        decoy_seeds=range(seed, seed + (number if decoy_number is None else decoy_number)),
+        workers=workers,
+        share=share,
+        to_end=to_end,
+    )
+    return _measure(catalogue, wanted, out=out, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is to be measured."""
+
+    profile: Profile
+    seeds: Sequence[int]
+    decoy_seeds: Sequence[int]
+    workers: int
+    share: float
+    to_end: bool
+
+
+def _chosen(
+    catalogue: Catalogue,
+    specs: Specs,
+    identifier: str | None,
+    operators: Sequence[str],
+    *,
+    sample: int | None,
+    seed: int,
+) -> Catalogue:
+    """The part of the catalogue that the command line asks for."""
+    names = {specs.find(word, where="--op").operator for word in operators} or set(specs)
+    entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
+    kept = {entry.id for entry in entries if entry.operator in names and identifier in (None, entry.id)}
+    if sample is not None:
+        kept &= set(_sampled(entries, sample, seed))
+    return replace(
+        catalogue,
+        faults={name: entry for name, entry in catalogue.faults.items() if name in kept},
+        decoys={name: entry for name, entry in catalogue.decoys.items() if name in kept},
+    )
+
+
+def _sampled(entries: Iterable[SeededFault | Decoy], number: int, seed: int) -> Iterator[str]:
+    """So many ids of each class, those whose hash with the seed is lowest."""
+    import hashlib  # noqa: PLC0415
+
+    groups: dict[str, list[str]] = {}
+    for entry in entries:
+        groups.setdefault(getattr(entry, "fault_class", "decoy"), []).append(entry.id)
+    for ids in groups.values():
+        yield from sorted(ids, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())[:number]
+
+
+def _list(catalogue: Catalogue, *, as_json: bool) -> None:
+    if as_json:
+        for fault in catalogue.faults.values():
+            emit(asdict(fault))
+        for decoy in catalogue.decoys.values():
+            emit(asdict(decoy))
+        return
+    screen = console()
+    made = table("FAULT", "CLASS", "WHAT IT IS")
+    for fault in catalogue.faults.values():
+        made.add_row(fault.id, fault.fault_class, fault.sentence)
+    for decoy in catalogue.decoys.values():
+        made.add_row(decoy.id, "decoy", decoy.sentence)
+    show_table(screen, made)
+    screen.print()
+    wrap(screen, f"{count(len(catalogue.faults), 'fault')}, {count(len(catalogue.decoys), 'decoy')}.")
+
+
+def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -> int:
+    """Run one entry here, and show its first failure as a run would."""
+    from aclnn_cts.engine.explain import explain  # noqa: PLC0415
+    from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt  # noqa: PLC0415
+
+    decoy = not hasattr(entry, "fault_class")
+    result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
+    screen = console()
+    wrap(screen, f"{entry.id}: {entry.sentence}", style="bold")
+    if result.errors:
+        raise HarnessError(f"{entry.id}: {count(result.errors, 'trial')} could not be judged; see a run with it")
+    if record is None:
+        wrap(screen, f"Not found in {count(result.cases, 'case')} of the {chosen.name} profile, seed {seed}.")
+        equivalent = getattr(entry, "equivalent", "")
+        if equivalent:
+            wrap(screen, f"It is equivalent to correct behaviour: {equivalent}")
+        return 0 if decoy or equivalent else 1
+    wrap(
+        screen,
+        f"{'Accused' if decoy else 'Found'} by {result.promise} ({result.kind}) after {count(result.cases, 'case')}, "
+        f"{result.seconds:.1f} s, profile {chosen.name}, seed {seed}:",
+    )
+    screen.print()
+    for line in explain(record, specs[entry.operator]):
+        wrap(screen, line)
+    screen.print()
+    wrap(screen, f"{FAULT_VARIABLE}={entry.id} lets any command with --adapter loopback meet it.")
+    return 1 if decoy else 0
+
+
+def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
+    from aclnn_cts.cli.faults_screen import show_matrix, shown  # noqa: PLC0415
+    from aclnn_cts.engine.files import write_atomically  # noqa: PLC0415
+    from aclnn_cts.engine.kill_matrix import build_matrix  # noqa: PLC0415
+    from aclnn_cts.engine.power import attempts  # noqa: PLC0415
+
+    tasks = _tasks(catalogue, wanted)
+    if not tasks:
+        raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
+    with contextlib.closing(attempts(tasks, workers=wanted.workers)) as results:
+        done = list(shown(results, len(tasks)))
+    matrix = build_matrix(
+        catalogue,
+        done,
+        profile=wanted.profile.name,
+        seeds=wanted.seeds,
+        decoy_seeds=wanted.decoy_seeds,
+        to_end=wanted.to_end,
+    )
+    if out is not None:
+        write_atomically(out, matrix.to_json())
+    if as_json:
+        sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
+    else:
+        show_matrix(console(), matrix)
+    judged = sum(row.equivalent is None for row in matrix.faults)
+    if matrix.accused or len(matrix.survivors) > (1 - wanted.share) * judged:
+        return 1
+    if matrix.errors:
+        raise HarnessError(
+            f"{count(matrix.errors, 'trial')} could not be judged: the harness or its surroundings failed"
+        )
+    return 0
+
+
+def _tasks(catalogue: Catalogue, wanted: _Wanted) -> list[Task]:
+    """What takes longest comes first, so that no worker is left alone with it at the end.
+
+    Tasks of one operator and seed stand together: their trials are made once.
+    """
+    from aclnn_cts.engine.power import Task  # noqa: PLC0415
+
+    groups: list[tuple[Iterable[SeededFault | Decoy], Sequence[int], bool]] = [
+        (catalogue.decoys.values(), wanted.decoy_seeds, True),
+        (catalogue.faults.values(), wanted.seeds, False),
+    ]
+    return [
+        Task(
+            id=entry.id,
+            operator=entry.operator,
+            seed=seed,
+            profile=wanted.profile,
+            decoy=decoy,
+            to_end=decoy or wanted.to_end,
+        )
+        for entries, seeds, decoy in groups
+        for seed in seeds
+        for entry in sorted(entries, key=lambda entry: entry.operator)
+    ]

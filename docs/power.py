@@ -1,0 +1,148 @@
+"""The page on the harness's own power: the catalogue of seeded faults beside what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue
+from aclnn_cts.engine.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
+from aclnn_cts.spec.load import Specs
+from docs.markdown import head, table
+
+__all__ = ["power_page"]
+
+
+def power_page(specs: Specs) -> Iterator[str]:
+    """The lines of `docs/power.md`."""
+    catalogue, matrix = read_catalogue(specs), read_matrix()
+    yield from head("adapters/loopback/faults.yaml and reports/kill_matrix.json")
+    yield "# The harness's own power"
+    yield ""
+    yield (
+        f"What does a clean report mean? Only what the harness would have noticed. {len(catalogue.faults)} faults are "
+        f"seeded in the [software device](cann.md#the-software-device), behind the real C interface, each where a "
+        f"programmer would have made the mistake; {len(catalogue.decoys)} decoys are correct implementations that do "
+        "something differently, and must not be accused. `ACLNN_LOOPBACK_FAULT=<id>` switches one on."
+    )
+    yield ""
+    yield (
+        "An entry of the catalogue, with the promises that are foreseen to notice the fault, is written before the "
+        "fault is first run. Nothing that plans, generates or judges reads the catalogue. Where a fault survives, the "
+        "data, the laws or the plan are mended for every implementation, and never for that fault."
+    )
+    yield ""
+    yield "```console"
+    yield "aclnn-cts faults                              # all of them on the quick profile, survivors first"
+    yield "aclnn-cts faults --fault softmax.sign         # one of them, and the failure as a user would see it"
+    yield "aclnn-cts faults --list                       # the catalogue"
+    yield "```"
+    yield ""
+    yield "`make power` measures the whole: the standard profile with 5 seeds, decoys with 10."
+    yield ""
+    yield from _figures(matrix)
+    yield from _cells(catalogue, matrix, specs)
+    yield from _faults(catalogue, matrix)
+    yield from _decoys(catalogue, matrix)
+
+
+def _figures(matrix: KillMatrix) -> Iterator[str]:
+    found = figures(matrix)
+    judged = max(found.faults - found.equivalent, 1)
+    yield "## What came of them"
+    yield ""
+    yield (
+        f"The {matrix.profile} profile; seeds of the faults: {', '.join(map(str, matrix.seeds))}; of the decoys: "
+        f"{', '.join(map(str, matrix.decoy_seeds)) or 'none'}. Each fault was run on its own operator's plan until it "
+        "was found, each decoy to the end."
+    )
+    yield ""
+    rows = (
+        ("faults, of which equivalent to correct behaviour", f"{found.faults}, {found.equivalent}"),
+        (
+            "found with every seed, of those that are not equivalent",
+            f"{found.found} of {judged}, {found.found / judged:.1%}",
+        ),
+        (f"found within {SOON} cases of their operator", f"{found.soon} of {judged}, {found.soon / judged:.1%}"),
+        ("found by a promise that was foreseen", f"{found.foreseen:.1%}"),
+        ("buckets in which the failures of one fault ended", f"{found.buckets:.2f}"),
+        ("decoys, of which accused", f"{found.decoys}, {found.accused}"),
+        ("cases of decoys", f"{sum(row.cases for row in matrix.decoys):,}"),
+    )
+    yield from table(("figure", "value"), rows)
+    yield ""
+    seen = "all failures of whole plans" if matrix.to_end else "the failures up to the slice with the first"
+    yield f"Buckets are counted over {seen}."
+    yield ""
+
+
+def _cells(catalogue: Catalogue, matrix: KillMatrix, specs: Specs) -> Iterator[str]:
+    """Operators by class."""
+    yield "## Operators and classes"
+    yield ""
+    yield "Faults found with every seed, of those that are not equivalent."
+    yield ""
+    operators = [name for name in specs if any(entry.operator == name for entry in catalogue.faults.values())]
+    rows = (
+        (
+            f"{name}: {text}",
+            *(
+                _cell([row for row in matrix.faults if (row.operator, row.fault_class) == (operator, name)])
+                or catalogue.empty.get((operator, name), "")
+                for operator in operators
+            ),
+        )
+        for name, text in CLASSES.items()
+    )
+    yield from table(("class", *(name.removeprefix("aclnn") for name in operators)), rows)
+    yield ""
+
+
+def _cell(rows: list[FaultRow]) -> str:
+    judged = [row for row in rows if row.equivalent is None]
+    return f"{sum(not row.survives for row in judged)} of {len(judged)}" if rows else ""
+
+
+def _faults(catalogue: Catalogue, matrix: KillMatrix) -> Iterator[str]:
+    yield "## Faults"
+    yield ""
+    yield "Survivors first, then by the number of cases until found (the median of the seeds)."
+    yield ""
+    rows = [
+        (f"`{row.id}`", row.fault_class, row.sentence, _came(row), f"{row.cases:,.0f}" if row.caught_by else "")
+        for row in matrix.faults
+    ]
+    run = {row.id for row in matrix.faults}
+    rows += [
+        (f"`{entry.id}`", entry.fault_class, entry.sentence, "not run yet", "")
+        for entry in catalogue.faults.values()
+        if entry.id not in run
+    ]
+    yield from table(("fault", "class", "what it is", "found by", "cases"), rows)
+    yield ""
+
+
+def _came(row: FaultRow) -> str:
+    caught = ", ".join(f"`{promise}`" for promise in row.caught_by)
+    if row.equivalent is not None:
+        return f"equivalent. {row.equivalent}" + (f" Found by {caught} all the same." if caught else "")
+    missed = [str(result.seed) for result in row.by_seed if not result.found]
+    if missed:
+        return f"SURVIVES with seed {', '.join(missed)}" + (f"; else {caught}" if caught else "")
+    return caught
+
+
+def _decoys(catalogue: Catalogue, matrix: KillMatrix) -> Iterator[str]:
+    yield "## Decoys"
+    yield ""
+    by_id = {row.id: row for row in matrix.decoys}
+    rows = (
+        (
+            f"`{entry.id}`",
+            entry.sentence,
+            entry.why,
+            f"{by_id[entry.id].cases:,}" if entry.id in by_id else "not run yet",
+            str(len({accusation.seed for accusation in by_id[entry.id].accused})) if entry.id in by_id else "",
+        )
+        for entry in catalogue.decoys.values()
+    )
+    yield from table(("decoy", "what it does", "why it is correct", "cases", "seeds that accused it"), rows)

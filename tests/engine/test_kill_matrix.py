@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
+from aclnn_cts.engine.kill_matrix import Attempt, KillMatrix, bucket, build_matrix, figures, read_matrix
+
+
+def fault(identifier: str, *, equivalent: str = "") -> SeededFault:
+    return SeededFault(
+        id=identifier,
+        operator="aclnnX",
+        fault_class="state",
+        sentence="It is wrong.",
+        promises=("values",),
+        clauses=("function.1",),
+        equivalent=equivalent,
+    )
+
+
+CATALOGUE = Catalogue(
+    faults={entry.id: entry for entry in (fault("x.found"), fault("x.missed"), fault("x.same", equivalent="Always."))},
+    decoys={
+        name: Decoy(id=name, operator="aclnnX", sentence="Otherwise.", why="It may.")
+        for name in ("decoy.x.a", "decoy.x.b")
+    },
+    empty={},
+)
+
+
+def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise: str = "values") -> Attempt:
+    buckets = ("aclnnX | value",) if found else ()
+    return Attempt(
+        id=identifier,
+        seed=seed,
+        found=found,
+        promise=promise if found else "",
+        cases=cases,
+        seconds=1.0,
+        buckets=buckets,
+        signatures=("aclnnX | values | value",) if found else (),
+    )
+
+
+def matrix(*more: Attempt) -> KillMatrix:
+    given = [
+        attempt("x.found", 0, found=True, cases=3),
+        attempt("x.found", 1, found=True, cases=201, promise="boundary"),
+        attempt("x.missed", 0, found=True),
+        attempt("x.missed", 1, found=False, cases=500),
+        attempt("x.same", 0, found=False),
+        attempt("decoy.x.a", 0, found=False, cases=700),
+        *more,
+    ]
+    return build_matrix(CATALOGUE, given, profile="quick", seeds=(0, 1), decoy_seeds=(0,), to_end=False)
+
+
+def test_survivors_come_first() -> None:
+    made = matrix()
+    assert [row.id for row in made.faults] == ["x.missed", "x.same", "x.found"]
+    assert [row.id for row in made.survivors] == ["x.missed"]
+    assert made.accused == ()
+
+
+def test_the_figures_leave_out_what_is_equivalent() -> None:
+    found = figures(matrix())
+    assert (found.faults, found.equivalent, found.found, found.soon) == (3, 1, 1, 0)
+    assert found.foreseen == pytest.approx(2 / 3)
+    assert found.buckets == 1.0
+    assert (found.decoys, found.accused) == (1, 0)
+
+
+def test_an_accused_decoy_is_named_with_what_it_is_accused_of() -> None:
+    made = matrix(attempt("decoy.x.b", 0, found=True))
+    assert [row.id for row in made.accused] == ["decoy.x.b"]
+    assert made.decoys[0].accused[0].signature == "aclnnX | values | value"
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "matrix.json"
+    file.write_bytes(matrix().to_json())
+    assert read_matrix(file) == matrix()
+    assert len(file.read_text().splitlines()) == 15
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"format": "other", "profile": "quick", "seeds": [], "faults": [], "decoys": []}']
+)
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "matrix.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"matrix\.json: "):
+        read_matrix(file)
+
+
+def test_one_mistake_ends_in_one_bucket() -> None:
+    first = Signature(operator="aclnnX", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT")
+    other = Signature(operator="aclnnX", promise="law/linear", kind=Fault.LAW, output="out", dtype="BF16", mode="M")
+    assert bucket(first) == bucket(other) == "aclnnX | value"
+    assert bucket(Signature(operator="aclnnX", promise="status", kind=Fault.STATUS)) == "aclnnX | status"
