@@ -28,6 +28,7 @@ from aclnn_cts.engine.host import SessionHost, open_host
 from aclnn_cts.engine.plan import LIFE_CYCLE_KIND, plan_parts, profile
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.sentinel import sentinel
+from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -95,7 +96,7 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     target = Target(product=PRODUCT)
     found = {}
     with ProcessHost("loopback", target=target, spare=False) as host:
-        bench = Bench(specs=specs, host=host, adapter="loopback", target=target, phases=1)
+        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
         for spec in specs.values():
             parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), laws=lambda _: (), phases=1)
             times = [_processor_seconds()]
