@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -34,6 +33,7 @@ from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
+from benchmarks.measure import processor_seconds
 
 __all__ = ["Overhead", "StatusRate", "main", "overhead", "recovery", "status_rates"]
 
@@ -99,24 +99,14 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
         bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
         for spec in specs.values():
             parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), laws=lambda _: (), phases=1)
-            times = [_processor_seconds()]
+            times = [processor_seconds()]
             # A trial of the life cycle is four thousand calls.
             trials = [trial for part in parts if part.kind != LIFE_CYCLE_KIND for trial in bench.expand(part, seed=0)]
-            times.append(_processor_seconds())
+            times.append(processor_seconds())
             number = sum(len(judged.records) for judged in bench.run(trials))
-            times.append(_processor_seconds())
+            times.append(processor_seconds())
             found[spec.operator] = StatusRate(trials=number, generated=times[1] - times[0], run=times[2] - times[1])
     return found
-
-
-def _processor_seconds() -> float:
-    """Of this process and those that it has started and not yet waited for."""
-    ticks = 0
-    for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
