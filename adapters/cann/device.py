@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.adapters.cann.bindings import Functions
-from aclnn_cts.adapters.cann.errors import ALREADY_INITIALISED, SUCCESS, error_name
+from aclnn_cts.adapters.cann.errors import ALREADY_INITIALISED, NOT_SET, SUCCESS, error_name
 from aclnn_cts.adapters.results import MESSAGE_LIMIT
 from aclnn_cts.core.errors import HarnessError
 
@@ -95,6 +95,8 @@ class Device:
             return None
         value = ctypes.c_int64()
         code = self.runtime["aclrtGetSysParamOpt"](_DETERMINISTIC, ctypes.byref(value))
+        if code not in (SUCCESS, NOT_SET):
+            return None
         return code == SUCCESS and value.value != 0
 
     def overflow_mode(self) -> str | None:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -46,22 +46,33 @@ def facts_of(case: Case) -> Reproduction:
     return reproduction(case, spec, judge, sentence="a test")
 
 
-def run_cpp(facts: Reproduction | None, folder: Path, *, text: str = "") -> subprocess.CompletedProcess[str]:
-    source = folder / "repro.cpp"
-    source.write_text(text if facts is None else text or cpp_program(facts))
-    library = home().folder / "lib64"
-    options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{home().folder / 'include'}", f"-L{library}"]
-    links = ["-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{library}"]
-    subprocess.run(["g++", *options, str(source), *links, "-o", str(folder / "repro")], check=True)  # noqa: S607
-    return subprocess.run([str(folder / "repro")], capture_output=True, text=True, check=False)
+def built_program(text: str, folder: Path) -> Path:
+    """The program, compiled as its first lines say."""
+    source, program = folder / "repro.cpp", folder / "repro"
+    source.write_text(text)
+    options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{home().include}", f"-L{home().lib64}"]
+    links = ["-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{home().lib64}"]
+    subprocess.run(["g++", *options, str(source), *links, "-o", str(program)], check=True)  # noqa: S607
+    return program
 
 
-def run_python(facts: Reproduction | None, folder: Path, *, text: str = "") -> subprocess.CompletedProcess[str]:
+def started(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+
+
+def run_cpp(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
+    return started(built_program(cpp_program(facts), folder))
+
+
+def run_again(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The program that was built there last."""
+    return started(folder / "repro")
+
+
+def run_python(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "repro.py"
-    script.write_text(text if facts is None else text or python_program(facts))
-    library = home().folder / "lib64" / "libascendcl.so"
-    command = [sys.executable, str(script), str(library)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    script.write_text(python_program(facts))
+    return started(sys.executable, script, home().lib64 / "libascendcl.so")
 
 
 def one(operator: str, kind: str, index: int = 0) -> Case:
@@ -131,33 +142,66 @@ def test_both_programs_require_what_every_order_of_evaluation_gives(tmp_path: Pa
             assert result.returncode == code, result.stdout + result.stderr
 
 
+def strided() -> Case:
+    """An output with gaps, and a workspace behind it."""
+    tensor = Tensor((4, 33), "FLOAT", data=Data(recipe="normal", seed=5))
+    out = Tensor((4, 33), "FLOAT", strides=(40, 1), offset=3, storage_shape=(4, 41))
+    arguments: dict[str, Argument] = {"gradOutput": tensor, "output": tensor, "dim": 1, "out": out}
+    return Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2"))
+
+
+def beyond() -> Case:
+    """A dim that the operator does not have."""
+    return Case("aclnnSoftmaxBackward", {**softmax().arguments, "dim": 2}, Target(product="atlas-a2"))
+
+
+def special() -> Case:
+    """Infinities and nan."""
+    tensor = Tensor((4,), "FLOAT", data=Data(values=(1.0, "inf", 3.0, "nan")))
+    arguments: dict[str, Argument] = {"gradOutput": tensor, "output": tensor, "dim": 0, "out": Tensor((4,), "FLOAT")}
+    return Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2"))
+
+
+FAULTS = {
+    strided: (
+        "sign",
+        "guard-before",
+        "guard-after",
+        "gap-written",
+        "workspace-overrun",
+        "input-changed",
+        "tail-unwritten",
+    ),
+    beyond: ("dim-high-accepted", "invalid-as-inner"),
+    special: ("nan-to-zero",),
+}
+
+
 @needs_compiler
-def test_both_programs_show_memory_that_was_changed_and_a_fault_of_the_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)
+def test_both_programs_show_a_fault_of_the_software_device_and_no_more_once_it_is_gone(
+    make: Callable[[], Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The output is shifted by one element: what the device writes first lies where nothing may be written.
-    tensor = Tensor((2, 2), "FLOAT", data=Data(values=(1.0, 2.0, 3.0, 4.0)))
-    strided = Tensor((2, 2), "FLOAT", strides=(3, 1), offset=1, storage_shape=(6,))
-    arguments: dict[str, Argument] = {"gradOutput": tensor, "output": tensor, "dim": 1, "out": strided}
-    facts = facts_of(Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2")))
+    facts = facts_of(make())
     for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
         assert result.returncode == 0, result.stdout + result.stderr
-    cpp, python = cpp_program(facts), python_program(facts)
-    source = cpp.replace("the_out_strides, 1, the_out_expected", "the_out_strides, 0, the_out_expected")
-    assert source != cpp
-    script = python.replace(
-        'value["offset"] * size', '(value["offset"] - 1) * size if value["data"] is None else GUARD'
-    )
-    assert script != python
-    for result in (run_cpp(facts, tmp_path, text=source), run_python(facts, tmp_path, text=script)):
-        assert result.returncode == 1, result.stdout + result.stderr
-        assert "must not be written and was changed" in result.stdout
+    for fault in FAULTS[make]:
+        monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", f"softmax.{fault}")
+        for result in (run_again(tmp_path), run_python(facts, tmp_path)):
+            assert result.returncode == 1, (fault, result.stdout + result.stderr)
+            assert result.stdout.endswith("FAULT\n")
+
+
+@needs_compiler
+def test_both_programs_show_a_fault_of_the_device_and_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = facts_of(softmax())
+    assert run_cpp(facts, tmp_path).returncode == 0
     monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "fault@numel=4")
-    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+    for result in (run_again(tmp_path), run_python(facts, tmp_path)):
         assert (result.returncode, result.stdout.splitlines()[-1]) == (1, "FAULT"), result.stdout + result.stderr
         assert "aclrtSynchronizeStream returned 507015" in result.stdout
     monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "abort@numel=4")
-    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+    for result in (run_again(tmp_path), run_python(facts, tmp_path)):
         assert result.returncode == -signal.SIGABRT
 
 
@@ -167,19 +211,17 @@ def test_a_finding_becomes_programs_through_the_command_line(
 ) -> None:
     cases = tmp_path / "case.json"
     cases.write_text(json.dumps(case_to_json(softmax())))
-    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "fault@numel=4")
+    monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", "softmax.sign")
     assert main(["run", "--adapter", "loopback", "--cases", str(cases), "-o", str(tmp_path / "run")]) == 1
-    (finding,) = (tmp_path / "run" / "failures").iterdir()
+    (finding,) = (path for path in (tmp_path / "run" / "failures").iterdir() if path.suffix == ".json")
     assert main(["repro", str(finding), "--language", "cpp,python", "-o", str(tmp_path / "programs")]) == 0
     capsys.readouterr()
     programs = {path.suffix: path for path in (tmp_path / "programs").iterdir()}
     assert set(programs) == {".cpp", ".py"}
-    for injected, code in (("fault@numel=4", 1), ("", 0)):
-        monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", injected)
-        for result in (
-            run_cpp(None, tmp_path, text=programs[".cpp"].read_text()),
-            run_python(None, tmp_path, text=programs[".py"].read_text()),
-        ):
+    built = built_program(programs[".cpp"].read_text(), tmp_path)
+    for fault, code in (("softmax.sign", 1), ("", 0)):
+        monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", fault)
+        for result in (started(built), started(sys.executable, programs[".py"], home().lib64 / "libascendcl.so")):
             assert result.returncode == code, result.stdout + result.stderr
 
 

@@ -103,9 +103,9 @@ struct Deed {
 };
 
 constexpr Deed deeds[] = {
-    {"segv", read_null, false},    {"abort", end_by_abort, false}, {"exit", leave, false},
-    {"kill", be_killed, false},    {"hang", hang, false},          {"swallow", swallow, false},
-    {"fault", break_device, true}, {"lost", lose_device, true},    {"poison", poison, true},
+    {"segv", read_null, false},         {"abort", end_by_abort, false}, {"exit", leave, false},
+    {"kill", be_killed, false},         {"hang", hang, false},          {"swallow", swallow, false},
+    {"fault", break_device, true},      {"lost", lose_device, true},    {"poison", poison, true},
     {"poison-late", poison_late, true},
 };
 
@@ -186,8 +186,8 @@ Orders read_orders()
         rest = comma != std::string::npos ? rest.substr(comma + 1) : "";
         Injection injection;
         if (!read_injection(word, &injection)) {
-            orders.mistake = text("%s: %s; expected <what>[/<place>]@<which>, such as abort@3 or fault@numel=12", variable,
-                                word.c_str());
+            orders.mistake = text("%s: %s; expected <what>[/<place>]@<which>, such as abort@3 or fault@numel=12",
+                                  variable, word.c_str());
             return orders;
         }
         orders.injections.push_back(injection);
