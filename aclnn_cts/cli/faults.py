@@ -210,7 +210,7 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     )
     screen.print()
     for line in explain(record, specs[entry.operator]):
-        wrap(screen, line)
+        wrap(screen, line.lstrip(), indent=len(line) - len(line.lstrip()))
     screen.print()
     wrap(screen, f"{FAULT_VARIABLE}={entry.id} lets any command with --adapter loopback meet it.")
     return 1 if decoy else 0
