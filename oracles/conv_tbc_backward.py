@@ -354,6 +354,6 @@ LAWS: tuple[Law, ...] = (
     _laws.split((_BATCH, _OUT)),
     _laws.permute((_BATCH, _IN, _OUT)),
     _laws.layout(),
-    _laws.repeat(),
+    _laws.repeat("self"),
 )
 """Of the dimensions that a call can be cut along, the input channels are left out: gradBias is no sum over them."""

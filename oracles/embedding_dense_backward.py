@@ -323,7 +323,7 @@ LAWS: tuple[Law, ...] = (
     _split(),
     _laws.permute((_COLUMNS,)),
     _laws.layout(),
-    _laws.repeat(),
+    _laws.repeat("grad"),
     _padding(),
     _unused(),
     _index_order(),

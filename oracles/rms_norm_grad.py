@@ -324,6 +324,6 @@ LAWS: tuple[Law, ...] = (
     _laws.scaling("dy"),
     _laws.split(_rows),
     _laws.permute(_axes),
-    _laws.repeat(),
+    _laws.repeat("dy"),
 )
 """There is none of layouts: the document wants contiguous tensors."""

@@ -262,6 +262,6 @@ LAWS: tuple[Law, ...] = (
     _laws.split(_slices),
     _laws.permute(_axes),
     _laws.layout(),
-    _laws.repeat(),
+    _laws.repeat("gradOutput"),
     _row_sum(),
 )

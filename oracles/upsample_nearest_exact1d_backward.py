@@ -239,6 +239,6 @@ LAWS: tuple[Law, ...] = (
     _laws.split((_BATCH, _CHANNELS)),
     _laws.permute((_BATCH, _CHANNELS)),
     _laws.layout(),
-    _laws.repeat(),
+    _laws.repeat("gradOutput"),
     _total(),
 )

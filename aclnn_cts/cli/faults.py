@@ -26,7 +26,13 @@ __all__ = ["faults"]
 
 
 @click.command()
-@click.option("--fault", "identifier", metavar="ID", help="One fault or decoy alone; shows what it is found by.")
+@click.option(
+    "--fault",
+    "identifiers",
+    multiple=True,
+    metavar="ID",
+    help="These faults or decoys alone, may be given several times; of a single one, show what it is found by.",
+)
 @click.option("--op", "operators", multiple=True, metavar="OP", help="Of these operators alone.")
 @click.option(
     "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
@@ -70,7 +76,7 @@ __all__ = ["faults"]
 @json_option
 def faults(  # noqa: PLR0913 - one parameter an option
     *,
-    identifier: str | None,
+    identifiers: tuple[str, ...],
     operators: tuple[str, ...],
     profile_name: str,
     seed: int,
@@ -96,16 +102,16 @@ def faults(  # noqa: PLR0913 - one parameter an option
     chosen = profile(profile_name)
     specs = load_specs()
     catalogue = read_catalogue(specs)
-    if identifier is not None:
+    for identifier in identifiers:
         entry = catalogue.find(identifier)
         if operators and entry.operator not in {specs.find(word, where="--op").operator for word in operators}:
             raise UsageError(f"--fault {identifier}: a fault of {entry.operator}, which --op leaves out")
-    catalogue = _chosen(catalogue, specs, identifier, operators, sample=sample, seed=seed)
+    catalogue = _chosen(catalogue, specs, identifiers, operators, sample=sample, seed=seed)
     if listed:
         _list(catalogue, as_json=as_json)
         return 0
-    if identifier is not None and number == 1 and out is None and not as_json:
-        return _one(catalogue.find(identifier), chosen, seed, specs)
+    if len(identifiers) == 1 and number == 1 and out is None and not as_json:
+        return _one(catalogue.find(identifiers[0]), chosen, seed, specs)
     wanted = _Wanted(
         profile=chosen,
         seeds=range(seed, seed + number),
@@ -132,7 +138,7 @@ class _Wanted:
 def _chosen(
     catalogue: Catalogue,
     specs: Specs,
-    identifier: str | None,
+    identifiers: Sequence[str],
     operators: Sequence[str],
     *,
     sample: int | None,
@@ -141,7 +147,7 @@ def _chosen(
     """The part of the catalogue that the command line asks for."""
     names = {specs.find(word, where="--op").operator for word in operators} or set(specs)
     entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
-    kept = {entry.id for entry in entries if entry.operator in names and identifier in (None, entry.id)}
+    kept = {entry.id for entry in entries if entry.operator in names and (not identifiers or entry.id in identifiers)}
     if sample is not None:
         kept &= set(_sampled(entries, sample, seed))
     return replace(
@@ -189,7 +195,7 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
     screen = console()
     wrap(screen, f"{entry.id}: {entry.sentence}", style="bold")
-    if result.errors:
+    if result.errors and record is None:
         raise HarnessError(f"{entry.id}: {count(result.errors, 'trial')} could not be judged; see a run with it")
     if record is None:
         wrap(screen, f"Not found in {count(result.cases, 'case')} of the {chosen.name} profile, seed {seed}.")
@@ -204,7 +210,7 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     )
     screen.print()
     for line in explain(record, specs[entry.operator]):
-        wrap(screen, line)
+        wrap(screen, line.lstrip(), indent=len(line) - len(line.lstrip()))
     screen.print()
     wrap(screen, f"{FAULT_VARIABLE}={entry.id} lets any command with --adapter loopback meet it.")
     return 1 if decoy else 0

@@ -156,9 +156,12 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> int:
-        """Trials on which the harness itself failed."""
-        found = sum(result.errors for row in self.faults for result in row.by_seed)
-        return found + sum(row.errors for row in self.decoys)
+        """Trials without a verdict, where nothing explains them: of decoys, and of faults that were not found.
+
+        After a fault that costs the device, what follows cannot be run; by then it is found.
+        """
+        missed = sum(result.errors for row in self.faults for result in row.by_seed if not result.found)
+        return missed + sum(row.errors for row in self.decoys)
 
     def to_json(self) -> bytes:
         """The document, one fault or decoy a line, so that two of them can be compared line by line."""

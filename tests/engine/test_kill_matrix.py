@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from aclnn_cts.core.errors import UsageError
@@ -78,6 +79,13 @@ def test_an_accused_decoy_is_named_with_what_it_is_accused_of() -> None:
     made = matrix(attempt("decoy.x.b", 0, found=True))
     assert [row.id for row in made.accused] == ["decoy.x.b"]
     assert made.decoys[0].accused[0].signature == "aclnnX | values | value"
+
+
+def test_errors_count_where_nothing_was_found() -> None:
+    lost = attempt("x.found", 2, found=True)
+    assert matrix(msgspec.structs.replace(lost, errors=5)).errors == 0
+    assert matrix(msgspec.structs.replace(attempt("x.missed", 2, found=False), errors=5)).errors == 5
+    assert matrix(msgspec.structs.replace(attempt("decoy.x.b", 0, found=False), errors=2)).errors == 2
 
 
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
