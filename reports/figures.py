@@ -56,9 +56,9 @@ def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequenc
             top = 1.0 - (line * _PANEL[1] + 0.3) / height
             bottom, tall = top - (_PANEL[1] - 0.55) / height, (_PANEL[1] - 0.62) / height
             title = " ".join(filter(None, (row.output, row.dtype, row.mode)))
-            figure.text(left + 0.028, top + 0.035 / height * 2, title, fontsize=7.5, fontweight="bold", color=_INK)
-            _histogram(figure.add_axes((left + 0.028, bottom, 0.125, tall)), row, edges)
-            _magnitudes(figure.add_axes((left + 0.19, bottom, 0.125, tall)), row)
+            figure.text(left + 0.036, top + 0.035 / height * 2, title, fontsize=7.5, fontweight="bold", color=_INK)
+            _histogram(figure.add_axes((left + 0.036, bottom, 0.12, tall)), row, edges)
+            _magnitudes(figure.add_axes((left + 0.2, bottom, 0.12, tall)), row)
         target = io.StringIO()
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _inline(target.getvalue(), operator)
