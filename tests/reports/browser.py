@@ -44,6 +44,9 @@ def chromium() -> Iterator[Any]:
         try:
             driver.set_page_load_timeout(120)
             driver.set_script_timeout(120)
+            # The browser's own start page asks for things; what is in the log after this, a page of ours asked for.
+            driver.get("about:blank")
+            driver.get_log("performance")
             yield driver
         finally:
             driver.quit()

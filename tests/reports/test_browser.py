@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,21 @@ LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture(scope="module")
-def page(faulty: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small(faulty: Acceptance) -> Acceptance:
+    """A report of everything, with few rows of a kind: a browser that looks at each takes its time."""
+    clauses = [row for row in faulty.clauses if row.in_scope]
+    kinds = {(row.verdict, row.reason, row.encoding, row.certainty, bool(row.specific)): row for row in clauses}
+    chosen = {id(row) for row in (*kinds.values(), *clauses[::6])}
+    return replace(
+        faulty,
+        clauses=tuple(row for row in clauses if id(row) in chosen or not row.operator),
+    )
+
+
+@pytest.fixture(scope="module")
+def page(small: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render_html(faulty), encoding="utf-8")
+    path.write_text(render_html(small), encoding="utf-8")
     return path
 
 
@@ -78,14 +91,14 @@ def test_the_navigation_leads_to_every_section(opened: Any) -> None:  # noqa: AN
         assert -2 <= top < 120 or bottom < 2, (name, top, bottom)
 
 
-def test_the_filters_show_what_they_say(opened: Any, faulty: Acceptance) -> None:  # noqa: ANN401
+def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
     rows = "#traceability tr[data-item]"
     opened.execute_script(
         "const form = document.querySelector('[data-filter=clauses]');"
         "form.elements.verdict.value = 'contradicted';"
         "form.dispatchEvent(new Event('change'));"
     )
-    contradicted = [row for row in faulty.clauses if row.verdict == "contradicted"]
+    contradicted = [row for row in small.clauses if row.verdict == "contradicted"]
     assert len(shown(opened, rows)) == len(contradicted) > 0
     count = opened.find_element("css selector", "[data-filter=clauses] [data-shown]").text
     assert count == str(len(contradicted))
@@ -95,12 +108,12 @@ def test_the_filters_show_what_they_say(opened: Any, faulty: Acceptance) -> None
     assert 0 < len(expected) <= len(shown(opened, rows)) < len(contradicted)
     opened.find_element("css selector", "[data-filter=clauses] button[type=reset]").click()
     opened.execute_async_script("setTimeout(arguments[0], 50)")
-    assert len(shown(opened, rows)) == len(faulty.clauses)
+    assert len(shown(opened, rows)) == len(small.clauses)
 
 
-def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, faulty: Acceptance) -> None:  # noqa: ANN401
+def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
     cards = "#findings article"
-    assert len(shown(opened, cards)) == len(faulty.findings)
+    assert len(shown(opened, cards)) == len(small.findings)
     opened.execute_script(
         "const form = document.querySelector('[data-filter=findings]');"
         "form.elements.waived.value = 'yes'; form.dispatchEvent(new Event('change'));"
@@ -110,8 +123,10 @@ def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, faulty: A
     opened.execute_script("document.querySelector('#traceability a[href=\"#F1\"]').click()")
     opened.execute_async_script("setTimeout(arguments[0], 50)")
     assert opened.find_element("id", "F1").is_displayed()
-    opened.find_element("css selector", "#numbers a[data-verdict=open]").click()
-    expected = [row for row in faulty.clauses if row.verdict == "open"]
+    link = opened.find_element("css selector", "#numbers a[data-verdict=untested]")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
+    link.click()
+    expected = [row for row in small.clauses if row.verdict == "untested"]
     assert len(shown(opened, "#traceability tr[data-item]")) == len(expected)
 
 
