@@ -96,13 +96,14 @@ def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
 def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
     """Error and bound of the worst elements against the magnitude of the expected value, both as powers of two."""
     seen = [entry for entry in row.magnitudes if entry.error > 0 or entry.bound > 0]
-    places = [entry.exponent for entry in seen]
+    bounded = [entry for entry in seen if entry.bound > 0]
     axes.plot(
-        [place for place, entry in zip(places, seen, strict=True) if entry.bound > 0],
-        [math.log2(entry.bound) for entry in seen if entry.bound > 0],
+        [entry.exponent for entry in bounded],
+        [math.log2(entry.bound) for entry in bounded],
+        linestyle="none",
+        marker="_",
+        markersize=6,
         color=_BOUND,
-        linewidth=0.9,
-        drawstyle="steps-mid",
     )
     for beyond, colour in ((False, _POINT), (True, _LIMIT)):
         chosen = [entry for entry in seen if entry.error > 0 and (entry.error > entry.bound) is beyond]
