@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge docs picture lint power power-quick loopback clean
+.PHONY: run test soak bench bench-isolation bench-judge bench-report docs picture shots lint power power-quick loopback clean
 
 run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
@@ -29,11 +29,19 @@ bench-isolation: $(STAMP)
 bench-judge: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_judge $(ARGS)
 
+bench-report: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_report $(ARGS)
+
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
 
 picture: $(STAMP)
 	$(BIN)/python -m docs.capture docs/images/run.svg -- run softmax_backward --adapter torch
+
+shots: $(STAMP)
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(BIN)/aclnn-cts run --adapter torch -o "$$folder/torch" >/dev/null; \
+	$(BIN)/python -m docs.screenshot "$$folder/torch"
 
 lint: $(STAMP)
 	$(BIN)/ruff check

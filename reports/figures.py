@@ -56,9 +56,9 @@ def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequenc
             top = 1.0 - (line * _PANEL[1] + 0.3) / height
             bottom, tall = top - (_PANEL[1] - 0.55) / height, (_PANEL[1] - 0.62) / height
             title = " ".join(filter(None, (row.output, row.dtype, row.mode)))
-            figure.text(left + 0.028, top + 0.035 / height * 2, title, fontsize=7.5, fontweight="bold", color=_INK)
-            _histogram(figure.add_axes((left + 0.028, bottom, 0.125, tall)), row, edges)
-            _magnitudes(figure.add_axes((left + 0.19, bottom, 0.125, tall)), row)
+            figure.text(left + 0.036, top + 0.035 / height * 2, title, fontsize=7.5, fontweight="bold", color=_INK)
+            _histogram(figure.add_axes((left + 0.036, bottom, 0.12, tall)), row, edges)
+            _magnitudes(figure.add_axes((left + 0.2, bottom, 0.12, tall)), row)
         target = io.StringIO()
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _inline(target.getvalue(), operator)
@@ -96,13 +96,14 @@ def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
 def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
     """Error and bound of the worst elements against the magnitude of the expected value, both as powers of two."""
     seen = [entry for entry in row.magnitudes if entry.error > 0 or entry.bound > 0]
-    places = [entry.exponent for entry in seen]
+    bounded = [entry for entry in seen if entry.bound > 0]
     axes.plot(
-        [place for place, entry in zip(places, seen, strict=True) if entry.bound > 0],
-        [math.log2(entry.bound) for entry in seen if entry.bound > 0],
+        [entry.exponent for entry in bounded],
+        [math.log2(entry.bound) for entry in bounded],
+        linestyle="none",
+        marker="_",
+        markersize=6,
         color=_BOUND,
-        linewidth=0.9,
-        drawstyle="steps-mid",
     )
     for beyond, colour in ((False, _POINT), (True, _LIMIT)):
         chosen = [entry for entry in seen if entry.error > 0 and (entry.error > entry.bound) is beyond]

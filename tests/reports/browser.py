@@ -1,0 +1,56 @@
+"""A headless browser that opens a page without a network, where chromium is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+
+MISSING = "" if CHROMIUM and DRIVER else "chromium and chromedriver are not installed (apt-get install chromium-driver)"
+
+_ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",  # CI runs as root
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+    "--window-size=1280,1000",
+)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """A driver whose log keeps what the page asked for and what its script said."""
+    from selenium import webdriver  # noqa: PLC0415
+    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="aclnn-cts-browser-", ignore_cleanup_errors=True) as profile:
+        options = Options()
+        for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
+            options.add_argument(argument)
+        options.binary_location = CHROMIUM or ""
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        try:
+            driver.set_page_load_timeout(120)
+            driver.set_script_timeout(120)
+            # The browser's own start page asks for things; what is in the log after this, a page of ours asked for.
+            driver.get("about:blank")
+            driver.get_log("performance")
+            yield driver
+        finally:
+            driver.quit()
+
+
+def open_page(driver: Any, path: Path) -> None:  # noqa: ANN401 - selenium's driver
+    driver.get(path.resolve().as_uri())

@@ -1,0 +1,121 @@
+"""Run directories of chosen records, for what a real run would seldom meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.case import Case, Data, Origin, Tensor
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
+from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.manifest import Fact
+from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.load import load_specs, package_folder
+from tests.engine.build_records import SOFTMAX, make_manifest
+
+BINS = 18
+VALID = Origin(kind="valid")
+
+
+def softmax_case(
+    seed: int = 0,
+    *,
+    dtype: str = "FLOAT",
+    dim: int = 1,
+    strided: bool = False,
+    origin: Origin = VALID,
+    product: str = "atlas-a2",
+    null: str = "",
+) -> Case:
+    data = Data(recipe="normal", seed=seed)
+    strides = (5, 1) if strided else None
+    arguments: dict[str, Any] = {
+        "gradOutput": Tensor((2, 3), dtype, data=data),
+        "output": Tensor((2, 3), dtype, data=data),
+        "dim": dim,
+        "out": Tensor((2, 3), dtype, strides=strides, storage_shape=(2, 5) if strided else None),
+    }
+    if null:
+        arguments[null] = None
+    return Case(SOFTMAX, arguments, Target(product=product), origin=origin)
+
+
+def record(  # noqa: PLR0913 - what a test wants to say of it
+    case: Case,
+    *,
+    promise: str = "values",
+    result: str = Result.PASSED,
+    kind: str = "",
+    message: str = "",
+    output: str = "",
+    constraint: str = "",
+    waiver: str = "",
+    share: float = 0.25,
+    status: int | None = 0,
+    parameters: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None,
+) -> Record:
+    trial = Trial(promise, case, parameters or {})
+    deviation = Deviation(
+        output="out",
+        index=(0, 1),
+        got=1.5,
+        expected=1.25,
+        bound=1.0,
+        share=share,
+        beyond=int(share > 1),
+        elements=6,
+        histogram=(6, *(0,) * (BINS - 1)),
+    )
+    out = case.arguments["out"]
+    dtype = out.dtype if isinstance(out, Tensor) else ""
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        attempts=((Outcome(phase_one=status, phase_two=0 if status == 0 else None),),),
+        verdict=Verdict(
+            result=result,
+            kind=kind,
+            message=message,
+            basis="assumed",
+            deviations=(deviation,) if status == 0 else (),
+            facts=facts or {},
+        ),
+        signature=Signature(SOFTMAX, promise, kind, constraint, output, "", dtype),
+        waiver=waiver,
+    )
+
+
+def synthetic_run(
+    path: Path,
+    records: Sequence[Record],
+    *,
+    finish: bool = True,
+    changes: dict[str, Any] | None = None,
+    environment: dict[str, Fact] | None = None,
+    spec: bytes | None = None,
+) -> Path:
+    """A run of softmax on the shipped spec (or on `spec`); all that is recorded was planned."""
+    content = spec or (package_folder() / "softmax_backward.yaml").read_bytes()
+    manifest = make_manifest(**{"profile": "standard", "environment": environment or {}} | (changes or {}))
+    softmax = load_specs()[SOFTMAX]
+    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": content}) as writer:
+        coverage = Coverage()
+        for item in records:
+            writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)
+            coverage.add(SOFTMAX, evaluate(softmax, item.trial.case))
+        writer.append(records, coverage=coverage)
+        if finish:
+            writer.finish(seconds=1.5)
+    return path
+
+
+def renamed(item: Record, **changes: Any) -> Record:  # noqa: ANN401 - any field
+    return msgspec.structs.replace(item, **changes)

@@ -1,0 +1,192 @@
+"""The page as a person meets it: in a browser, in both languages."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.html import SECTIONS, render_html
+from tests.reports.browser import MISSING, chromium, open_page
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+LANGUAGES = ("en", "zh")
+
+
+@pytest.fixture(scope="module")
+def small(faulty: Acceptance) -> Acceptance:
+    """A report of everything, with few rows of a kind: a browser that looks at each takes its time."""
+    clauses = [row for row in faulty.clauses if row.in_scope]
+    kinds = {(row.verdict, row.reason, row.encoding, row.certainty, bool(row.specific)): row for row in clauses}
+    chosen = {id(row) for row in (*kinds.values(), *clauses[::6])}
+    return replace(
+        faulty,
+        clauses=tuple(row for row in clauses if id(row) in chosen or not row.operator),
+    )
+
+
+@pytest.fixture(scope="module")
+def page(small: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render_html(small), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(page: Path) -> Iterator[Any]:
+    with chromium() as driver:
+        open_page(driver, page)
+        yield driver
+
+
+@pytest.fixture(params=LANGUAGES)
+def opened(browser: Any, request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - selenium's driver
+    """The page in one language, as it opens otherwise."""
+    browser.execute_script("for (const form of document.forms) form.reset(); location.hash = '';")
+    browser.find_element("css selector", f"button[data-language={request.param}]").click()
+    return browser
+
+
+def shown(driver: Any, selector: str) -> list[Any]:  # noqa: ANN401
+    found: list[Any] = driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility());", selector
+    )
+    return found
+
+
+def language(driver: Any) -> str:  # noqa: ANN401
+    return str(driver.execute_script("return document.documentElement.lang"))
+
+
+def test_one_language_is_shown_at_a_time(opened: Any) -> None:  # noqa: ANN401
+    chosen = language(opened)
+    other = LANGUAGES[1 - LANGUAGES.index(chosen)]
+    assert len(shown(opened, f".l[lang={chosen}]")) > 300
+    assert shown(opened, f".l[lang={other}]") == []
+    title = opened.find_element("css selector", "h1").text
+    assert title == {"en": "Acceptance report", "zh": "验收报告"}[chosen]
+    pressed = shown(opened, "button[aria-pressed=true]")
+    assert [button.get_attribute("data-language") for button in pressed] == [chosen]
+    options = opened.execute_script(
+        "return [...document.querySelector('[data-filter=clauses] select[name=verdict]').options].map((o) => o.text)"
+    )
+    assert options[1] == {"en": "met", "zh": "满足"}[chosen]
+
+
+def test_the_navigation_leads_to_every_section(opened: Any) -> None:  # noqa: ANN401
+    for name in SECTIONS:
+        opened.find_element("css selector", f'nav a[href="#{name}"]').click()
+        top = opened.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", name)
+        bottom = opened.execute_script(
+            "return document.documentElement.scrollHeight - window.innerHeight - window.scrollY"
+        )
+        assert -2 <= top < 120 or bottom < 2, (name, top, bottom)
+
+
+def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
+    rows = "#traceability tr[data-item]"
+    opened.execute_script(
+        "const form = document.querySelector('[data-filter=clauses]');"
+        "form.elements.verdict.value = 'contradicted';"
+        "form.dispatchEvent(new Event('change'));"
+    )
+    contradicted = [row for row in small.clauses if row.verdict == "contradicted"]
+    assert len(shown(opened, rows)) == len(contradicted) > 0
+    count = opened.find_element("css selector", "[data-filter=clauses] [data-shown]").text
+    assert count == str(len(contradicted))
+    field = opened.find_element("css selector", "[data-filter=clauses] input[name=text]")
+    field.send_keys("params.out")
+    expected = [row for row in contradicted if row.at.startswith("params.out")]
+    assert 0 < len(expected) <= len(shown(opened, rows)) < len(contradicted)
+    opened.find_element("css selector", "[data-filter=clauses] button[type=reset]").click()
+    opened.execute_async_script("setTimeout(arguments[0], 50)")
+    assert len(shown(opened, rows)) == len(small.clauses)
+
+
+def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
+    cards = "#findings article"
+    assert len(shown(opened, cards)) == len(small.findings)
+    opened.execute_script(
+        "const form = document.querySelector('[data-filter=findings]');"
+        "form.elements.waived.value = 'yes'; form.dispatchEvent(new Event('change'));"
+    )
+    assert shown(opened, cards) == []
+    # A link to a finding that the filter hides shows it again.
+    opened.execute_script("document.querySelector('#traceability a[href=\"#F1\"]').click()")
+    opened.execute_async_script("setTimeout(arguments[0], 50)")
+    assert opened.find_element("id", "F1").is_displayed()
+    link = opened.find_element("css selector", "#numbers a[data-verdict=untested]")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
+    link.click()
+    expected = [row for row in small.clauses if row.verdict == "untested"]
+    assert len(shown(opened, "#traceability tr[data-item]")) == len(expected)
+
+
+def test_details_open_by_keyboard(opened: Any) -> None:  # noqa: ANN401
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    summary = opened.find_element("css selector", "#findings details summary")
+    opened.execute_script("arguments[0].parentElement.open = false; arguments[0].focus()", summary)
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert opened.execute_script("return arguments[0].parentElement.open", summary)
+    button = opened.find_element("css selector", f"button[data-language={language(opened)}]")
+    opened.execute_script("arguments[0].focus()", button)
+    outline = opened.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+
+
+def test_the_first_tab_skips_to_the_report(browser: Any, page: Path) -> None:  # noqa: ANN401
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    open_page(browser, page)
+    browser.find_element("css selector", "body").send_keys(Keys.TAB)
+    first = browser.switch_to.active_element
+    assert first.get_attribute("href").endswith("#main")
+    assert first.is_displayed()
+
+
+def test_axe_finds_nothing(opened: Any) -> None:  # noqa: ANN401
+    axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    # Run by the debugger, whom the page's policy does not bind.
+    opened.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], "resultTypes": ["violations"]}
+    answer = opened.execute_cdp_cmd(
+        "Runtime.evaluate",
+        {
+            "expression": f"axe.run(document, {json.dumps(rules)}).then((r) => JSON.stringify(r.violations))",
+            "awaitPromise": True,
+            "returnByValue": True,
+        },
+    )
+    violations = json.loads(answer["result"]["value"])
+    assert [(item["id"], [node["target"] for node in item["nodes"][:3]]) for item in violations] == []
+
+
+def test_it_prints_on_a4(opened: Any) -> None:  # noqa: ANN401
+    printed = base64.b64decode(opened.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
+    assert printed.startswith(b"%PDF-")
+    assert b"/MediaBox [0 0 594.9" in printed or b"/MediaBox [0 0 595" in printed
+    assert printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") > 5
+    wide = opened.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert wide
+
+
+def test_no_request_and_no_error(browser: Any, page: Path) -> None:  # noqa: ANN401
+    """Of all that the tests before this one did, and of a fresh start."""
+    open_page(browser, page)
+    asked = []
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            asked.append(message["params"]["request"]["url"].partition("#")[0])
+    assert asked
+    assert set(asked) <= {page.resolve().as_uri(), "data:,"}
+    assert browser.get_log("browser") == []

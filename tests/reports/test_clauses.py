@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, UntestedReason
+from aclnn_cts.core.case import Origin
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.spec.load import load_specs
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+NULLPTR = 161001
+
+
+def clause(report: Acceptance, at: str) -> ClauseRow:
+    [row] = [row for row in report.clauses if row.at == at and row.operator == "aclnnSoftmaxBackward"]
+    return row
+
+
+def broken(seed: int = 0, **changes: object) -> Record:
+    case = softmax_case(seed, null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
+    twin = {"twin": case_to_json(softmax_case(seed), origin=False)}
+    fields = {"promise": "status", "status": NULLPTR, "constraint": "gradOutput.null", "parameters": twin}
+    return record(case, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+def report_of(path: Path, *records: Record, **options: object) -> Acceptance:
+    return acceptance([synthetic_run(path / "run", records, **options)])  # type: ignore[arg-type]
+
+
+def at_of(constraint: str) -> str:
+    return load_specs()["aclnnSoftmaxBackward"].clauses_of(constraint)[0]
+
+
+def test_every_clause_of_every_document_and_of_the_interface_stands_once(five_run: Path) -> None:
+    specs = load_specs()
+    expected = {(name, item.at) for name, spec in specs.items() for item in spec.clauses}
+    expected |= {("", item.at) for item in specs.interface_clauses}
+    report = acceptance([five_run])
+    assert len(report.clauses) == len(expected) > 600
+    assert {(row.operator, row.at) for row in report.clauses} == expected
+    for row in report.clauses:
+        assert row.en
+        assert row.zh
+        assert row.in_scope
+        assert (row.verdict == ClauseVerdict.UNTESTED) == bool(row.reason), row
+
+
+def test_documents_that_were_not_run_are_listed_out_of_scope(tmp_path: Path) -> None:
+    report = report_of(tmp_path, record(softmax_case()))
+    outside = [row for row in report.clauses if not row.in_scope]
+    assert {row.operator for row in outside} == set(load_specs()) - {"aclnnSoftmaxBackward"}
+    assert {row.verdict for row in outside} == {ClauseVerdict.UNTESTED}
+    in_scope = [row for row in report.clauses if row.in_scope]
+    assert sum(report.counted(name) for name in ("met", "contradicted", "untested", "open")) == len(in_scope)
+
+
+def test_a_constraint_is_met_where_both_sides_were_tried_and_passed(tmp_path: Path) -> None:
+    report = report_of(tmp_path, record(softmax_case()), broken())
+    row = clause(report, at_of("gradOutput.null"))
+    assert (row.verdict, row.held, row.broken, row.passed) == (ClauseVerdict.MET, 1, 1, 1)
+    assert row.evidence == (broken().trial_id,)
+
+
+def test_a_constraint_that_was_never_broken_is_untested(tmp_path: Path) -> None:
+    row = clause(report_of(tmp_path, record(softmax_case())), at_of("gradOutput.null"))
+    assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.ONE_SIDE)
+
+
+def test_a_constraint_whose_trials_were_skipped_is_untested_with_the_reasons(tmp_path: Path) -> None:
+    skipped = broken(result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
+    row = clause(report_of(tmp_path, record(softmax_case()), skipped), at_of("gradOutput.null"))
+    assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
+    assert row.skipped == {Skip.NOT_JUDGED: 1}
+
+
+def test_a_wrong_status_contradicts_the_clauses_of_its_constraint(tmp_path: Path) -> None:
+    failed = broken(result=Result.FAILED, kind=Fault.STATUS, status=0)
+    report = report_of(tmp_path, record(softmax_case()), broken(1), failed)
+    row = clause(report, at_of("gradOutput.null"))
+    assert (row.verdict, row.passed, row.failed) == (ClauseVerdict.CONTRADICTED, 1, 1)
+    assert row.findings == {"F1": 1}
+    assert row.evidence[0] == failed.trial_id
+    assert not row.all_waived
+    assert clause(report, at_of("output.null")).verdict == ClauseVerdict.UNTESTED
+
+
+def test_a_waived_failure_contradicts_all_the_same(tmp_path: Path) -> None:
+    failed = broken(result=Result.FAILED, kind=Fault.STATUS, status=0, waiver="known")
+    row = clause(report_of(tmp_path, record(softmax_case()), failed), at_of("gradOutput.null"))
+    assert row.verdict == ClauseVerdict.CONTRADICTED
+    assert row.all_waived
+
+
+def test_what_the_document_leaves_open_is_open_unless_a_call_does_harm(tmp_path: Path) -> None:
+    origin = Origin(kind="invalid", constraint="gradOutput.not_empty")
+    case = softmax_case(origin=origin, null="out")
+    skipped = record(case, promise="status", result=Result.SKIPPED, kind=Skip.OPEN)
+    assert clause(report_of(tmp_path / "a", skipped), at_of("gradOutput.not_empty")).verdict == ClauseVerdict.OPEN
+    crashed = record(case, promise="status", result=Result.FAILED, kind=Fault.CRASH, status=None)
+    row = clause(report_of(tmp_path / "b", crashed), at_of("gradOutput.not_empty"))
+    assert row.verdict == ClauseVerdict.CONTRADICTED
+
+
+def test_a_condition_chooses_the_trials_that_speak(tmp_path: Path) -> None:
+    good, bad = record(softmax_case(1, dtype="FLOAT16")), softmax_case(2, dtype="BF16")
+    failed = record(bad, result=Result.FAILED, kind=Fault.VALUE, output="out", share=3.0)
+    report = report_of(tmp_path, good, failed)
+    rows = {row.condition: row for row in report.clauses if row.condition and row.operator == "aclnnSoftmaxBackward"}
+    half = rows['target.product == "atlas-a2" and dtype(gradOutput) == FLOAT16']
+    brain = rows['target.product == "atlas-a2" and dtype(gradOutput) == BF16']
+    single = rows['target.product == "atlas-a2" and dtype(gradOutput) == FLOAT']
+    other = rows['target.product == "atlas-training"']
+    assert (half.verdict, half.held) == (ClauseVerdict.MET, 1)
+    assert (brain.verdict, brain.failed) == (ClauseVerdict.CONTRADICTED, 1)
+    assert (single.verdict, single.reason) == (ClauseVerdict.UNTESTED, UntestedReason.CONDITION)
+    assert (other.verdict, other.reason) == (ClauseVerdict.UNTESTED, UntestedReason.CONDITION)
+    assert brain.specific == ("F1",)
+    general = clause(report, "function.1")
+    assert (general.verdict, general.specific) == (ClauseVerdict.CONTRADICTED, ())
+
+
+def test_a_failure_speaks_against_the_clause_where_most_trials_fail_with_it(tmp_path: Path) -> None:
+    passed = [record(softmax_case(number)) for number in range(9)]
+    failed = record(softmax_case(9, strided=True), result=Result.FAILED, kind=Fault.UNWRITTEN, output="out", share=3.0)
+    report = report_of(tmp_path, *passed, failed)
+    specific = [row for row in report.clauses if row.specific]
+    assert {row.condition for row in specific} == {"not contiguous(out)"}
+    assert report.findings[0].clauses[0] == (specific[0].operator, specific[0].at)
+
+
+def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) -> None:
+    origin = Origin(kind="boundary", constraint="gradOutput.rank")
+    wrong = record(
+        softmax_case(origin=origin), promise="boundary", result=Result.FAILED, kind=Fault.VALUE, output="out", share=9.0
+    )
+    report = report_of(tmp_path / "a", wrong)
+    assert clause(report, at_of("gradOutput.rank")).verdict == ClauseVerdict.UNTESTED
+    assert clause(report, "function.1").verdict == ClauseVerdict.CONTRADICTED
+    refused = record(
+        softmax_case(origin=origin), promise="boundary", result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR
+    )
+    report = report_of(tmp_path / "b", refused)
+    assert clause(report, at_of("gradOutput.rank")).verdict == ClauseVerdict.CONTRADICTED
+
+
+def test_what_no_test_can_show_is_untested_with_the_spec_s_reason(tmp_path: Path) -> None:
+    rows = [row for row in report_of(tmp_path, record(softmax_case())).clauses if row.untestable is not None]
+    assert rows
+    assert {row.reason for row in rows if row.in_scope} == {UntestedReason.UNREACHABLE}
+    assert all(row.untestable and all(row.untestable) for row in rows)
+
+
+def test_a_real_run_meets_what_it_reaches(five_run: Path) -> None:
+    report = acceptance([five_run])
+    assert report.counted("contradicted") == 0
+    listed = [row for row in report.constraints if row.strength == "listed" and row.ends.passed]
+    assert len(listed) > 40
+    assert all(set(row.returned) - {"inexpressible"} <= set(row.promised) for row in listed), [
+        row.returned for row in listed
+    ]

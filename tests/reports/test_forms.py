@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.acceptance.trials import trial_rows
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.reports.ctrf import ctrf_bytes
+from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.outline import CHAPTERS, outline_bytes
+from aclnn_cts.reports.trials_csv import csv_bytes
+from aclnn_cts.reports.units import test_units as units_of
+from aclnn_cts.reports.workbook import SHEETS, workbook_bytes
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+
+FORMULA = '=HYPERLINK("http://x","y")'
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A failure whose message is a formula with characters that XML cannot hold, and one that is waived."""
+    message = FORMULA + "\x00\x1b[31m | `x` [a](b) @all <img>\n\n# heading"
+    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, message=message, output="out", share=2.0)
+    waived = renamed(failed, waiver="known", trial_id="ab" * 32)
+    return synthetic_run(tmp_path_factory.mktemp("forms") / "run", [record(softmax_case()), failed, waived])
+
+
+@pytest.fixture(scope="module")
+def hostile(hostile_run: Path) -> Acceptance:
+    return acceptance([hostile_run])
+
+
+def test_junit_counts_what_fails_without_a_waiver(faulty: Acceptance, hostile: Acceptance) -> None:
+    for report in (faulty, hostile):
+        root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314 - made a line ago
+        assert root.tag == "testsuites"
+        tests = root.findall("testsuite/testcase")
+        assert int(root.attrib["tests"]) == len(tests) == len(list(units_of(report)))
+        assert int(root.attrib["failures"]) == len(root.findall(".//failure")) > 0
+        assert int(root.attrib["skipped"]) == len(root.findall(".//skipped"))
+        for suite in root.findall("testsuite"):
+            assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))
+        assert all("replay" in (failure.text or "") for failure in root.findall(".//failure"))
+
+
+def test_a_waived_failure_passes_in_junit_and_says_so(tmp_path: Path) -> None:
+    failed = record(softmax_case(), result=Result.FAILED, kind=Fault.VALUE, output="out", waiver="known", share=2.0)
+    report = acceptance([synthetic_run(tmp_path / "run", [failed])])
+    root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314
+    assert root.attrib["failures"] == "0"
+    assert "waived by known" in (root.findtext(".//system-out") or "")
+    assert "waived=1" in junit_bytes(report, None, "en").decode()
+
+
+def test_a_run_that_fails_as_a_whole_is_a_test_that_fails(tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "run", [record(softmax_case())])
+    path = run / "summary.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"violations": ["waiver w expired"]}))
+    assert RunDirectory(run).summary().violations == ["waiver w expired"]
+    report = acceptance([run])
+    root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314
+    assert [node.attrib["message"] for node in root.findall(".//failure")] == ["waiver w expired"]
+    [failed] = [
+        test for test in json.loads(ctrf_bytes(report, None, "en"))["results"]["tests"] if test["status"] == "failed"
+    ]
+    assert failed["message"] == "waiver w expired"
+    unfinished = synthetic_run(tmp_path / "other", [record(softmax_case())], finish=False)
+    root = ET.fromstring(junit_bytes(acceptance([unfinished]), None, "en"))  # noqa: S314
+    assert root.attrib["errors"] == "1"
+
+
+def test_ctrf_has_what_its_schema_asks_for(faulty: Acceptance) -> None:
+    document = json.loads(ctrf_bytes(faulty, None, "en"))
+    assert document["reportFormat"] == "CTRF"
+    results = document["results"]
+    assert set(results) >= {"tool", "summary", "tests"}
+    assert isinstance(results["tool"]["name"], str)
+    summary = results["summary"]
+    tests = results["tests"]
+    assert (
+        summary["tests"]
+        == len(tests)
+        == sum(summary[state] for state in ("passed", "failed", "skipped", "pending", "other"))
+    )
+    assert isinstance(summary["start"], int)
+    assert summary["stop"] >= summary["start"]
+    for test in tests:
+        assert test["status"] in {"passed", "failed", "skipped", "pending", "other"}
+        assert isinstance(test["duration"], int)
+        assert test["name"]
+    assert summary["failed"] > 0
+    assert ctrf_bytes(faulty, None, "en") == ctrf_bytes(faulty, None, "zh")
+
+
+def test_csv_holds_every_trial_and_no_formula(hostile: Acceptance, hostile_run: Path) -> None:
+    content = csv_bytes(hostile, lambda: trial_rows([hostile_run]), "en")
+    assert content.startswith(b"\xef\xbb\xbf")
+    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    with RunDirectory(hostile_run).results() as results:
+        assert [row["trial_id"] for row in rows] == [item.trial_id for item in results.records()]
+    assert [row["result"] for row in rows] == ["passed", "failed", "failed"]
+    assert rows[1]["message"].startswith("'=HYPERLINK")
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "@"))]
+
+
+def test_the_workbook_has_the_ecosystem_s_sheets(hostile: Acceptance, hostile_run: Path) -> None:
+    content = workbook_bytes(hostile, lambda: trial_rows([hostile_run]), "en")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        book = archive.read("xl/workbook.xml").decode()
+        assert tuple(re.findall(r'<sheet name="([^"]+)"', book)) == SHEETS
+        sheets = [archive.read(f"xl/worksheets/sheet{number}.xml").decode() for number in range(1, 6)]
+        strings = archive.read("xl/sharedStrings.xml").decode()
+        assert "hyperlink" not in "".join(sheets)
+        assert not [name for name in archive.namelist() if "externalLink" in name]
+    rows = [sheet.count("<row ") for sheet in sheets]
+    assert rows[1:3] == [3, 3]
+    assert rows[4] == len(hostile.clauses) + 1
+    assert not any("<f>" in sheet for sheet in sheets)
+    assert "=HYPERLINK" in strings
+    assert content == workbook_bytes(hostile, lambda: trial_rows([hostile_run]), "en")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_markdown_is_short_and_holds_no_markup_from_outside(hostile: Acceptance, language: str) -> None:
+    text = markdown_bytes(hostile, None, language).decode()  # type: ignore[arg-type]
+    assert len(text) < 4000
+    assert "F1" in text
+    assert "<img>" not in text.replace("\\<", "").replace("\\>", "") or "\\<img\\>" in text
+    assert "[a](b)" not in text
+    assert not re.search(r"(?<!\\)@all", text)
+    assert "\n# heading" not in text
+    for line in text.splitlines():
+        if line.startswith("| F1"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 7
+    assert ("不符合" if language == "zh" else "does not conform") in text
+
+
+def test_the_outline_is_filled_in(faulty: Acceptance) -> None:
+    text = outline_bytes(faulty, None, "en").decode()
+    assert tuple(re.findall(r"^## \d (.+)$", text, re.MULTILINE)) == CHAPTERS
+    chapters = re.split(r"^## \d .+$", text, flags=re.MULTILINE)[1:]
+    assert all(len(chapter.strip()) > 20 for chapter in chapters)
+    assert "不足以作为验收依据" in chapters[2]
+    assert all(card.id in chapters[6] for card in faulty.findings)
+    assert "本工具不对此作出结论" in chapters[4]
+    assert "results.sqlite" in chapters[7].replace("\\", "")

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.case import Data, Tensor
+from aclnn_cts.core.verdict import Fault, Result, RulerResult
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.manifest import Fact
+from aclnn_cts.reports.figures import precision_figure
+from aclnn_cts.reports.html import SECTIONS, render_html
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+
+HOSTILE = (
+    "</code></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg/onload=alert(3)>{{ 7 * 7 }}{% x %}"
+)
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page, as far as scripts and requests go."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.attributes.append((tag, name, value or ""))
+            if name == "id":
+                self.ids.append(value or "")
+
+
+@pytest.fixture(scope="module")
+def page(faulty: Acceptance) -> str:
+    return render_html(faulty)
+
+
+def test_the_sections_stand_in_their_order(page: str) -> None:
+    assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
+
+
+def test_nothing_is_asked_of_anybody(page: str) -> None:
+    made = Page(page)
+    assert made.tags.count("script") == 1
+    assert not {"img", "iframe", "object", "embed", "audio", "video", "base", "image"} & set(made.tags)
+    assert [value for tag, name, value in made.attributes if name in ("href", "src", "action", "xlink:href")] != []
+    for tag, name, value in made.attributes:
+        assert not name.startswith("on"), (tag, name)
+        if name in ("href", "src", "xlink:href", "action", "formaction"):
+            assert value.startswith("#") or value == "data:,", (tag, name, value)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    [policy] = [value for tag, name, value in made.attributes if tag == "meta" and value.startswith("default-src")]
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-")
+
+
+def test_ids_are_unlike_and_links_lead_somewhere(page: str) -> None:
+    made = Page(page)
+    assert len(made.ids) == len(set(made.ids))
+    targets = {value[1:] for _, name, value in made.attributes if name == "href" and value.startswith("#")}
+    assert targets <= set(made.ids), targets - set(made.ids)
+
+
+def test_the_same_run_gives_the_same_page(faulty: Acceptance, faulty_run: Path, page: str) -> None:
+    assert render_html(acceptance([faulty_run])) == page
+    assert render_html(faulty, language="zh") != page
+
+
+def test_the_page_is_small(page: str) -> None:
+    assert len(page.encode()) < 10 * 1024 * 1024
+    assert sum(map(len, re.findall(r"<svg.*?</svg>", page, re.DOTALL))) < 4 * 1024 * 1024
+
+
+def test_plots_have_words_in_both_languages_and_no_names_of_others(page: str) -> None:
+    plots = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert plots
+    for plot in plots:
+        assert "@@" not in plot
+        assert 'lang="zh">误差' in plot
+        assert "<metadata" not in plot
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    case = softmax_case()
+    case = renamed(
+        case,
+        arguments=case.arguments | {"output": Tensor((2, 3), "FLOAT", data=Data(recipe=HOSTILE))},
+        origin=msgspec.structs.replace(case.origin, change=HOSTILE),
+    )
+    failed = record(
+        case, result=Result.FAILED, kind=Fault.VALUE, message=HOSTILE, output=HOSTILE, waiver=HOSTILE, share=2.0
+    )
+    outcome = msgspec.structs.replace(failed.attempts[0][0], message=HOSTILE)
+    ruler = RulerResult(ruler=HOSTILE, verdict="fail", message=HOSTILE, source=HOSTILE)
+    verdict = msgspec.structs.replace(
+        failed.verdict,
+        rulers={HOSTILE: {HOSTILE: ruler}},
+        mode=HOSTILE,
+        facts={"second oracle": HOSTILE, "alone": HOSTILE},
+    )
+    failed = renamed(failed, attempts=((outcome,),), verdict=verdict)
+    unknown = record(softmax_case(1), promise="values", result=Result.SKIPPED, kind=HOSTILE, message=HOSTILE)
+    error = record(softmax_case(2), result=Result.ERROR, message=HOSTILE)
+    folder = tmp_path_factory.mktemp("hostile")
+    run = synthetic_run(
+        folder / "<img src=x onerror=alert(4)>",
+        [failed, unknown, error],
+        changes={
+            "adapter": HOSTILE,
+            "profile": HOSTILE,
+            "arguments": (HOSTILE,),
+            "settings": {HOSTILE: HOSTILE},
+            "inputs": {HOSTILE: HOSTILE},
+        },
+        environment={HOSTILE: Fact(HOSTILE)},
+    )
+    return render_html(acceptance([run], baseline=run))
+
+
+def test_text_from_outside_is_never_markup(hostile: str, page: str) -> None:
+    made = Page(hostile)
+    assert made.tags.count("script") == 1
+    assert not {"img", "iframe"} & set(made.tags)
+    # matplotlib draws one <svg> an operator; the hostile ones would be more.
+    assert made.tags.count("svg") == 1
+    assert not [name for _, name, _ in made.attributes if name.startswith("on")]
+    assert hostile.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+    assert "{{ 7 * 7 }}" in hostile
+    assert {tag for tag, _, _ in made.attributes} <= {tag for tag, _, _ in Page(page).attributes} | {
+        "b",
+        "a",
+        "details",
+    }
+
+
+def test_a_plot_s_title_is_text(faulty: Acceptance) -> None:
+    row = faulty.precision[0]
+    hostile = [
+        type(row)(
+            **{name: getattr(row, name) for name in type(row).__dataclass_fields__} | {"output": "$x<b>&amp;</b>"}
+        )
+    ]
+    figure = precision_figure("aclnn<x>", hostile, faulty.share_edges)
+    assert "<b>" not in figure
+    assert "$x&lt;b&gt;" in figure
