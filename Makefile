@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge docs picture lint power power-quick loopback clean
+.PHONY: run test soak bench bench-isolation bench-judge bench-bundle docs picture lint power power-quick loopback clean
 
 run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
@@ -28,6 +28,9 @@ bench-isolation: $(STAMP)
 
 bench-judge: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_judge $(ARGS)
+
+bench-bundle: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_bundle $(ARGS)
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
