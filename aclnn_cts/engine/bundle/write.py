@@ -31,6 +31,7 @@ from aclnn_cts.engine.case_files import read_case_file
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.repro.write import Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.spec.binding import check_prototype
 from aclnn_cts.spec.load import specs_from_texts
 
 __all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
@@ -223,6 +224,7 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
                 staging.left_out[f"repro/{file.stem}"] = reason
                 continue
             try:
+                check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
                 for language, text in programs.texts(trial, _SUFFIXES).items():
                     staging.add(f"repro/{file.stem}{_SUFFIXES[language]}", text.encode())
             except (HarnessError, UsageError) as error:
