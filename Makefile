@@ -5,7 +5,8 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge bench-report docs picture shots lint power power-quick loopback clean
+.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle docs picture shots lint power power-quick \
+	loopback clean
 
 run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
@@ -31,6 +32,9 @@ bench-judge: $(STAMP)
 
 bench-report: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_report $(ARGS)
+
+bench-bundle: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_bundle $(ARGS)
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

@@ -1,4 +1,4 @@
-"""`make bench-bundle`: how long a bundle of many records takes to write and to verify.
+"""`make bench-bundle`: how long it takes to compare, bundle and verify a run of many records.
 
 The records are those of a run that passes: cases drawn from the specs, outputs computed by the reference for one in 64,
 as runs keep them. Run as `python -m benchmarks.bench_bundle [--records N] [--recompute N] [--folder DIR]`.
@@ -18,6 +18,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bench import Bench, Judged
 from aclnn_cts.engine.bundle.verify import verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
+from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.events import BatchJudged, Planned, RunFinished
 from aclnn_cts.engine.manifest import Manifest, environment_facts, timestamp
 from aclnn_cts.engine.run_directory import RunDirectory, create_run
@@ -79,6 +80,9 @@ def main(arguments: Sequence[str]) -> int:
             start = time.monotonic()
             _make_run(run, chosen.records)
             print(f"run of {chosen.records} records made in {time.monotonic() - start:.1f} s")
+        start = time.monotonic()
+        compared = compare_runs(run, run)
+        print(f"compared with itself in {time.monotonic() - start:.1f} s: {compared.common} trials in both")
         start = time.monotonic()
         written = write_bundle(RunDirectory(run), bundle)
         print(

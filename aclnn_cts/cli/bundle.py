@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from aclnn_cts.cli.output import console, count, wrap
-from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["bundle"]
+__all__ = ["bundle", "left_out"]
 
 
 @click.command()
@@ -30,13 +29,14 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
     It holds the report, records with their JSON Schema, recorded outputs, a trial file and programs for each finding,
     specs, waivers, what the run says of its surroundings, and a manifest of SHA-256 sums.
     """
-    from aclnn_cts.engine.bundle.keys import Signer  # noqa: PLC0415 - not for --help
+    from aclnn_cts.cli.report import page  # noqa: PLC0415 - not for --help
+    from aclnn_cts.engine.bundle.keys import Signer  # noqa: PLC0415
     from aclnn_cts.engine.bundle.write import write_bundle  # noqa: PLC0415
     from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
 
     directory = RunDirectory(run)
     signer = Signer(sign) if sign is not None else None
-    written = write_bundle(directory, out, signer=signer, make_report=_report)
+    written = write_bundle(directory, out, signer=signer, make_report=page)
     shown = console()
     signed = f"signed by the key {written.signer}" if written.signer else "not signed"
     wrap(
@@ -44,20 +44,17 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
         f"{written.path}: {count(written.records, 'record')} in {count(written.entries, 'entry', 'entries')},"
         f" {written.size} bytes, {signed}",
     )
-    for name, reason in written.left_out.items():
-        wrap(shown, f"left out: {name}: {reason}")
+    for line in left_out(written.left_out):
+        wrap(shown, line)
     wrap(shown, f"aclnn-cts verify {written.path} checks it")
     return 0
 
 
-def _report(run: Path) -> bytes:
-    """The run's report as one HTML page; HarnessError where what makes it is not installed."""
-    try:
-        build = importlib.import_module("aclnn_cts.engine.acceptance.build")
-        trials = importlib.import_module("aclnn_cts.engine.acceptance.trials")
-        html = importlib.import_module("aclnn_cts.reports.html")
-        importlib.import_module("matplotlib")
-    except ModuleNotFoundError as error:
-        raise HarnessError(f"needs {error.name}, which is not installed; pip install 'aclnn-cts[report]'") from None
-    content: bytes = html.html_bytes(build.acceptance((run,)), lambda: trials.trial_rows((run,)), "en")
-    return content
+def left_out(reasons: Mapping[str, str]) -> Iterator[str]:
+    """A line for each reason why something is not in a bundle, with the first of what it keeps out."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    for reason, found in names.items():
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        yield f"left out: {found[0]}{more}: {reason}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from aclnn_cts.core.acceptance import Acceptance, TrialRow
 
-__all__ = ["FORMS", "Form", "report"]
+__all__ = ["FORMS", "Form", "page", "report"]
 
 Rows: TypeAlias = "Callable[[], Iterable[TrialRow]]"
 """The trials of the runs in a stream, anew at each call."""
@@ -108,6 +108,15 @@ def report(
         write_atomically(path, content)
         note(f"{path}: written")
     return 0
+
+
+def page(run: Path) -> bytes:
+    """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
+    make = _maker("html")
+    from aclnn_cts.engine.acceptance.build import acceptance  # noqa: PLC0415
+    from aclnn_cts.engine.acceptance.trials import trial_rows  # noqa: PLC0415
+
+    return make(acceptance((run,)), lambda: trial_rows((run,)), "en")
 
 
 def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:

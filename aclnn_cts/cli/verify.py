@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from aclnn_cts.cli.bundle import left_out
 from aclnn_cts.cli.options import IntegerWithin, json_option
 from aclnn_cts.cli.output import console, count, emit, wrap
 
@@ -103,8 +104,8 @@ def _show(found: Verification) -> None:
             f" {totals.errors} errors, {totals.skipped} skipped",
         )
         wrap(out, f"report: {says.report}")
-        for name, reason in says.left_out.items():
-            wrap(out, f"left out: {name}: {reason}")
+        for line in left_out(says.left_out):
+            wrap(out, line)
     wrap(out, f"signature: {found.signature}")
     wrap(
         out,

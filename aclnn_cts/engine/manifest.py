@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -27,6 +28,7 @@ __all__ = [
     "environment_facts",
     "file_hashes",
     "manifest_from_json",
+    "sources_hash",
     "timestamp",
 ]
 
@@ -129,9 +131,28 @@ def environment_facts() -> dict[str, Fact]:
         "python.implementation": platform.python_implementation(),
         "python.executable": sys.executable or None,
         "harness.version": __version__,
+        "harness.sha256": sources_hash(),
     }
     facts |= {f"library.{name}": _installed(name) for name in _LIBRARIES}
     return {name: _fact(value, Known.MEASURED) for name, value in facts.items()}
+
+
+@functools.cache
+def sources_hash() -> str:
+    """SHA-256 of this package's modules, specs and waivers: what tells apart two states of one version."""
+    package = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    found = [
+        Path(folder, name)
+        for folder, _, names in os.walk(package, followlinks=True)
+        for name in names
+        if name.endswith((".py", ".yaml"))
+    ]
+    for path in sorted(found):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def adapter_facts(environment: Mapping[str, Value | Fact], *, known: str = Known.DECLARED) -> dict[str, Fact]:

@@ -168,9 +168,9 @@ def shipped_waivers() -> tuple[Path, ...]:
 
 
 def read_waivers(
-    paths: Iterable[Path], *, compile_predicate: CompilePredicate = compile_predicate
+    paths: Iterable[Path], *, compile_predicate: CompilePredicate = compile_predicate, pinned: bool = True
 ) -> tuple[Waiver, ...]:
-    """Read waiver files, in their order.
+    """Read waiver files, in their order; with `pinned` false without the cases that they name.
 
     Every mistake of a file is reported at once, as a UsageError of lines `file:line: what; what to do`: a waiver
     without reason, owner or expiry, an unknown key, a predicate that does not compile, a pinned case that cannot be
@@ -180,7 +180,7 @@ def read_waivers(
     messages: list[str] = []
     for path in paths:
         problems = Problems(read_yaml(path))
-        for index, waiver in enumerate(_waivers(path, problems, compile_predicate)):
+        for index, waiver in enumerate(_waivers(path, problems, compile_predicate, pinned=pinned)):
             if waiver.id in waivers:
                 first = waivers[waiver.id].where
                 problems.add(
@@ -193,7 +193,7 @@ def read_waivers(
     return tuple(waivers.values())
 
 
-def _waivers(path: Path, problems: Problems, compiler: CompilePredicate) -> Iterable[Waiver]:
+def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinned: bool) -> Iterable[Waiver]:
     try:
         model = _FileModel.model_validate(problems.file.content)
     except ValidationError as error:
@@ -208,7 +208,7 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate) -> Iter
             owner=entry.owner,
             expiry=entry.expiry,
             link=entry.link,
-            cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))),
+            cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if pinned else (),
             where=problems.file.at(place),
             file=path,
         )

@@ -402,13 +402,14 @@ def test_cases_are_judged_again_without_a_device(ran: Callable[..., Ran], tmp_pa
     good = ran("run", "--cases", str(cases), "--adapter", "reference")
     wrong = ran("run", "--cases", str(cases), "--adapter", "wrong_adapters:Wrong,fault=value")
     assert (good.code, wrong.code) == (0, 1)
-    for run in (good, wrong):
-        made = ran("bundle", str(run.path), "--sign", str(key), out=tmp_path / "b.zip")
-        assert made.code == 0, made.err
-        found = verify_bundle(tmp_path / "b.zip", key=Verifier(key.with_suffix(".pub")), recompute=9)
+    made = ran("bundle", str(good.path), "--sign", str(key), out=tmp_path / "good.zip")
+    assert made.code == 0, made.err
+    write_bundle(wrong.directory, tmp_path / "wrong.zip", signer=Signer(key))
+    for name in ("good.zip", "wrong.zip"):
+        found = verify_bundle(tmp_path / name, key=Verifier(key.with_suffix(".pub")), recompute=9)
         assert found.problems == ()
         assert (found.recomputed, found.eligible) == (4, 4)
     # The outputs of the wrong implementation under the verdicts of the right one.
-    lie = rebuilt(tmp_path / "b.zip", turned_to_passes)
+    lie = rebuilt(tmp_path / "wrong.zip", turned_to_passes)
     found = verified(lie, tmp_path, recompute=9)
     assert sum("judged again it is failed" in problem.what for problem in found.problems) == 4

@@ -170,7 +170,10 @@ def _laws(spec: Spec) -> Iterable[Any]:
 def _waivers(
     summary: Summary, findings: Sequence[FindingCard], runs: Sequence[RunDirectory], files: Sequence[Path]
 ) -> Iterator[WaiverRow]:
-    known: Mapping[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    known: dict[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    for run in runs:
+        # As the run used them: the cases that they pin lie elsewhere.
+        known |= {entry.id: entry for path in run.waivers() for entry in read_waivers([path], pinned=False)}
     day = max(date.fromisoformat(run.manifest.started[:10]) for run in runs)
     for identifier, number in sorted(summary.waivers.items()):
         entry = known.get(identifier)

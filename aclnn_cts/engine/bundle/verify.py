@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case_json import canonical_json
+from aclnn_cts.core.case_json import canonical_json, case_from_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Result, Signature, Skip
 from aclnn_cts.engine.bundle.keys import Verifier
@@ -47,7 +47,17 @@ _CAMPAIGN = "fuzz"
 """The command whose runs keep the counts of all trials and the records of a few."""
 _BLOBS, _CASES = "blobs/", "cases/"
 _KNOWN = frozenset(("blobs", "cases", "records", "report.html", "repro", "run", "schemas", "specs", "waivers"))
-_NO_RECORD = (msgspec.MsgspecError, HarnessError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
+_NO_RECORD = (
+    msgspec.MsgspecError,
+    HarnessError,
+    UsageError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +98,8 @@ class _Sample:
     def offer(self, record: Mapping[str, Any], where: str) -> None:
         needed = recorded_outputs(record)
         if not needed or not self.blobs.issuperset(needed):
+            return
+        if case_from_json(record["trial"]["case"], where=where).nbytes > RECOMPUTE_BYTES:
             return
         self.eligible += 1
         if len(self.chosen) < self.size:

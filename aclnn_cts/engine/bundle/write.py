@@ -29,11 +29,12 @@ from aclnn_cts.engine.bundle.statement import (
 )
 from aclnn_cts.engine.case_files import read_case_file
 from aclnn_cts.engine.files import write_atomically
-from aclnn_cts.engine.repro.write import write_programs
+from aclnn_cts.engine.repro.write import Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.spec.binding import check_prototype
 from aclnn_cts.spec.load import specs_from_texts
 
-__all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "read_spec_texts", "write_bundle"]
+__all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
 
 RECORDS_LIMIT = 32 * 1024 * 1024
 """Bytes of one file of records."""
@@ -203,11 +204,10 @@ def _add_blobs(run: RunDirectory, staging: _Staging, digests: set[str]) -> None:
 def _add_files(run: RunDirectory, staging: _Staging) -> None:
     for name in ("manifest.json", "summary.json"):
         staging.add(f"run/{name}", run.path / name)
-    for folder, entry in (("specs", "specs"), ("waivers", "waivers"), ("failures", "cases")):
-        for path in sorted((run.path / folder).iterdir()) if (run.path / folder).is_dir() else ():
-            if not path.name.startswith("."):
-                staging.add(f"{entry}/{path.name}", path)
-    if not (run.path / "waivers").is_dir():
+    for entry, paths in (("specs", run.specs()), ("waivers", run.waivers()), ("cases", run.failures())):
+        for path in paths:
+            staging.add(f"{entry}/{path.name}", path)
+    if not run.waivers():
         staging.left_out["waivers"] = "the run kept none"
 
 
@@ -216,23 +216,33 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
     failures = run.failures()
     if not failures:
         return
-    specs = specs_from_texts(read_spec_texts(run))
     folders = [Path(folder) for folder in run.manifest.settings.get("spec_folders", ())]
+    programs = Programs(specs=specs_from_texts(_spec_texts(run)), spec_folders=folders)
     for file in failures:
         for trial in _trials(file):
-            paths = {language: staging.folder / f"{file.stem}{suffix}" for language, suffix in _SUFFIXES.items()}
+            if (reason := _no_program(trial, programs)) is not None:
+                staging.left_out[f"repro/{file.stem}"] = reason
+                continue
             try:
-                for path in write_programs(trial, specs, paths, spec_folders=folders):
-                    staging.add(f"repro/{path.name}", path)
-            except (HarnessError, UsageError, KeyError) as error:
+                check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
+                for language, text in programs.texts(trial, _SUFFIXES).items():
+                    staging.add(f"repro/{file.stem}{_SUFFIXES[language]}", text.encode())
+            except (HarnessError, UsageError) as error:
                 staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
+
+
+def _no_program(trial: Trial, programs: Programs) -> str | None:
+    """Why no program can show a trial; None where one may."""
+    if trial.case.operator not in programs.specs:
+        return f"the run has no spec of {trial.case.operator}"
+    return None if is_one_call(trial) else "its trial takes several calls, and a program shows one"
 
 
 def _trials(file: Path) -> Iterator[Trial]:
     yield from (entry.content for entry in read_case_file(file) if isinstance(entry.content, Trial))
 
 
-def read_spec_texts(run: RunDirectory) -> dict[str, str]:
+def _spec_texts(run: RunDirectory) -> dict[str, str]:
     """The spec files of a run by stem."""
     return {path.stem: path.read_text(encoding="utf-8") for path in run.specs() if path.suffix == ".yaml"}
 
