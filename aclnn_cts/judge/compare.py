@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import Deviation, Fault
-from aclnn_cts.judge.bound import Bound, OperandFacts, bound, loosest
+from aclnn_cts.judge.bound import Bound, bound, loosest
 from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["SHARE_EDGES", "Comparison", "compare", "figure", "histogram", "index_of"]
 

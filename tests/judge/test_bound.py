@@ -11,10 +11,11 @@ import pytest
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, widen
 from aclnn_cts.core.verdict import Fault
-from aclnn_cts.judge.bound import bound, gamma, loosest, operand_facts
+from aclnn_cts.judge.bound import bound, loosest
 from aclnn_cts.judge.compare import compare
+from aclnn_cts.judge.gamma import gamma
 from aclnn_cts.judge.model import ComputeModel, load_precision
-from tests.judge.emulation import ORDERS, dot, flushed, forward, fused, truncated, truncating
+from tests.judge.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 
 ROWS = 2000
 LENGTHS = (1, 2, 3, 7, 31, 130)
@@ -107,7 +108,7 @@ def test_flushed_operands_need_to_be_known() -> None:
     left, right = stored("FLOAT", (left, right))
     expected = dot(left, right)
     got = np.zeros(50, np.float32)
-    facts = operand_facts((left, right), None)
+    facts = known(left, right, model("FLOAT"))
     assert compare("out", got, expected, model("FLOAT"), operands=facts).kind == ""
     assert compare("out", got, expected, model("FLOAT")).kind != ""
 
@@ -118,7 +119,7 @@ def test_rounded_operands_stay_within_the_bound_of_their_mode(operand: str, data
     promised = load_precision().formats[operand]
     for length in LENGTHS:
         arrays = stored("FLOAT", DATA[data](np.random.default_rng(length), (ROWS, length)))
-        facts = operand_facts(arrays, promised)
+        facts = known(*arrays, matrix("FLOAT", operand))
         expected = dot(*arrays)
         for form in (promised, FORMATS[operand], FORMATS["FLOAT"]):  # coarsest, finer, and not rounded at all
             left, right = (round_to(array, form) for array in arrays)
@@ -130,18 +131,16 @@ def test_rounded_operands_stay_within_the_bound_of_their_mode(operand: str, data
 def test_small_operands_lose_digits_in_float16() -> None:
     left, right = stored("FLOAT", normal(np.random.default_rng(5), (ROWS, 9)))
     left *= 2.0**-20
-    facts = operand_facts((left, right), FORMATS["FLOAT16"])
-    assert facts.smallest < 2.0**-14
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
     got = forward((round_to(left, FORMATS["FLOAT16"]) * right).astype(np.float32))
     expected = dot(left, right)
     assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=facts).kind == ""
-    in_range = dataclasses.replace(facts, smallest=1.0)
-    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=in_range).kind != ""
+    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16")).kind != "", "no unit roundoff holds down there"
 
 
 def test_operands_beyond_the_range_leave_the_result_open() -> None:
     left, right = np.array([[1e5, 1.0]]), np.array([[1.0, 1.0]])
-    facts = operand_facts((left, right), FORMATS["FLOAT16"])
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
     assert (facts.exact, facts.overflows) == (False, True)
     expected = dot(left, right)
     for got, kind in ((np.inf, ""), (np.nan, ""), (100001.0, ""), (2.0, Fault.VALUE)):
@@ -151,12 +150,13 @@ def test_operands_beyond_the_range_leave_the_result_open() -> None:
 
 def test_a_result_may_pass_through_the_operand_format() -> None:
     left, right = np.array([[2049.0]]), np.array([[1.0]])
-    facts = operand_facts((left, right), FORMATS["FLOAT"])
     expected = dot(left, right, lattice=1.0)
     got = np.array([2048.0], np.float32)
-    through = matrix("FLOAT", "FLOAT16", output="gradInput")
-    assert compare("out", got, expected, through, operands=facts).kind == ""
-    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=facts).kind != ""
+    # Operands in FLOAT alone would make it 2049.
+    for output, conforms in (("gradInput", True), ("gradWeight", False)):
+        facts = dataclasses.replace(known(left, right, matrix("FLOAT", "FLOAT16"), lattice=1.0), exact=True, span=None)
+        kind = compare("out", got, expected, matrix("FLOAT", "FLOAT16", output=output), operands=facts).kind
+        assert (kind == "") == conforms
 
 
 def half_accumulation(left: Float64, right: Float64, dtype: str) -> Float64:
@@ -195,7 +195,7 @@ def test_a_truncated_output_exceeds_the_model(dtype: str) -> None:
 )
 def test_operands_coarser_than_promised_are_found(promised: str | None, used: str) -> None:
     left, right = stored("FLOAT", normal(np.random.default_rng(8), (ROWS, 5)))
-    facts = operand_facts((left, right), load_precision().formats[promised]) if promised else None
+    facts = known(left, right, matrix("FLOAT", promised))
     got = forward((round_to(left, FORMATS[used]) * round_to(right, FORMATS[used])).astype(np.float32))
     comparison = compare("out", got, dot(left, right), matrix("FLOAT", promised), operands=facts)
     assert comparison.kind != ""
