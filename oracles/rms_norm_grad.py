@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +50,12 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
+from aclnn_cts.oracles._rms_norm_forms import cubed, expanded, factored, row_mean, weight_first, weight_last
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
-from aclnn_cts.oracles._special_values import finite_part, flushing_product, holds_subnormal, settle
+from aclnn_cts.oracles._special_values import finite_part, holds_subnormal, settle
 
 __all__ = ["LAWS", "benchmark", "exact", "expected"]
 
-Real = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
@@ -78,11 +77,11 @@ def expected(call: OracleInput) -> Expected:
         g = dy * gamma
         mass = _mass(g, x)
         if math.isfinite(np.add.reduce(mass, axis=None) * np.abs(rstd).max(initial=0.0)):
-            dx = (g - x * (rstd * _mean(g * x) * rstd)) * rstd
+            dx = (g - x * (rstd * row_mean(g * x) * rstd)) * rstd
             dgamma = rstd.reshape(-1) @ (dy * x)
         else:
-            dx, dx_open = settle(_factored, _expanded, _cubed, operands=(dy, x, rstd, gamma))
-            dgamma, dgamma_open = settle(_weight_first, _weight_last, operands=(dy, x, rstd))
+            dx, dx_open = settle(factored, expanded, cubed, operands=(dy, x, rstd, gamma))
+            dgamma, dgamma_open = settle(weight_first, weight_last, operands=(dy, x, rstd))
             dy, x, rstd, gamma = (finite_part(operand) for operand in (dy, x, rstd, gamma))
             g = dy * gamma
             mass = _mass(g, x)
@@ -235,40 +234,6 @@ def _mass(g: Float64, x: Float64) -> Float64:
     """sum_j |g[j] x[j]| for each row, (n, 1)."""
     mass: Float64 = np.einsum("ij,ij->i", np.abs(g), np.abs(x))[:, None]
     return mass
-
-
-def _mean(terms: Real) -> Real:
-    """The mean of each row in the precision of the terms; the width is exact in it."""
-    mean: Real = np.add.reduce(terms, axis=1, keepdims=True) / terms.dtype.type(max(terms.shape[1], 1))
-    return mean
-
-
-def _factored(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
-    dx: Real = (g - flushing_product(xhat, _mean(g * xhat))) * rstd
-    return dx
-
-
-def _expanded(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
-    dx: Real = g * rstd - xhat * flushing_product(_mean(g * xhat), rstd)
-    return dx
-
-
-def _cubed(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    g, cube = flushing_product(dy, gamma), flushing_product(flushing_product(rstd, rstd), rstd)
-    dx: Real = g * rstd - flushing_product(cube, x) * _mean(g * x)
-    return dx
-
-
-def _weight_first(dy: Real, x: Real, rstd: Real) -> Real:
-    dgamma: Real = np.add.reduce(dy * flushing_product(x, rstd), axis=0)
-    return dgamma
-
-
-def _weight_last(dy: Real, x: Real, rstd: Real) -> Real:
-    dgamma: Real = np.add.reduce(flushing_product(dy, x) * rstd, axis=0)
-    return dgamma
 
 
 def _lattice(call: OracleInput) -> float | None:
