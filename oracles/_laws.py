@@ -5,7 +5,7 @@ Throughout, f is the operator as a function of its gradient g, s an exact result
 rounding and that rounding). Nothing else enters a bound but the float64 arithmetic of the comparison itself, where it
 rounds at all: sums are rounded once (`math.fsum`), and n products computed and added in float64 are off by at most
 gamma_n(2^-53) times the sum of their absolute values (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd
-ed., section 3.1). Where every e is 0 both sides are exact in float64 too, and must be equal.
+ed., chapter 3). Where every e is 0 both sides are exact in float64 too, and must be equal.
 """
 
 from __future__ import annotations

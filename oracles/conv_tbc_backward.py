@@ -11,12 +11,12 @@ Where pad > L - 1 some rows of `self` see nothing but padding: they count in gra
 never used.
 
 Error terms, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.): n
-products summed in any order are off by at most gamma_n times the sum of their absolute values (section 3.1, (3.3) to
-(3.5)), n being the real number of terms,
+products summed in any order are off by at most gamma_n times the sum of their absolute values (chapter 3,
+inner products), n being the real number of terms,
 
 - gradInput[t]: Co times the number of k with 0 <= t + pad - k < To;
 - gradWeight[k]: B times the number of u with 0 <= u + k - pad < T;
-- gradBias: To B terms without a product, gamma_{n-1} (section 4.2, (4.4)).
+- gradBias: To B terms without a product, gamma_{n-1} (chapter 4).
 
 In gradInput and gradWeight both factors of each product are operands, rounded to the mode's format before. gradBias
 is a sum of `self` as it is given: a mode rounds the operands of the matrix unit, and it needs none.

@@ -11,8 +11,8 @@ an occurrence are 0. Floating indices are integers held in floats, truncated tow
 
 Error terms, with M[w, d] the sum of the absolute values and gamma_k = k u / (1 - k u) (Higham, *Accuracy and
 Stability of Numerical Algorithms*, 2nd ed.): c terms summed in any order take c - 1 additions and are off by at most
-gamma_{c-1} M (section 4.2, (4.4)). The scale adds the rounding of the reciprocal and that of the product
-(Lemma 3.3), gamma_{c+1} M / c, whether the terms are scaled or their sum. A power of two has an exact reciprocal
+gamma_{c-1} M (chapter 4). The scale adds the rounding of the reciprocal and that of the product,
+gamma_{c+1} M / c, whether the terms are scaled or their sum. A power of two has an exact reciprocal
 and product, so that no rounding is added there.
 
 Underflow: the loads and the additions (where the model flushes), and with the scale a product for each term.

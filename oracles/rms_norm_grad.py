@@ -7,11 +7,11 @@ taken as given, one number r a row; it is never computed again from x. For each 
     dxOut[i] = (g[i] - xhat[i] m) r,   dgammaOut[i] = sum_rows dy[i] xhat[i]
 
 Error terms, with M = (1/d) sum_j |g[j] xhat[j]| and gamma_k = k u / (1 - k u) (Higham, *Accuracy and Stability of
-Numerical Algorithms*, 2nd ed.; roundings are counted by Lemma 3.1 and products of such factors by Lemma 3.3). Roundings
+Numerical Algorithms*, 2nd ed., chapter 3, which counts roundings and products of their factors). Roundings
 that meet a quantity on its way into dxOut:
 
 - g: its own product, the subtraction, the product with r: 3;
-- the mean: each term has the products g, xhat and g xhat, 3; a sum of d terms in any order adds d - 1 (section 4.2);
+- the mean: each term has the products g, xhat and g xhat, 3; a sum of d terms in any order adds d - 1 (chapter 4);
   the product with a rounded 1/d adds 2, none where d is a power of two and both are exact: q = d + 4 or d + 2;
 - xhat m: xhat has 1, m has q, their product 1, the subtraction 1, the product with r 1: q + 4.
 
@@ -24,7 +24,7 @@ additions: gamma_{n+1} sum_rows |dy[i] xhat[i]|.
 The form with r^3 is one of those that the published golden programs evaluate, so what overflows or underflows in it
 counts as well: sum |g x| without r, r^3, and their products, in which the division by d may come last but one.
 
-Underflow (Higham, (2.8)): ten operations lead to dxOut[i], those of the d terms of the mean counted once because
+Underflow (Higham, chapter 2): ten operations lead to dxOut[i], those of the d terms of the mean counted once because
 their errors are averaged. With X = max |xhat| and G = max |g| of the row, an error in any of them is multiplied by at
 most max(1, X, |r| max(1, M, X max(1, G, X))); X alone meets m r where the last product is distributed. The form with
 r^3 takes ten as well, and one more where a derivative's factor of a half goes with r^3. With Y = max |x| and

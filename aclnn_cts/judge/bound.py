@@ -9,9 +9,9 @@ implementation holds before its last rounding differs from s by at most
   the operands are known, what rounding does to each of them is known as well: then the exact value lies in an
   interval (`judge.operands`) that takes the place of s and of this term.
 - M_c, gamma_n = n u / (1 - n u): n successive roundings, in any order (Higham, *Accuracy and Stability of Numerical
-  Algorithms*, 2nd ed., Lemma 3.1 and (3.5)). The factor before it is there because rounded operands are summed.
+  Algorithms*, 2nd ed., chapter 3; `judge.gamma`). The factor before it is there because rounded operands are summed.
 - M_s, gamma'_k: k roundings of an intermediate to the output's format.
-- a: underflow (Higham, (2.8)). Each of the operations that the oracle counts, loads of operands among them, adds at
+- a: underflow (Higham, chapter 2). Each of the operations that the oracle counts, loads of operands among them, adds at
   most the smallest subnormal number of the accumulation format, or the smallest normal one where the model may flush.
   A result that may be flushed adds the smallest normal number of the output.
 

@@ -1,4 +1,18 @@
-"""The growth of rounding errors: gamma_n, and the unit roundoff of the oracles' own arithmetic."""
+r"""The growth of rounding errors: gamma_n, and the unit roundoff of the oracles' own arithmetic.
+
+All bounds rest on three facts, which Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., has in its
+chapters on the basics (3, inner products and products of 1 + delta) and on summation (4). They follow from the model
+fl(x op y) = (x op y)(1 + delta), |delta| <= u, in a line each; with gamma_n = n u / (1 - n u) and n u < 1,
+
+- n roundings: prod (1 + delta_i)^(+-1) differs from 1 by at most (1 - u)^(-n) - 1 <= gamma_n, since
+  (1 - u)^n >= 1 - n u;
+- roundings of roundings: gamma_j + gamma_k + gamma_j gamma_k <= gamma_{j+k};
+- sums: in any order, a term of n meets at most n - 1 additions, and its own product in an inner product.
+
+Underflow (chapter 2) adds an absolute error to the relative one: fl(x op y) = (x op y)(1 + delta) + eta.
+Tests hold the first two in rational arithmetic. The book's own numbers of lemmas and equations are not given: no copy
+was at hand to check them by.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -278,6 +279,22 @@ def test_double_leaves_room_for_the_oracle_itself() -> None:
     left, right = normal(np.random.default_rng(2), (ROWS, 64))
     for order in ORDERS.values():
         assert compare("out", order(left * right), dot(left, right), model("DOUBLE")).kind == ""
+
+
+@pytest.mark.parametrize("roundoff", [Fraction(1, 2**8), Fraction(1, 2**11), Fraction(1, 2**24)])
+def test_gamma_bounds_any_product_of_roundings(roundoff: Fraction) -> None:
+    """In rational arithmetic: the extremes of prod (1 + delta)^(+-1), and roundings of roundings."""
+
+    def exact(count: int) -> Fraction:
+        return count * roundoff / (1 - count * roundoff)
+
+    for count in (0, 1, 2, 3, 10, 100):
+        for ups in {0, min(1, count), count // 2, count}:
+            for product in ((1 + roundoff) ** ups / (1 - roundoff) ** (count - ups), (1 - roundoff) ** count):
+                assert abs(product - 1) <= exact(count)
+        for other in (1, 7, 20):
+            assert exact(count) + exact(other) + exact(count) * exact(other) <= exact(count + other)
+        assert gamma(count, float(roundoff)) == pytest.approx(float(exact(count)), rel=1e-12)
 
 
 def test_gamma_does_not_run_away() -> None:
