@@ -97,6 +97,7 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
     fewer: list[str] = []
     accusing: list[str] = []
     missed: Counter[str] = Counter()
+    silent: Counter[str] = Counter()
     for name, fault in _by_fault(counts).items():
         best = max(OTHERS, key=lambda judge: _honest(fault, judge))
         raw = max(OTHERS, key=lambda judge: fault.found[judge])
@@ -106,6 +107,7 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
             accusing.append(f"{name} ({raw})")
         for judge in JUDGES:
             missed[judge] += fault.calls - _honest(fault, judge)
+            silent[judge] += fault.calls - fault.found[judge]
     lines.append(
         "Faults on which the bound finds fewer calls than the best of the others (goal: none): "
         f"{'; '.join(fewer) or 'none'}."
@@ -120,6 +122,12 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
         f"Missed in total, a call counted as missed where a correct implementation is accused on the same data: "
         f"{', '.join(f'{judge} {_number(missed[judge])}' for judge in JUDGES)}; the bound misses {share:.2f} times "
         f"what {best} does (goal: at most 0.50)."
+    )
+    best = min(OTHERS, key=lambda judge: silent[judge])
+    share = silent[BOUND] / max(silent[best], 1)
+    lines.append(
+        f"Missed in total, every accusation counted, whoever else is accused on the same data: "
+        f"{', '.join(f'{judge} {_number(silent[judge])}' for judge in JUDGES)}; {share:.2f} times what {best} does."
     )
     return lines
 

@@ -61,6 +61,8 @@ class Bound:
     farther from s; a few others may be as near."""
     overflow: NDArray[np.bool_] | bool
     """Where an intermediate may overflow, so that inf and nan conform too."""
+    cut: NDArray[np.bool_] | bool
+    """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
 
 
 def loosest(model: ComputeModel) -> ComputeModel:
@@ -108,28 +110,27 @@ def bound(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFac
         )
         error = _add(error, _underflow(largest, model))
 
-        overflow: NDArray[np.bool_] | bool = (
+        overflow: NDArray[np.bool_] | bool = False
+        if partial is not None and not (reach is not None and reach * growth <= model.accumulation.largest):
+            overflow = ~(partial * growth <= model.accumulation.largest)
+        cut = overflow if model.truncates else False
+        if (
             operands is not None
             and operands.overflows
             and model.operand is not None
             and any(term.kind == "operand" for term in expected.terms)
-        )
-        if (
-            not overflow
-            and partial is not None
-            and not (reach is not None and reach * growth <= model.accumulation.largest)
         ):
-            overflow = ~(partial * growth <= model.accumulation.largest)
+            overflow = True
         value = expected.value
         if span is not None:
             rounding = 0.0 if error is None else error
             below, above = np.maximum(value - span.lower, 0.0), np.maximum(span.upper - value, 0.0)
-            return _ends(value, below + rounding, above + rounding, model, overflow=overflow)
+            return _ends(value, below + rounding, above + rounding, model, overflow=overflow, cut=cut)
         if error is None and model.through is None and not model.output_truncates:
             only = round_to(value, model.output)
-            return Bound(error=0.0, lower=only, upper=only, width=0.0, overflow=overflow)
+            return Bound(error=0.0, lower=only, upper=only, width=0.0, overflow=overflow, cut=cut)
         both = 0.0 if error is None else error
-        return _ends(value, both, both, model, overflow=overflow)
+        return _ends(value, both, both, model, overflow=overflow, cut=cut)
 
 
 def _add(left: _Amount | None, right: _Amount | None) -> _Amount | None:
@@ -202,7 +203,13 @@ def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
 
 
 def _ends(
-    value: Float64, below: _Amount, above: _Amount, model: ComputeModel, *, overflow: NDArray[np.bool_] | bool
+    value: Float64,
+    below: _Amount,
+    above: _Amount,
+    model: ComputeModel,
+    *,
+    overflow: NDArray[np.bool_] | bool,
+    cut: NDArray[np.bool_] | bool,
 ) -> Bound:
     """The least and the greatest result that conform, by the last rounding."""
     lower = np.asarray(value - below)
@@ -218,7 +225,7 @@ def _ends(
             upper = np.where(
                 upper > form.largest, np.inf, np.where(upper < -form.largest, round_to(upper, form), upper)
             )
-        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow)
+        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow, cut=cut)
     ends = np.empty((2, *lower.shape))
     ends[0], ends[1] = lower, upper
     farthest = np.maximum(upper, -lower)
@@ -233,7 +240,7 @@ def _ends(
     else:
         ends = round_to(ends, form)
         lower, upper = ends[0, ...], ends[1, ...]
-    return Bound(error=error, lower=lower, upper=upper, width=width, overflow=overflow)
+    return Bound(error=error, lower=lower, upper=upper, width=width, overflow=overflow, cut=cut)
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:

@@ -7,7 +7,9 @@ The rules for what is not an ordinary number:
   and the element counts as open when it holds one. So they do beside an inf that is required: a partial sum of finite
   terms that overflowed meets it as the other infinity in one order, and makes nan, and not in another. A nan stays nan.
 - Where rounding to the output may overflow, the inf of that sign conforms; where it must, only that inf does.
-- On arithmetic that saturates, elements with any of these three are open.
+- On arithmetic that saturates, elements with any of these three are open. So are, where intermediates may be
+  truncated, those with one that may overflow: rounding toward zero makes the largest finite number of it (IEEE
+  754-2019, section 7.4), which later terms go on from.
 - The sign of a zero is not judged: no document states it, and an exact sum may be either zero.
 - Subnormal results need no rule: the bound holds what flushing may do.
 - Elements that the oracle leaves open are not looked at.
@@ -15,6 +17,7 @@ The rules for what is not an ordinary number:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -179,7 +182,8 @@ def _carefully(
         kind = _kind(elements)
         if model.basis != "document":
             coarse = loosest(model)
-            left = _sort(values, value, expected, coarse, bound(expected, coarse, operands=operands))
+            ends = dataclasses.replace(bound(expected, coarse, operands=operands), cut=limits.cut)
+            left = _sort(values, value, expected, coarse, ends)
             kind = _kind(left) if left.faulty.any() else Fault.MODEL
     return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored)
 
@@ -197,6 +201,7 @@ def _sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Comp
     if required.any() and expected.partial is not None:
         may_overflow |= limits.overflow & np.isinf(value) & np.isfinite(expected.partial)
     is_open |= may_overflow & ~finite
+    is_open |= limits.cut & ~required
     if model.saturates:
         is_open |= required | may_overflow | (np.isinf(lower) | np.isinf(upper))
     error = np.asarray(limits.error)

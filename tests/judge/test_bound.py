@@ -103,6 +103,19 @@ def test_flushing_stays_within_the_model_that_allows_it() -> None:
         assert compare("out", total, expected, kept).kind != "", "data that underflow must show the difference"
 
 
+def test_a_truncated_overflow_is_the_largest_finite_number() -> None:
+    """A sum that was cut there goes on from it; inf is as right, and nothing else changes."""
+    largest = FORMATS["FLOAT"].largest
+    left, right = np.array([[3e38, 3e38, -3e38], [1.0, 2.0, 3.0]]), np.ones((2, 3))
+    cut = np.array([largest - 3e38, 6.0]).astype(np.float32)
+    overflowed = np.array([np.inf, 6.0], np.float32)
+    for got in (cut, overflowed):
+        assert compare("out", got, dot(left, right), matrix("FLOAT")).kind == ""
+    rounding = dataclasses.replace(matrix("FLOAT"), truncates=False)
+    assert compare("out", cut, dot(left, right), rounding).kind == Fault.VALUE
+    assert compare("out", np.array([np.inf, 6.5], np.float32), dot(left, right), matrix("FLOAT")).kind == Fault.VALUE
+
+
 def test_flushed_operands_need_to_be_known() -> None:
     left = np.full((50, 4), 1e-39)
     right = np.full((50, 4), 1e12)
