@@ -28,12 +28,13 @@ def finer_than_asked(
 ) -> bool:
     """Whether every output whose model rounds operands is within the bound of operands as they are stored.
 
-    Right outputs of a call alone may be asked about. Where rounding changes no operand, or nothing can be seen of it
-    (no elements, or all of them open), the answer is no: there is nothing to tell the two apart by.
+    Right outputs of a call alone may be asked about. Where rounding changes no operand that an output depends on, or
+    nothing can be seen of it (no elements, or all of them open), the answer is no: there is nothing to tell the two
+    apart by.
     """
     judged = 0
     for name, model in models.items():
-        if model.operand is None or operands[name].exact:
+        if model.operand is None or not operands[name].matters:
             continue
         comparison = compare(name, got[name], expected[name], unrounded[name], operands=operands[name])
         if comparison.kind:

@@ -59,6 +59,11 @@ class OperandFacts:
     span: OperandSpan | None = None
     """None where every operand is used as it is stored, or no operand of the output is rounded."""
 
+    @property
+    def matters(self) -> bool:
+        """Whether rounding may change the output's exact value."""
+        return not self.exact and self.span is not None and bool((self.span.lower < self.span.upper).any())
+
     def covers(self, model: ComputeModel) -> bool:
         """Whether the span was made for the model's operand format."""
         return self.span is not None and self.span.form == model.operand
