@@ -40,6 +40,7 @@ multiplied by G r^2 X; in dgammaOut one of each of the three factors.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -50,7 +51,16 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
-from aclnn_cts.oracles._rms_norm_forms import cubed, expanded, factored, row_mean, weight_first, weight_last
+from aclnn_cts.oracles._rms_norm_forms import (
+    cubed,
+    dgamma_lattice,
+    dx_lattice,
+    expanded,
+    factored,
+    row_mean,
+    weight_first,
+    weight_last,
+)
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part, holds_subnormal, settle
 
@@ -87,9 +97,11 @@ def expected(call: OracleInput) -> Expected:
             mass = _mass(g, x)
         loads = _loads(dy, x, rstd, gamma)
         return {
-            "dxOut": _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape),
+            "dxOut": replace(
+                _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape), lattice=dx_lattice(call, rstd)
+            ),
             "dgammaOut": _dgamma(
-                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=_lattice(call)
+                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=dgamma_lattice(call)
             ),
         }
 
@@ -234,12 +246,6 @@ def _mass(g: Float64, x: Float64) -> Float64:
     """sum_j |g[j] x[j]| for each row, (n, 1)."""
     mass: Float64 = np.einsum("ij,ij->i", np.abs(g), np.abs(x))[:, None]
     return mass
-
-
-def _lattice(call: OracleInput) -> float | None:
-    """Of the products dy x rstd. The mean leaves none for dxOut."""
-    dy, x, rstd = (call.lattices.get(name) for name in ("dy", "x", "rstd"))
-    return None if dy is None or x is None or rstd is None else dy * x * rstd
 
 
 def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
