@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, widen
+from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
 from aclnn_cts.core.verdict import Fault
 from aclnn_cts.judge.bound import bound, loosest
 from aclnn_cts.judge.compare import compare
@@ -140,6 +140,50 @@ def test_rounded_operands_stay_within_the_bound_of_their_mode(operand: str, data
             for got in (truncating(left, right), forward((left * right).astype(np.float32))):
                 comparison = compare("out", got, expected, matrix("FLOAT", operand), operands=facts)
                 assert comparison.kind == "", (form, length, comparison.deviation)
+
+
+@pytest.mark.parametrize("operand", ["HFLOAT32", "FLOAT16"])
+def test_each_operand_may_be_rounded_by_a_rule_of_its_own(operand: str) -> None:
+    """As stored, to nearest in every width that sources give, with any rule for ties, and flushed."""
+    random = np.random.default_rng(11)
+    promised, widest = load_precision().formats[operand], FORMATS[operand]
+    for length in LENGTHS:
+        arrays = stored("FLOAT", wide(random, (ROWS, length)))
+        ties = [round_to(array, widest) * (1 + 2.0**-12) for array in arrays]
+        left, right = (
+            np.where(random.random(array.shape) < 0.5, array, tie) for array, tie in zip(arrays, ties, strict=True)
+        )
+        left, right = stored("FLOAT", (left, right))
+        used = []
+        for array in (left, right):
+            small = np.where(np.abs(array) < promised.smallest_normal, 0.0, array)
+            choices = [array, small] + [
+                round_to(array * tie, form) for form in (promised, widest) for tie in (1 - 2.0**-40, 1.0, 1 + 2.0**-40)
+            ]
+            used.append(np.choose(random.integers(len(choices), size=array.shape), choices))
+        assert np.isfinite(used).all()
+        facts = known(left, right, matrix("FLOAT", operand))
+        for got in (truncating(*used), forward((used[0] * used[1]).astype(np.float32))):
+            comparison = compare("out", got, dot(left, right), matrix("FLOAT", operand), operands=facts)
+            assert comparison.kind == "", (length, comparison.deviation)
+
+
+@pytest.mark.parametrize("operand", ["HFLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("length", [1, 4, 16])
+def test_operands_that_are_rounded_twice_are_found(operand: str, length: int) -> None:
+    promised = load_precision().formats[operand]
+    wider = binary_format(
+        "one bit more",
+        significand=promised.significand + 1,
+        min_exponent=promised.min_exponent,
+        max_exponent=promised.max_exponent,
+    )
+    left, right = stored("FLOAT", normal(np.random.default_rng(3), (ROWS, length)))
+    twice = [round_to(round_to(array, wider), promised) for array in (left, right)]
+    facts = known(left, right, matrix("FLOAT", operand))
+    got = forward((twice[0] * twice[1]).astype(np.float32))
+    comparison = compare("out", got, dot(left, right), matrix("FLOAT", operand), operands=facts)
+    assert comparison.deviation.beyond > ROWS // 100
 
 
 def test_small_operands_lose_digits_in_float16() -> None:
