@@ -63,6 +63,14 @@ class Bound:
     """Where an intermediate may overflow, so that inf and nan conform too."""
     cut: NDArray[np.bool_] | bool
     """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
+    sides: tuple[_Amount, _Amount] | None = None
+    """The width below s and that above it, where the two are not the same."""
+
+    def width_of(self, values: Float64, exact: Float64) -> _Amount:
+        """The width on the side of the exact value that each result lies on."""
+        if self.sides is None:
+            return self.width
+        return np.where(values < exact, *self.sides)
 
 
 def loosest(model: ComputeModel) -> ComputeModel:
@@ -215,6 +223,7 @@ def _ends(
     lower = np.asarray(value - below)
     upper = np.asarray(value + above)
     error = below if below is above else np.maximum(below, above)
+    sides = None if below is above else (below, above)
     form = model.output
     again = model.through is not None or model.output_truncates or not covers(form, model.accumulation)
     if not again:
@@ -225,13 +234,13 @@ def _ends(
             upper = np.where(
                 upper > form.largest, np.inf, np.where(upper < -form.largest, round_to(upper, form), upper)
             )
-        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow, cut=cut)
+        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow, cut=cut, sides=sides)
     ends = np.empty((2, *lower.shape))
     ends[0], ends[1] = lower, upper
     farthest = np.maximum(upper, -lower)
-    width = error + spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
+    last = spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
     if model.through is not None:
-        width = width + spacing(farthest, model.through) * 0.5
+        last = last + spacing(farthest, model.through) * 0.5
         narrowed = round_to(ends, model.through)
         np.minimum(ends[0], narrowed[0], out=ends[0, ...])
         np.maximum(ends[1], narrowed[1], out=ends[1, ...])
@@ -240,7 +249,15 @@ def _ends(
     else:
         ends = round_to(ends, form)
         lower, upper = ends[0, ...], ends[1, ...]
-    return Bound(error=error, lower=lower, upper=upper, width=width, overflow=overflow, cut=cut)
+    return Bound(
+        error=error,
+        lower=lower,
+        upper=upper,
+        width=error + last,
+        overflow=overflow,
+        cut=cut,
+        sides=None if sides is None else (sides[0] + last, sides[1] + last),
+    )
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:

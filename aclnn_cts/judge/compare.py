@@ -110,7 +110,8 @@ def _within(output: str, values: Float64, expected: ExpectedOutput, limits: Boun
     inside = limits.lower <= values
     inside &= values <= limits.upper
     share = np.abs(values - value)
-    share /= np.maximum(limits.width, _TINY)
+    width = limits.width_of(values, value)
+    share /= np.maximum(width, _TINY)
     ignored = 0
     if expected.open is not None:
         inside |= expected.open
@@ -129,7 +130,7 @@ def _within(output: str, values: Float64, expected: ExpectedOutput, limits: Boun
             index=index_of(worst, values.shape),
             got=values.item(worst),
             expected=exact,
-            bound=_at(limits.width, worst, values.shape),
+            bound=_at(width, worst, values.shape),
             share=largest,
             cancellation=_cancellation(expected, worst, exact, values.shape),
             elements=values.size,
@@ -169,7 +170,7 @@ def _carefully(
         index=index_of(worst, shape),
         got=figure(values.item(worst)),
         expected=figure(exact),
-        bound=0.0 if not math.isfinite(exact) else _at(limits.width, worst, shape),
+        bound=0.0 if not math.isfinite(exact) else _at(limits.width_of(values, value), worst, shape),
         share=elements.share.item(worst),
         cancellation=_cancellation(expected, worst, exact, shape),
         beyond=int(np.count_nonzero(elements.faulty)),
@@ -211,9 +212,10 @@ def _sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Comp
         )
     faulty = ~inside & ~is_open
     special = faulty & (~finite | required)
-    share = np.abs(values - value) / np.maximum(limits.width, _TINY)
+    width = limits.width_of(values, value)
+    share = np.abs(values - value) / np.maximum(width, _TINY)
     share = np.where(faulty, np.maximum(share, _ABOVE_ONE), np.minimum(share, 1.0))
-    without = np.broadcast_to(limits.width == 0.0, values.shape)
+    without = np.broadcast_to(width == 0.0, values.shape)
     share[without & ~faulty] = 0.0
     share[special | (without & faulty)] = np.inf
     share[is_open | (~faulty & ~finite)] = 0.0

@@ -186,6 +186,23 @@ def test_operands_that_are_rounded_twice_are_found(operand: str, length: int) ->
     assert comparison.deviation.beyond > ROWS // 100
 
 
+def test_rounding_goes_one_way_and_the_bound_with_it() -> None:
+    """A number and a quarter of a unit: rounding may take off a quarter of one, and adds nothing."""
+    unit = 2.0**-10
+    left, right = np.array([[1 + 1.25 * unit]]), np.array([[1.0]])
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
+    for got, conforms in ((1 + unit, True), (1 + 1.125 * unit, True), (1 + 1.25 * unit, True), (1 + 2 * unit, False)):
+        comparison = compare(
+            "out", np.array([got], np.float32), dot(left, right), matrix("FLOAT", "FLOAT16"), operands=facts
+        )
+        assert (comparison.kind == "") == conforms
+        deviation = comparison.deviation
+        # The bound is that of the side on which the result lies.
+        assert deviation.bound == pytest.approx(0.25 * unit if got < left.item() else 0.0, abs=1e-6)
+        assert deviation.share == pytest.approx(1.0 if got == 1 + unit else deviation.share, rel=1e-3)
+        assert (deviation.share <= 1.0) == conforms
+
+
 def test_small_operands_lose_digits_in_float16() -> None:
     left, right = stored("FLOAT", normal(np.random.default_rng(5), (ROWS, 9)))
     left *= 2.0**-20
