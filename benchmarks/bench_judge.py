@@ -1,7 +1,8 @@
 """`make bench-judge`: is the judgement silent on correct implementations, and sharp on those with precision faults?
 
 The exit code is 1 where the bound finds a correct implementation at fault, else 0. Run as
-`python -m benchmarks.bench_judge [--quick] [--write FILE] [OP ...]` from the checkout.
+`python -m benchmarks.bench_judge [--quick] [--keep FOLDER] [--write FILE] [OP ...]` from the checkout. A row that was
+counted in full is kept, so that a run that was interrupted, or made operator by operator, goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -11,36 +12,47 @@ import importlib.util
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.spec.load import load_specs
+from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
 
 __all__ = ["QUICK", "main", "measured", "put"]
 
-QUICK = Amount(calls=200, elements=10_000, faulty_cases=30, torch_calls=64)
+QUICK = Amount(calls=200, elements=10_000, faulty_cases=40, torch_calls=64)
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def measured(chosen: Sequence[Row], amount: Amount, *, jobs: int, with_torch: bool) -> list[RowCount]:
-    """The counts of rows, in their order; with more than one job in processes of their own."""
-    if jobs == 1:
-        return [count_row(row, amount, with_torch=with_torch) for row in chosen]
+def measured(
+    chosen: Sequence[Row], amount: Amount, *, jobs: int, with_torch: bool, kept: Kept | None = None
+) -> list[RowCount]:
+    """The counts of rows, in their order, by processes of their own; those that were kept are not made again."""
     for name in _SINGLE_THREADED:
         os.environ[name] = "1"
+    found = {row: count for row in chosen if kept is not None and (count := kept.read(row)) is not None}
+    if found:
+        print(f"{len(found)} of {len(chosen)} rows were counted before", file=sys.stderr)
+    start = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
-        started = [pool.submit(count_row, row, amount, with_torch=with_torch) for row in chosen]
-        counts = []
-        for item in started:
-            counts.append(item.result())
-            row = counts[-1].row
-            print(f"{len(counts)} of {len(chosen)}: {row.operator} {row.dtype} {row.mode}", file=sys.stderr)
-        return counts
+        started = [pool.submit(count_row, row, amount, with_torch=with_torch) for row in chosen if row not in found]
+        for item in as_completed(started):
+            count = item.result()
+            found[count.row] = count
+            if kept is not None:
+                kept.write(count)
+            row, minutes = count.row, (time.monotonic() - start) / 60
+            print(
+                f"{len(found)} of {len(chosen)} after {minutes:.1f} min: {row.operator} {row.dtype} {row.mode}",
+                file=sys.stderr,
+            )
+    return [found[row] for row in chosen]
 
 
 def put(text: str, file: Path) -> None:
@@ -58,6 +70,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="few calls: a minute, and no full counts")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (2)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the plan's cases (0)")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("build/bench-judge"),
+        metavar="FOLDER",
+        help="where full counts of rows are kept (build/bench-judge)",
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks of this file")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
@@ -65,7 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     names = {spec.operator for spec in load_specs().select(options.operators)}
     with_torch = importlib.util.find_spec("torch") is not None
     chosen = [row for row in rows() if row.operator in names and (with_torch or row.dtype != "DOUBLE")]
-    counts = measured(chosen, amount, jobs=options.jobs, with_torch=with_torch)
+    kept = None if options.quick else Kept(options.keep, amount, with_torch=with_torch)
+    counts = measured(chosen, amount, jobs=options.jobs, with_torch=with_torch, kept=kept)
     command = " ".join(["make bench-judge", *(["ARGS=--quick"] if options.quick else [])])
     text = report(counts, command=command)
     print(text)

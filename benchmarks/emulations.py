@@ -9,7 +9,7 @@ product in float64, which is exact, plus the sum, rounded once more; the 2^-53 o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ __all__ = [
     "Operand",
     "Sums",
     "Way",
+    "each_its_own",
     "hfloat32",
     "rounding_away",
     "rounding_even",
@@ -53,6 +54,17 @@ def rounding_away(form: BinaryFormat) -> Operand:
     """Operands rounded to the nearest number of a format, ties to the larger magnitude."""
     # A relative step far below any format's unit takes a tie to the larger magnitude and moves nothing else.
     return lambda values: round_to(values * (1.0 + 2.0**-40), form)
+
+
+def each_its_own(operands: Sequence[Operand], key: int) -> Operand:
+    """Each operand by one of these rules, at random."""
+
+    def operand(values: Float64) -> Float64:
+        random = np.random.Generator(np.random.Philox(key))
+        chosen = random.integers(len(operands), size=values.shape)
+        return np.choose(chosen, [rule(values) for rule in operands])
+
+    return operand
 
 
 def hfloat32(stored: int) -> BinaryFormat:

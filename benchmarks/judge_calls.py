@@ -21,7 +21,17 @@ from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.rulers.pair import make_pair
 from aclnn_cts.judge.rulers.registry import RULERS
 from benchmarks.emulated_operators import FORMULAS, emulate
-from benchmarks.emulations import ORDERS, Operand, Way, hfloat32, rounding_away, rounding_even, toward_zero, unrounded
+from benchmarks.emulations import (
+    ORDERS,
+    Operand,
+    Way,
+    each_its_own,
+    hfloat32,
+    rounding_away,
+    rounding_even,
+    toward_zero,
+    unrounded,
+)
 from benchmarks.faults_of_precision import FAULTS, PERTURBATION, Arithmetic
 
 __all__ = [
@@ -144,6 +154,7 @@ def correct_ways(call: Call, number: int) -> Iterator[tuple[Way, bool]]:
         operands = [rounding_even(form), rounding_away(form), unrounded]
         if form.name == "HFLOAT32":
             operands += [rounding_even(hfloat32(11)), rounding_away(hfloat32(11))]
+        operands.append(each_its_own(tuple(operands), number))
     for place, order in enumerate(ORDERS):
         turn = number * len(ORDERS) + place
         random = np.random.Generator(np.random.Philox(turn))

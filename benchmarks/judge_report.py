@@ -94,19 +94,27 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
     for count in counts:
         alarms += count.alarms
     lines = [f"False alarms of the bound: {_number(alarms[BOUND])} (goal: 0)."]
-    fewer, missed = [], Counter[str]()
+    fewer: list[str] = []
+    accusing: list[str] = []
+    missed: Counter[str] = Counter()
+    silent: Counter[str] = Counter()
     for name, fault in _by_fault(counts).items():
         best = max(OTHERS, key=lambda judge: _honest(fault, judge))
         raw = max(OTHERS, key=lambda judge: fault.found[judge])
         if _honest(fault, BOUND) < _honest(fault, best):
             fewer.append(f"{name} (fewer than {best})")
-        elif fault.found[BOUND] < fault.found[raw]:
-            fewer.append(f"{name} (fewer than {raw}, which accuses correct implementations on the same data)")
+        if fault.found[BOUND] < fault.found[raw]:
+            accusing.append(f"{name} ({raw})")
         for judge in JUDGES:
             missed[judge] += fault.calls - _honest(fault, judge)
+            silent[judge] += fault.calls - fault.found[judge]
     lines.append(
         "Faults on which the bound finds fewer calls than the best of the others (goal: none): "
         f"{'; '.join(fewer) or 'none'}."
+    )
+    lines.append(
+        "Faults on which another rule accuses more calls than the bound, but correct implementations on the same data "
+        f"as well: {'; '.join(accusing) or 'none'}."
     )
     best = min(OTHERS, key=lambda judge: missed[judge])
     share = missed[BOUND] / max(missed[best], 1)
@@ -114,6 +122,12 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
         f"Missed in total, a call counted as missed where a correct implementation is accused on the same data: "
         f"{', '.join(f'{judge} {_number(missed[judge])}' for judge in JUDGES)}; the bound misses {share:.2f} times "
         f"what {best} does (goal: at most 0.50)."
+    )
+    best = min(OTHERS, key=lambda judge: silent[judge])
+    share = silent[BOUND] / max(silent[best], 1)
+    lines.append(
+        f"Missed in total, every accusation counted, whoever else is accused on the same data: "
+        f"{', '.join(f'{judge} {_number(silent[judge])}' for judge in JUDGES)}; {share:.2f} times what {best} does."
     )
     return lines
 

@@ -1,7 +1,8 @@
-"""One row of the table, an operator in one dtype and mode: counts over the standard plan's random cases."""
+"""One row of the table, an operator in one dtype and mode: counts over the standard plan's cases."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.engine.host import SessionHost, open_host
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
+from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.precision_probe import Precision
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.model import load_precision
@@ -133,22 +136,37 @@ def rows() -> list[Row]:
 
 
 def _cases(row: Row, spec: Spec, seed: int) -> Iterator[Case]:
-    """The standard plan's random cases of a row, without end; DOUBLE takes the place of FLOAT."""
+    """A row's cases that the standard plan has for values, without end; DOUBLE takes the place of FLOAT.
+
+    The numbers that tell formats apart (the promise `precision`) and random cases (`values`) take turns, until there
+    are random cases alone.
+    """
     sampler = Sampler(spec, Target())
     dtype = "FLOAT" if row.dtype == _DOUBLE else row.dtype
+
+    def wanted(case: Case) -> bool:
+        output = case.arguments[spec.outputs[0]]
+        if not isinstance(output, Tensor) or output.dtype != dtype or case.call.phases == 1:
+            return False
+        return row.dtype == _DOUBLE or spec.mode(case).name == row.mode
+
+    telling = filter(wanted, _telling(spec, sampler, seed))
+    for case in filter(wanted, _random(spec, sampler, seed)):
+        for chosen in (*itertools.islice(telling, 1), case):
+            yield _doubled(chosen) if row.dtype == _DOUBLE else chosen
+
+
+def _telling(spec: Spec, sampler: Sampler, seed: int) -> Iterator[Case]:
+    promise = Precision()
+    for trial in promise.trials(Part(spec.operator, promise.id, "valid"), sampler, seed=seed):
+        yield trial.case
+
+
+def _random(spec: Spec, sampler: Sampler, seed: int) -> Iterator[Case]:
     name = f"{spec.operator}/{sampler.target.product}/valid"
-    first = 0
-    while True:
+    for first in itertools.count(step=_BLOCK):
         for choices in stream_block(seed, name, first, _BLOCK):
-            case = sampler.case(sampler.draw(choices))
-            output = case.arguments[spec.outputs[0]]
-            if not isinstance(output, Tensor) or output.dtype != dtype or case.call.phases == 1:
-                continue
-            if row.dtype == _DOUBLE:
-                yield _doubled(case)
-            elif spec.mode(case).name == row.mode:
-                yield case
-        first += _BLOCK
+            yield sampler.case(sampler.draw(choices))
 
 
 def _doubled(case: Case) -> Case:

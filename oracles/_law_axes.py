@@ -23,7 +23,7 @@ from aclnn_cts.core.law import (
 )
 from aclnn_cts.oracles._law_relations import combined, same, shuffled
 
-__all__ = ["Axes", "Axis", "permute", "split", "split_law"]
+__all__ = ["Axes", "Axis", "permute", "split", "split_law", "taken"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,8 @@ def _joined(pieces: Sequence[LawOutput], axis: int) -> LawOutput:
     )
 
 
-def _taken(output: LawOutput, places: NDArray[np.int64], axis: int) -> LawOutput:
+def taken(output: LawOutput, places: NDArray[np.int64], axis: int) -> LawOutput:
+    """The items of an output at some places of an axis, in that order."""
     return LawOutput(
         got=output.got.take(places, axis=axis),
         distance=output.distance.take(places, axis=axis),
@@ -203,7 +204,7 @@ def permute(axes: Axes) -> Law:
         if not _as_meant(done[1], axis.taken(base, places)[1]):
             return
         for name, output in done[0].outputs.items():
-            moved = _taken(output, places, axis.tensors[name]) if name in axis.tensors else output
+            moved = taken(output, places, axis.tensors[name]) if name in axis.tensors else output
             yield same(name, moved, done[1].outputs[name], f"the {axis.name} in one order, and in another")
 
     return Law(

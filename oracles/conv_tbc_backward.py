@@ -11,12 +11,12 @@ Where pad > L - 1 some rows of `self` see nothing but padding: they count in gra
 never used.
 
 Error terms, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.): n
-products summed in any order are off by at most gamma_n times the sum of their absolute values (section 3.1, (3.3) to
-(3.5)), n being the real number of terms,
+products summed in any order are off by at most gamma_n times the sum of their absolute values (chapter 3,
+inner products), n being the real number of terms,
 
 - gradInput[t]: Co times the number of k with 0 <= t + pad - k < To;
 - gradWeight[k]: B times the number of u with 0 <= u + k - pad < T;
-- gradBias: To B terms without a product, gamma_{n-1} (section 4.2, (4.4)).
+- gradBias: To B terms without a product, gamma_{n-1} (chapter 4).
 
 In gradInput and gradWeight both factors of each product are operands, rounded to the mode's format before. gradBias
 is a sum of `self` as it is given: a mode rounds the operands of the matrix unit, and it needs none.
@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
+from aclnn_cts.oracles._convolution import convolution, gradients, to_input, to_weight
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import (
@@ -50,11 +50,7 @@ from aclnn_cts.oracles._special_values import (
 
 __all__ = ["LAWS", "benchmark", "exact", "expected"]
 
-Real = NDArray[Any]
 Counts = NDArray[np.int64]
-
-_STACKED_LIMIT = 1 << 16
-"""Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
 
 _BENCHMARK_STEPS = 1 << 18
 _BENCHMARK_TERMS = 1 << 28
@@ -68,16 +64,16 @@ def expected(call: OracleInput) -> Expected:
     weight: Float64 = call.tensors["weight"]
     pad = call.integer("pad")
     with np.errstate(all="ignore"):
-        (of_input, size_of_input), (of_weight, size_of_weight) = _gradients(grad, x, weight, pad)
+        (of_input, size_of_input), (of_weight, size_of_weight) = gradients(grad, x, weight, pad)
         input_open = weight_open = None
         finite = math.isfinite(np.add.reduce(size_of_input, axis=None) + np.add.reduce(size_of_weight, axis=None))
         if not finite:
             time, length = x.shape[0], weight.shape[0]
-            of_input, input_open = _settle(lambda s, w: _to_input(s, w, time, pad), grad, weight)
-            of_weight, weight_open = _settle(lambda s, i: _to_weight(s, i, length, pad), grad, x)
+            of_input, input_open = _settle(lambda s, w: to_input(s, w, time, pad), grad, weight)
+            of_weight, weight_open = _settle(lambda s, i: to_weight(s, i, length, pad), grad, x)
             grad_size, x_size, weight_size = (np.abs(finite_part(operand)) for operand in (grad, x, weight))
-            size_of_input = _to_input(grad_size, weight_size, time, pad)
-            size_of_weight = _to_weight(grad_size, x_size, length, pad)
+            size_of_input = to_input(grad_size, weight_size, time, pad)
+            size_of_weight = to_weight(grad_size, x_size, length, pad)
         taps, pairs = _terms(grad.shape[0], x.shape[0], weight.shape[0], pad)
         loads, lattices = _loads(grad, x, weight), call.lattices
         return {
@@ -221,97 +217,6 @@ def _terms(out_time: int, time: int, length: int, pad: int) -> tuple[Counts, Cou
     return np.maximum(taps, 0), np.maximum(pairs, 0)
 
 
-def _gradients(
-    grad: Float64, x: Float64, weight: Float64, pad: int
-) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """The values of gradInput and gradWeight, each with the same sum over absolute values.
-
-    Right for finite operands; where one is not, a magnitude is not (padding times inf may add to that).
-    """
-    out_time, batch, out_channels = grad.shape
-    time, _, in_channels = x.shape
-    length = weight.shape[0]
-    products = length * batch * max(time * in_channels, out_time * out_channels)
-    if products <= _STACKED_LIMIT and grad.size and x.size and weight.size:
-        return _stacked(grad, x, weight, pad)
-    grad_size, x_size = np.abs(grad), np.abs(x)
-    return (
-        (_to_input(grad, weight, time, pad), _to_input(grad_size, np.abs(weight), time, pad)),
-        (_to_weight(grad, x, length, pad), _to_weight(grad_size, x_size, length, pad)),
-    )
-
-
-def _to_input(grad: Real, weight: Real, time: int, pad: int) -> Real:
-    """The value of gradInput, one matrix product a tap over the times alone that exist: right for any operands."""
-    length, in_channels, _ = weight.shape
-    result: Real = np.zeros((time, grad.shape[1], in_channels), grad.dtype)
-    for k in range(length):
-        low, high = max(0, k - pad), min(time, grad.shape[0] + k - pad)
-        if low < high:
-            result[low:high] += grad[low + pad - k : high + pad - k] @ weight[k].T
-    return result
-
-
-def _to_weight(grad: Real, x: Real, length: int, pad: int) -> Real:
-    """The value of gradWeight in the same way."""
-    out_time, batch, out_channels = grad.shape
-    time, _, in_channels = x.shape
-    result: Real = np.zeros((length, in_channels, out_channels), grad.dtype)
-    for k in range(length):
-        low, high = max(0, k - pad), min(time, out_time + k - pad)
-        if low < high:
-            pairs = (high - low) * batch
-            used = grad[low + pad - k : high + pad - k].reshape(pairs, out_channels)
-            result[k] = x[low:high].reshape(pairs, in_channels).T @ used
-    return result
-
-
-def _stacked(
-    grad: Float64, x: Float64, weight: Float64, pad: int
-) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """The same with zeros for padding, all taps and both values and absolute values in one stack of products.
-
-    Small tensors take a fraction of the loop's time. A tap's operand is a view of the padded tensor, moved by one time
-    step from tap to tap.
-    """
-    out_time, batch, out_channels = grad.shape
-    time, _, in_channels = x.shape
-    length = weight.shape[0]
-    both = np.empty((2, *weight.shape))
-    both[0] = weight
-    np.abs(weight, out=both[1])
-    # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
-    padded = _padded(grad, length - 1 - pad, time + length - 1)
-    windows = _windows(padded, length, time)
-    of_input = np.add.reduce(windows @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
-    # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
-    windows = _windows(_padded(x, pad, out_time + length - 1), length, out_time)
-    both_grads = np.empty((2, 1, out_time * batch, out_channels))
-    both_grads[0, 0] = grad.reshape(-1, out_channels)
-    np.abs(both_grads[0], out=both_grads[1])
-    of_weight = windows.swapaxes(2, 3) @ both_grads
-    return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
-
-
-def _padded(array: Float64, before: int, steps: int) -> Float64:
-    """The array and its absolute values, (2, steps, B, C), from `before` time steps ahead of it (cut if negative)."""
-    padded = np.zeros((2, steps, *array.shape[1:]))
-    low, high = max(before, 0), min(array.shape[0] + before, steps)
-    if low < high:
-        padded[0, low:high] = array[low - before : high - before]
-        np.abs(padded[0], out=padded[1])
-    return padded
-
-
-def _windows(padded: Float64, length: int, steps: int) -> Float64:
-    """Views (2, length, steps * B, C) of (2, steps + length - 1, B, C), each a time step after the one before."""
-    _, _, batch, channels = padded.shape
-    sign, time, _, element = padded.strides
-    strides = (sign, time, channels * element, element)
-    windows: Float64 = np.ndarray((2, length, steps * batch, channels), padded.dtype, padded, strides=strides)
-    return windows
-
-
 def _product(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left * right
 
@@ -328,18 +233,9 @@ def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
         if output == "gradBias":
             product = np.broadcast_to(second, grad.shape)
         else:
-            product = _convolution(first, second, grad.shape[0], pad)
+            product = convolution(first, second, grad.shape[0], pad)
         sums.append(float((grads * product).sum()))
     return sums[0], sums[1]
-
-
-def _convolution(x: Float64, weight: Float64, out_time: int, pad: int) -> Float64:
-    """The forward operator, y[u] = sum_k x[u + k - pad] weight[k] over the times of x that exist."""
-    result = np.zeros((out_time, x.shape[1], weight.shape[2]))
-    for u in range(out_time):
-        for k in range(max(0, pad - u), min(weight.shape[0], x.shape[0] + pad - u)):
-            result[u] += x[u + k - pad] @ weight[k]
-    return result
 
 
 _BATCH = _laws.Axis(name="batch", tensors={"self": 1, "input": 1, "gradInput": 1})

@@ -7,11 +7,11 @@ taken as given, one number r a row; it is never computed again from x. For each 
     dxOut[i] = (g[i] - xhat[i] m) r,   dgammaOut[i] = sum_rows dy[i] xhat[i]
 
 Error terms, with M = (1/d) sum_j |g[j] xhat[j]| and gamma_k = k u / (1 - k u) (Higham, *Accuracy and Stability of
-Numerical Algorithms*, 2nd ed.; roundings are counted by Lemma 3.1 and products of such factors by Lemma 3.3). Roundings
+Numerical Algorithms*, 2nd ed., chapter 3, which counts roundings and products of their factors). Roundings
 that meet a quantity on its way into dxOut:
 
 - g: its own product, the subtraction, the product with r: 3;
-- the mean: each term has the products g, xhat and g xhat, 3; a sum of d terms in any order adds d - 1 (section 4.2);
+- the mean: each term has the products g, xhat and g xhat, 3; a sum of d terms in any order adds d - 1 (chapter 4);
   the product with a rounded 1/d adds 2, none where d is a power of two and both are exact: q = d + 4 or d + 2;
 - xhat m: xhat has 1, m has q, their product 1, the subtraction 1, the product with r 1: q + 4.
 
@@ -24,7 +24,7 @@ additions: gamma_{n+1} sum_rows |dy[i] xhat[i]|.
 The form with r^3 is one of those that the published golden programs evaluate, so what overflows or underflows in it
 counts as well: sum |g x| without r, r^3, and their products, in which the division by d may come last but one.
 
-Underflow (Higham, (2.8)): ten operations lead to dxOut[i], those of the d terms of the mean counted once because
+Underflow (Higham, chapter 2): ten operations lead to dxOut[i], those of the d terms of the mean counted once because
 their errors are averaged. With X = max |xhat| and G = max |g| of the row, an error in any of them is multiplied by at
 most max(1, X, |r| max(1, M, X max(1, G, X))); X alone meets m r where the last product is distributed. The form with
 r^3 takes ten as well, and one more where a derivative's factor of a half goes with r^3. With Y = max |x| and
@@ -40,8 +40,8 @@ multiplied by G r^2 X; in dgammaOut one of each of the three factors.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +51,21 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
+from aclnn_cts.oracles._rms_norm_forms import (
+    cubed,
+    dgamma_lattice,
+    dx_lattice,
+    expanded,
+    factored,
+    row_mean,
+    weight_first,
+    weight_last,
+)
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
-from aclnn_cts.oracles._special_values import finite_part, flushing_product, holds_subnormal, settle
+from aclnn_cts.oracles._special_values import finite_part, holds_subnormal, settle
 
 __all__ = ["LAWS", "benchmark", "exact", "expected"]
 
-Real = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
@@ -78,19 +87,21 @@ def expected(call: OracleInput) -> Expected:
         g = dy * gamma
         mass = _mass(g, x)
         if math.isfinite(np.add.reduce(mass, axis=None) * np.abs(rstd).max(initial=0.0)):
-            dx = (g - x * (rstd * _mean(g * x) * rstd)) * rstd
+            dx = (g - x * (rstd * row_mean(g * x) * rstd)) * rstd
             dgamma = rstd.reshape(-1) @ (dy * x)
         else:
-            dx, dx_open = settle(_factored, _expanded, _cubed, operands=(dy, x, rstd, gamma))
-            dgamma, dgamma_open = settle(_weight_first, _weight_last, operands=(dy, x, rstd))
+            dx, dx_open = settle(factored, expanded, cubed, operands=(dy, x, rstd, gamma))
+            dgamma, dgamma_open = settle(weight_first, weight_last, operands=(dy, x, rstd))
             dy, x, rstd, gamma = (finite_part(operand) for operand in (dy, x, rstd, gamma))
             g = dy * gamma
             mass = _mass(g, x)
         loads = _loads(dy, x, rstd, gamma)
         return {
-            "dxOut": _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape),
+            "dxOut": replace(
+                _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape), lattice=dx_lattice(call, rstd)
+            ),
             "dgammaOut": _dgamma(
-                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=_lattice(call)
+                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=dgamma_lattice(call)
             ),
         }
 
@@ -235,46 +246,6 @@ def _mass(g: Float64, x: Float64) -> Float64:
     """sum_j |g[j] x[j]| for each row, (n, 1)."""
     mass: Float64 = np.einsum("ij,ij->i", np.abs(g), np.abs(x))[:, None]
     return mass
-
-
-def _mean(terms: Real) -> Real:
-    """The mean of each row in the precision of the terms; the width is exact in it."""
-    mean: Real = np.add.reduce(terms, axis=1, keepdims=True) / terms.dtype.type(max(terms.shape[1], 1))
-    return mean
-
-
-def _factored(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
-    dx: Real = (g - flushing_product(xhat, _mean(g * xhat))) * rstd
-    return dx
-
-
-def _expanded(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    xhat, g = flushing_product(x, rstd), flushing_product(dy, gamma)
-    dx: Real = g * rstd - xhat * flushing_product(_mean(g * xhat), rstd)
-    return dx
-
-
-def _cubed(dy: Real, x: Real, rstd: Real, gamma: Real) -> Real:
-    g, cube = flushing_product(dy, gamma), flushing_product(flushing_product(rstd, rstd), rstd)
-    dx: Real = g * rstd - flushing_product(cube, x) * _mean(g * x)
-    return dx
-
-
-def _weight_first(dy: Real, x: Real, rstd: Real) -> Real:
-    dgamma: Real = np.add.reduce(dy * flushing_product(x, rstd), axis=0)
-    return dgamma
-
-
-def _weight_last(dy: Real, x: Real, rstd: Real) -> Real:
-    dgamma: Real = np.add.reduce(flushing_product(dy, x) * rstd, axis=0)
-    return dgamma
-
-
-def _lattice(call: OracleInput) -> float | None:
-    """Of the products dy x rstd. The mean leaves none for dxOut."""
-    dy, x, rstd = (call.lattices.get(name) for name in ("dy", "x", "rstd"))
-    return None if dy is None or x is None or rstd is None else dy * x * rstd
 
 
 def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:

@@ -9,18 +9,18 @@ y (g - s).
 
 Error terms, with u the unit roundoff of the accumulation format, M = sum_j |y[j] g[j]| and gamma_k = k u / (1 - k u)
 (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.): the sum of n products in any order is off by at
-most gamma_n M (section 3.1, (3.3) to (3.5)).
+most gamma_n M (chapter 3, inner products).
 
 - y g - y s: y g meets its own product and the subtraction, y s the n roundings of s, a product and the subtraction.
 - y (g - s): g meets the subtraction and the product, s the n roundings of s, the subtraction and the product.
 
-By Lemma 3.1 and Lemma 3.3 both are off by at most
+Roundings of roundings add up (`judge.gamma`), so both are off by at most
 
     gamma_2 |y[i] g[i]| + gamma_{n+2} |y[i]| M.
 
 A fused multiply-add leaves roundings out and stays within it.
 
-Underflow (Higham, (2.8): it adds an absolute error to the relative one): n products and n - 1 additions of s, whose
+Underflow (Higham, chapter 2: it adds an absolute error to the relative one): n products and n - 1 additions of s, whose
 errors are multiplied by y, two products and a subtraction. Where y or g hold subnormal numbers, loading them may be
 an underflow too: 2 n in s, multiplied by y and the other factor, and those of y[i] and of g[i], multiplied by
 |g[i]| + M and by y[i].

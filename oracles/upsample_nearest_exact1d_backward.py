@@ -18,8 +18,8 @@ fl(1 / scale), and range in double precision (an exact map of the scale has no c
 An element on which all maps agree has that sum for its value; every other one is open. An element that
 receives nothing is exactly 0.
 
-Error term, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., section
-4.2, (4.4)): the sum of the k elements of a range in any order takes k - 1 additions and is off by at most gamma_{k-1}
+Error term, with gamma_m = m u / (1 - m u) (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter
+4): the sum of the k elements of a range in any order takes k - 1 additions and is off by at most gamma_{k-1}
 times the sum of their absolute values; a matrix unit's products with 0 and 1 are exact. Underflow: the loads and the
 additions, where the model flushes.
 """
@@ -189,7 +189,7 @@ def _total() -> Law:
     bound is sum_i e[i]. Where a map may move an edge, an element may receive one j more than by the exact map: with m
     the most that one receives by it, all additions together are off by at most gamma_m sum_j |gradOutput[j]|, each
     last rounding by at most the output's unit roundoff times |out[i]| / (1 - that) (Higham, *Accuracy and Stability of
-    Numerical Algorithms*, 2nd ed., section 4.2, (4.4) and section 2.2), and underflow, 2 gl operations at most where
+    Numerical Algorithms*, 2nd ed., chapters 4 and 2), and underflow, 2 gl operations at most where
     the exact map has at least gl, by at most twice its part in sum_i e[i]. Source: the transpose of copying.
     """
 

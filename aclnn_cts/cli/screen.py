@@ -163,17 +163,21 @@ def _show_device(out: Console, run: RunDirectory) -> None:
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
-    """Where a mode chooses the compute precision: which one was really used, for FLOAT, where all of them differ."""
-    modes = {key: names for key, names in precision_used(run).items() if key[1] and key[2] == "FLOAT"}
-    if not modes:
+    """Which precision was really used for FLOAT, which all formats differ from; modes with one answer on one line."""
+    answers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    operators: dict[str, int] = {}
+    for (operator, mode, dtype), names in precision_used(run).items():
+        if dtype == "FLOAT":
+            answers.setdefault((operator, names), []).append(mode)
+            operators[operator] = operators.get(operator, 0) + 1
+    if not answers:
         return
     wrap(out, "Precision really used, as far as probes can tell formats apart:", style="bold")
-    for (operator, mode, dtype), names in modes.items():
-        wrap(
-            out,
-            f"{operator.removeprefix('aclnn')} {mode} ({dtype}): {' or '.join(names) or 'none that is known'}",
-            indent=2,
-        )
+    for (operator, names), modes in answers.items():
+        # Modes are named where they do not all have the same answer.
+        chosen = f" {', '.join(modes)}" if len(modes) < operators[operator] else ""
+        formats = " or ".join(names) or "none that is known"
+        wrap(out, f"{operator.removeprefix('aclnn')}{chosen} (FLOAT): {formats}", indent=2)
     out.print()
 
 

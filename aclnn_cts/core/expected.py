@@ -29,9 +29,10 @@ class ErrorTerm:
     `kind` says in which format of the compute model the roundings happen:
 
     - `operand`: rounding of operands to the mode's operand format. `count` operands multiplied together give a
-      relative error of (1 + u)^count - 1 on `magnitude`.
+      relative error of (1 + u)^count - 1 on `magnitude`, which must be the output's own sum of products with absolute
+      values in the place of the operands: `judge.operands` asks for it with larger ones.
     - `compute`: `count` successive roundings in the accumulation format, gamma_count = count u / (1 - count u) on
-      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., Lemma 3.1 and section 3.1). For a
+      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3; `judge.gamma`). For a
       sum of n products in any order count is n (n - 1 additions and the product); for a sum of n terms, n - 1.
     - `storage`: `count` roundings of an intermediate to the output's own format.
 

@@ -22,9 +22,9 @@ from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
 from aclnn_cts.generate.facts import lattice
-from aclnn_cts.judge.bound import OperandFacts, operand_facts
 from aclnn_cts.judge.finer import FINER_FACT, finer_than_asked
 from aclnn_cts.judge.model import ComputeModel, Precision
+from aclnn_cts.judge.operands import OperandFacts, known_operands
 from aclnn_cts.judge.status import judge_status
 from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, judge_form, judge_values, memory_fault
 from aclnn_cts.oracles.registry import Benchmark
@@ -124,13 +124,13 @@ class Judge:
             return verdict
         models = self._models(performed, outputs, mode.operand)
         expected: Expected = {}
-        facts: OperandFacts | None = None
+        facts: Mapping[str, OperandFacts] = {}
         question: OracleInput | None = None
         if succeeded:
             tensors = widened(performed.case, performed.arrays)
             question = self._question(performed, tensors)
             expected = self.oracle(question)
-            facts = _operand_facts(tensors, models)
+            facts = known_operands(self.oracle, question, expected, models)
         verdict = judge_values(
             outcome=outcome,
             expected=expected,
@@ -143,7 +143,7 @@ class Judge:
         )
         if question is None:
             return verdict
-        if facts is not None and not facts.exact and verdict.result == Result.PASSED:
+        if verdict.result == Result.PASSED and not all(entry.exact for entry in facts.values()):
             unrounded = self._models(performed, outputs, None)
             if finer_than_asked(performed.got, expected, models=models, unrounded=unrounded, operands=facts):
                 verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
@@ -189,9 +189,10 @@ class Judge:
         outputs = self._outputs(performed.case)
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
         tensors = widened(performed.case, performed.arrays)
-        expected = self.oracle(self._question(performed, tensors))
-        facts = _operand_facts(tensors, models)
-        return {name: Limits(expected=expected[name], model=models[name], operands=facts) for name in outputs}
+        question = self._question(performed, tensors)
+        expected = self.oracle(question)
+        facts = known_operands(self.oracle, question, expected, models)
+        return {name: Limits(expected=expected[name], model=models[name], operands=facts[name]) for name in outputs}
 
     def _outputs(self, case: Case) -> dict[str, Tensor]:
         return {name: tensor for name, tensor in case.tensors() if name in self.spec.outputs}
@@ -245,11 +246,6 @@ def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
             wide = np.float64 if tensor.dtype in FLOATING else np.bool_ if tensor.dtype == "BOOL" else np.int64
             tensors[name] = array.astype(wide)
     return tensors
-
-
-def _operand_facts(tensors: Mapping[str, NDArray[Any]], models: Mapping[str, ComputeModel]) -> OperandFacts:
-    form = next((model.operand for model in models.values() if model.operand is not None), None)
-    return operand_facts((array for array in tensors.values() if array.dtype == np.float64), form)
 
 
 def _not_put(performed: Performed) -> Verdict | None:

@@ -5,11 +5,13 @@ implementation holds before its last rounding differs from s by at most
 
     E = theta M_o + (1 + theta) gamma_n M_c + (1 + theta) (1 + gamma_n) gamma'_k M_s + a
 
-- M_o, theta = (1 + u_o)^c - 1: c operands rounded to the mode's format, of unit roundoff u_o, and multiplied.
+- M_o, theta = (1 + u_o)^c - 1: c operands rounded to the mode's format, of unit roundoff u_o, and multiplied. Where
+  the operands are known, what rounding does to each of them is known as well: then the exact value lies in an
+  interval (`judge.operands`) that takes the place of s and of this term.
 - M_c, gamma_n = n u / (1 - n u): n successive roundings, in any order (Higham, *Accuracy and Stability of Numerical
-  Algorithms*, 2nd ed., Lemma 3.1 and (3.5)). The factor before it is there because rounded operands are summed.
+  Algorithms*, 2nd ed., chapter 3; `judge.gamma`). The factor before it is there because rounded operands are summed.
 - M_s, gamma'_k: k roundings of an intermediate to the output's format.
-- a: underflow (Higham, (2.8)). Each of the operations that the oracle counts, loads of operands among them, adds at
+- a: underflow (Higham, chapter 2). Each of the operations that the oracle counts, loads of operands among them, adds at
   most the smallest subnormal number of the accumulation format, or the smallest normal one where the model may flush.
   A result that may be flushed adds the smallest normal number of the output.
 
@@ -28,7 +30,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -37,27 +38,13 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
 from aclnn_cts.core.rounding import BinaryFormat, covers, round_to, spacing
+from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts
 
-__all__ = ["ORACLE_ROUNDOFF", "Bound", "OperandFacts", "bound", "gamma", "loosest", "operand_facts"]
+__all__ = ["Bound", "bound", "loosest"]
 
 _Amount: TypeAlias = "float | Float64"
-
-ORACLE_ROUNDOFF = 2.0**-53
-"""Unit roundoff of the oracle's own arithmetic."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperandFacts:
-    """What a mode's operand format does to the operands of one call, and how large and small they are."""
-
-    exact: bool
-    """Whether the format holds every operand exactly (true without a mode)."""
-    overflows: bool
-    """Whether it takes a finite operand to inf."""
-    largest: float
-    smallest: float
-    """Magnitudes of the finite operands that are not 0 (0 and inf where there is none)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,40 +61,16 @@ class Bound:
     farther from s; a few others may be as near."""
     overflow: NDArray[np.bool_] | bool
     """Where an intermediate may overflow, so that inf and nan conform too."""
+    cut: NDArray[np.bool_] | bool
+    """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
+    sides: tuple[_Amount, _Amount] | None = None
+    """The width below s and that above it, where the two are not the same."""
 
-
-def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> OperandFacts:
-    """Look at all operands of a call (float64, widened exactly); `form` is what a mode rounds them to, if anything."""
-    exact, overflows, largest, smallest = True, False, 0.0, math.inf
-    for tensor in tensors:
-        if form is not None:
-            rounded = round_to(tensor, form)
-            if not np.array_equal(rounded, tensor, equal_nan=True):
-                exact = False
-                overflows = overflows or bool((np.isinf(rounded) & np.isfinite(tensor)).any())
-        magnitude = np.abs(tensor)
-        most = float(np.maximum.reduce(magnitude, axis=None, initial=0.0))
-        least = float(np.minimum.reduce(magnitude, axis=None, initial=math.inf))
-        if not (least > 0.0 and most < math.inf):  # nan is in no order
-            counted = np.isfinite(magnitude) & (magnitude > 0.0)
-            most = float(magnitude.max(initial=0.0, where=counted))
-            least = float(magnitude.min(initial=math.inf, where=counted))
-        largest, smallest = max(largest, most), min(smallest, least)
-    return OperandFacts(exact=exact, overflows=overflows, largest=largest, smallest=smallest)
-
-
-def gamma(count: int | NDArray[np.int64], roundoff: float) -> Any:  # noqa: ANN401 - a float or an array, as `count` is
-    """gamma_n = n u / (1 - n u) for n u up to one half, above it 2 n u.
-
-    There gamma_n runs away, while n u holds for sums and inner products without a limit on n (Jeannerod and Rump,
-    *Improved error bounds for inner products in floating-point arithmetic*, SIAM J. Matrix Anal. Appl. 34, 2013).
-    """
-    product = count * roundoff
-    return (
-        product / (1.0 - np.minimum(product, 0.5))
-        if isinstance(product, np.ndarray)
-        else product / (1.0 - min(product, 0.5))
-    )
+    def width_of(self, values: Float64, exact: Float64) -> _Amount:
+        """The width on the side of the exact value that each result lies on."""
+        if self.sides is None:
+            return self.width
+        return np.where(values < exact, *self.sides)
 
 
 def loosest(model: ComputeModel) -> ComputeModel:
@@ -130,37 +93,52 @@ def loosest(model: ComputeModel) -> ComputeModel:
 def bound(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None) -> Bound:
     """Derive what conforms of one output.
 
-    `operands` is what `operand_facts` says of them; without it they are taken to be inexact in the mode's format and in
-    its normal range. Arrays are float64 and broadcast to the output's logical shape. Elements whose exact value is inf
-    or nan get meaningless ends (`judge.compare` treats them apart).
+    `operands` is what `judge.operands` says of them, with the interval of this output; without it they are taken to be
+    inexact in the mode's format and in its normal range. Arrays are float64 and broadcast to the output's logical
+    shape. Elements whose exact value is inf or nan get meaningless ends (`judge.compare` treats them apart).
     """
     with np.errstate(all="ignore"):
-        partial = expected.partial
+        span = operands.span if operands is not None and operands.covers(model) else None
+        # Magnitudes are those of the largest operands that the mode can make of the stored ones.
+        largest = expected if span is None else span.largest
+        partial = largest.partial
         reach = float(np.maximum.reduce(partial, axis=None, initial=0.0)) if partial is not None else None
-        operand_error, grown = _operand_error(expected.terms, model, operands)
+        operand_error, grown = None, 0.0
+        if span is None and not (operands is not None and operands.exact):
+            operand_error, grown = _operand_error(expected.terms, model)
         error = _add(
             operand_error,
-            _rounding_error(expected, "compute", model.accumulation, model.roundoff, reach=reach, scale=1.0 + grown),
+            _rounding_error(largest, "compute", model.accumulation, model.roundoff, reach=reach, scale=1.0 + grown),
         )
         largest_factor = _largest_factor(expected.terms, model.roundoff)
         growth = (1.0 + grown) * (1.0 + largest_factor)
         output_roundoff = model.output.unit_roundoff
         error = _add(
-            error, _rounding_error(expected, "storage", model.output, output_roundoff, reach=reach, scale=growth)
+            error, _rounding_error(largest, "storage", model.output, output_roundoff, reach=reach, scale=growth)
         )
-        error = _add(error, _underflow(expected, model))
+        error = _add(error, _underflow(largest, model))
 
-        overflow: NDArray[np.bool_] | bool = operands is not None and operands.overflows and grown > 0.0
-        if (
-            not overflow
-            and partial is not None
-            and not (reach is not None and reach * growth <= model.accumulation.largest)
-        ):
+        overflow: NDArray[np.bool_] | bool = False
+        if partial is not None and not (reach is not None and reach * growth <= model.accumulation.largest):
             overflow = ~(partial * growth <= model.accumulation.largest)
+        cut = overflow if model.truncates else False
+        if (
+            operands is not None
+            and operands.overflows
+            and model.operand is not None
+            and any(term.kind == "operand" for term in expected.terms)
+        ):
+            overflow = True
+        value = expected.value
+        if span is not None:
+            rounding = 0.0 if error is None else error
+            below, above = np.maximum(value - span.lower, 0.0), np.maximum(span.upper - value, 0.0)
+            return _ends(value, below + rounding, above + rounding, model, overflow=overflow, cut=cut)
         if error is None and model.through is None and not model.output_truncates:
-            only = round_to(expected.value, model.output)
-            return Bound(error=0.0, lower=only, upper=only, width=0.0, overflow=overflow)
-        return _ends(expected.value, 0.0 if error is None else error, model, overflow=overflow)
+            only = round_to(value, model.output)
+            return Bound(error=0.0, lower=only, upper=only, width=0.0, overflow=overflow, cut=cut)
+        both = 0.0 if error is None else error
+        return _ends(value, both, both, model, overflow=overflow, cut=cut)
 
 
 def _add(left: _Amount | None, right: _Amount | None) -> _Amount | None:
@@ -170,37 +148,17 @@ def _add(left: _Amount | None, right: _Amount | None) -> _Amount | None:
     return left + right
 
 
-def _operand_error(
-    terms: tuple[ErrorTerm, ...], model: ComputeModel, operands: OperandFacts | None
-) -> tuple[_Amount | None, float]:
-    """The error from rounding and flushing operands, and the largest relative factor in it.
-
-    Below a format's normal range the error is absolute: with eta for each operand, at most n c eta times the largest
-    operand to the power c - 1 for a sum of n products of c operands.
-    """
-    form = model.operand
-    rounds = form is not None and not (operands is not None and operands.exact)
-    eta = 0.0
-    if operands is not None and operands.smallest < (normal := (form or model.accumulation).smallest_normal):
-        if model.flushes_compute:
-            eta = normal
-        elif form is not None and rounds:
-            eta = form.smallest_subnormal
-    if not rounds and not eta:
+def _operand_error(terms: tuple[ErrorTerm, ...], model: ComputeModel) -> tuple[_Amount | None, float]:
+    """The error from rounding operands that are not known, and the largest relative factor in it."""
+    if model.operand is None:
         return None, 0.0
     error: _Amount | None = None
     grown = 0.0
     for term in terms:
-        if term.kind != "operand":
-            continue
-        if form is not None and rounds:
+        if term.kind == "operand":
             factor = np.expm1(term.count * math.log1p(model.operand_roundoff))
             error = _add(error, factor * term.magnitude)
-            grown = max(grown, float(np.max(factor)), form.unit_roundoff)
-        if eta and operands is not None:
-            most = int(np.max(term.count))
-            length = max((int(np.max(other.count)) for other in terms if other.kind == "compute"), default=1)
-            error = _add(error, max(length, 1) * most * eta * (operands.largest + eta) ** (most - 1))
+            grown = max(grown, float(np.max(factor)), model.operand.unit_roundoff)
     return error, grown
 
 
@@ -252,10 +210,20 @@ def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
     return error
 
 
-def _ends(value: Float64, error: _Amount, model: ComputeModel, *, overflow: NDArray[np.bool_] | bool) -> Bound:
+def _ends(
+    value: Float64,
+    below: _Amount,
+    above: _Amount,
+    model: ComputeModel,
+    *,
+    overflow: NDArray[np.bool_] | bool,
+    cut: NDArray[np.bool_] | bool,
+) -> Bound:
     """The least and the greatest result that conform, by the last rounding."""
-    lower = np.asarray(value - error)
-    upper = np.asarray(value + error)
+    lower = np.asarray(value - below)
+    upper = np.asarray(value + above)
+    error = below if below is above else np.maximum(below, above)
+    sides = None if below is above else (below, above)
     form = model.output
     again = model.through is not None or model.output_truncates or not covers(form, model.accumulation)
     if not again:
@@ -266,13 +234,13 @@ def _ends(value: Float64, error: _Amount, model: ComputeModel, *, overflow: NDAr
             upper = np.where(
                 upper > form.largest, np.inf, np.where(upper < -form.largest, round_to(upper, form), upper)
             )
-        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow)
+        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow, cut=cut, sides=sides)
     ends = np.empty((2, *lower.shape))
     ends[0], ends[1] = lower, upper
     farthest = np.maximum(upper, -lower)
-    width = error + spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
+    last = spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
     if model.through is not None:
-        width = width + spacing(farthest, model.through) * 0.5
+        last = last + spacing(farthest, model.through) * 0.5
         narrowed = round_to(ends, model.through)
         np.minimum(ends[0], narrowed[0], out=ends[0, ...])
         np.maximum(ends[1], narrowed[1], out=ends[1, ...])
@@ -281,7 +249,15 @@ def _ends(value: Float64, error: _Amount, model: ComputeModel, *, overflow: NDAr
     else:
         ends = round_to(ends, form)
         lower, upper = ends[0, ...], ends[1, ...]
-    return Bound(error=error, lower=lower, upper=upper, width=width, overflow=overflow)
+    return Bound(
+        error=error,
+        lower=lower,
+        upper=upper,
+        width=error + last,
+        overflow=overflow,
+        cut=cut,
+        sides=None if sides is None else (sides[0] + last, sides[1] + last),
+    )
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:

@@ -7,7 +7,9 @@ The rules for what is not an ordinary number:
   and the element counts as open when it holds one. So they do beside an inf that is required: a partial sum of finite
   terms that overflowed meets it as the other infinity in one order, and makes nan, and not in another. A nan stays nan.
 - Where rounding to the output may overflow, the inf of that sign conforms; where it must, only that inf does.
-- On arithmetic that saturates, elements with any of these three are open.
+- On arithmetic that saturates, elements with any of these three are open. So are, where intermediates may be
+  truncated, those with one that may overflow: rounding toward zero makes the largest finite number of it (IEEE
+  754-2019, section 7.4), which later terms go on from.
 - The sign of a zero is not judged: no document states it, and an exact sum may be either zero.
 - Subnormal results need no rule: the bound holds what flushing may do.
 - Elements that the oracle leaves open are not looked at.
@@ -15,6 +17,7 @@ The rules for what is not an ordinary number:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +27,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import Deviation, Fault
-from aclnn_cts.judge.bound import Bound, OperandFacts, bound, loosest
+from aclnn_cts.judge.bound import Bound, bound, loosest
 from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["SHARE_EDGES", "Comparison", "compare", "figure", "histogram", "index_of"]
 
@@ -106,7 +110,8 @@ def _within(output: str, values: Float64, expected: ExpectedOutput, limits: Boun
     inside = limits.lower <= values
     inside &= values <= limits.upper
     share = np.abs(values - value)
-    share /= np.maximum(limits.width, _TINY)
+    width = limits.width_of(values, value)
+    share /= np.maximum(width, _TINY)
     ignored = 0
     if expected.open is not None:
         inside |= expected.open
@@ -125,7 +130,7 @@ def _within(output: str, values: Float64, expected: ExpectedOutput, limits: Boun
             index=index_of(worst, values.shape),
             got=values.item(worst),
             expected=exact,
-            bound=_at(limits.width, worst, values.shape),
+            bound=_at(width, worst, values.shape),
             share=largest,
             cancellation=_cancellation(expected, worst, exact, values.shape),
             elements=values.size,
@@ -165,7 +170,7 @@ def _carefully(
         index=index_of(worst, shape),
         got=figure(values.item(worst)),
         expected=figure(exact),
-        bound=0.0 if not math.isfinite(exact) else _at(limits.width, worst, shape),
+        bound=0.0 if not math.isfinite(exact) else _at(limits.width_of(values, value), worst, shape),
         share=elements.share.item(worst),
         cancellation=_cancellation(expected, worst, exact, shape),
         beyond=int(np.count_nonzero(elements.faulty)),
@@ -178,7 +183,8 @@ def _carefully(
         kind = _kind(elements)
         if model.basis != "document":
             coarse = loosest(model)
-            left = _sort(values, value, expected, coarse, bound(expected, coarse, operands=operands))
+            ends = dataclasses.replace(bound(expected, coarse, operands=operands), cut=limits.cut)
+            left = _sort(values, value, expected, coarse, ends)
             kind = _kind(left) if left.faulty.any() else Fault.MODEL
     return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored)
 
@@ -196,6 +202,7 @@ def _sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Comp
     if required.any() and expected.partial is not None:
         may_overflow |= limits.overflow & np.isinf(value) & np.isfinite(expected.partial)
     is_open |= may_overflow & ~finite
+    is_open |= limits.cut & ~required
     if model.saturates:
         is_open |= required | may_overflow | (np.isinf(lower) | np.isinf(upper))
     error = np.asarray(limits.error)
@@ -205,9 +212,10 @@ def _sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Comp
         )
     faulty = ~inside & ~is_open
     special = faulty & (~finite | required)
-    share = np.abs(values - value) / np.maximum(limits.width, _TINY)
+    width = limits.width_of(values, value)
+    share = np.abs(values - value) / np.maximum(width, _TINY)
     share = np.where(faulty, np.maximum(share, _ABOVE_ONE), np.minimum(share, 1.0))
-    without = np.broadcast_to(limits.width == 0.0, values.shape)
+    without = np.broadcast_to(width == 0.0, values.shape)
     share[without & ~faulty] = 0.0
     share[special | (without & faulty)] = np.inf
     share[is_open | (~faulty & ~finite)] = 0.0

@@ -17,9 +17,9 @@ from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Fault, Result, Signature, Skip, Verdict
-from aclnn_cts.judge.bound import OperandFacts
 from aclnn_cts.judge.compare import Comparison, compare
 from aclnn_cts.judge.model import ComputeModel, weakest
+from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["OUTPUT_FACT", "ended_badly", "judge_form", "judge_values", "memory_fault", "signature", "status_text"]
 
@@ -36,7 +36,7 @@ def judge_values(
     models: Mapping[str, ComputeModel],
     allowed: tuple[str, ...] = (SUCCESS,),
     mode: str = "",
-    operands: OperandFacts | None = None,
+    operands: Mapping[str, OperandFacts] | None = None,
 ) -> Verdict:
     """Judge one call whose arguments the document supports.
 
@@ -45,14 +45,17 @@ def judge_values(
     - `got`: what the outputs hold, in the storage dtype and the logical shape.
     - `allowed`: the statuses that conform. An allowed error passes without a look at the values.
     - `mode`: the precision mode's name, for the verdict and the signature.
-    - `operands`: what the mode's operand format does to the inputs (`bound.operand_facts`); None without modes.
+    - `operands`: by output, what the mode's operand format does to the inputs (`operands.known_operands`).
 
     Raises KeyError where `expected` or `models` lacks one of `outputs`.
     """
     verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
     if verdict is not None:
         return verdict
-    comparisons = {name: compare(name, got[name], expected[name], models[name], operands=operands) for name in outputs}
+    known = operands or {}
+    comparisons = {
+        name: compare(name, got[name], expected[name], models[name], operands=known.get(name)) for name in outputs
+    }
     return _conclude(comparisons, models, mode)
 
 

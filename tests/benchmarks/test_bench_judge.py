@@ -10,15 +10,16 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from benchmarks.bench_judge import put
+from benchmarks.bench_judge import measured, put
 from benchmarks.emulated_operators import EMULATIONS
 from benchmarks.emulations import ORDERS, Sums, Way, hfloat32, rounding_away, rounding_even, toward_zero
 from benchmarks.faults_of_precision import FAULTS
 from benchmarks.judge_calls import BOUND
+from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
 
-TINY = Amount(calls=20, elements=1, faulty_cases=4, torch_calls=0)
+TINY = Amount(calls=20, elements=1, faulty_cases=8, torch_calls=0)
 ROWS = (
     Row(operator="aclnnConvTbcBackward", dtype="FLOAT", mode="USE_HF32"),
     Row(operator="aclnnEmbeddingDenseBackward", dtype="FLOAT16", mode=""),
@@ -47,6 +48,26 @@ def test_finds_faults_of_every_kind(counts: list[RowCount]) -> None:
         for fault in count.faults.values():
             assert fault.calls > 0
             assert fault.accused[BOUND] == 0
+
+
+def test_operands_that_are_rounded_twice_are_found() -> None:
+    row = Row(operator="aclnnConvTbcBackward", dtype="FLOAT", mode="USE_HF32")
+    fault = count_row(row, replace(TINY, faulty_cases=24), with_torch=False).faults["operands rounded twice"]
+    assert fault.calls >= 8
+    assert fault.found[BOUND] > 0.8 * fault.calls
+
+
+def test_a_run_that_was_interrupted_goes_on(
+    counts: list[RowCount], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = Kept(tmp_path, TINY, with_torch=False)
+    for count in counts:
+        assert kept.read(count.row) is None
+        kept.write(count)
+    again = Kept(tmp_path, TINY, with_torch=False)
+    assert measured(ROWS, TINY, jobs=1, with_torch=False, kept=again) == counts
+    assert "5 of 5 rows were counted before" in capsys.readouterr().err
+    assert Kept(tmp_path, replace(TINY, seed=1), with_torch=False).read(ROWS[0]) is None
 
 
 def test_the_report_shows_every_row(counts: list[RowCount]) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts, known_operands
 
 Rows = NDArray[Any]
 Single = np.float32
@@ -92,3 +94,15 @@ def dot(left: Float64, right: Float64, *, lattice: float | None = None, operands
         partial=magnitude,
         lattice=lattice,
     )
+
+
+def dot_oracle(call: OracleInput) -> Expected:
+    """The inner products of the rows of `left` and `right`."""
+    return {"out": dot(call.tensors["left"], call.tensors["right"], lattice=call.lattices.get("out"))}
+
+
+def known(left: Float64, right: Float64, model: ComputeModel, *, lattice: float | None = None) -> OperandFacts:
+    """What the judge knows of these operands and of their inner products."""
+    lattices = {} if lattice is None else {"out": lattice}
+    question = OracleInput(tensors={"left": left, "right": right}, arguments={}, lattices=lattices)
+    return known_operands(dot_oracle, question, dot_oracle(question), {"out": model})["out"]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, widen
+from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
 from aclnn_cts.core.verdict import Fault
-from aclnn_cts.judge.bound import bound, gamma, loosest, operand_facts
+from aclnn_cts.judge.bound import bound, loosest
 from aclnn_cts.judge.compare import compare
+from aclnn_cts.judge.gamma import gamma
 from aclnn_cts.judge.model import ComputeModel, load_precision
-from tests.judge.emulation import ORDERS, dot, flushed, forward, fused, truncated, truncating
+from tests.judge.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 
 ROWS = 2000
 LENGTHS = (1, 2, 3, 7, 31, 130)
@@ -101,13 +103,26 @@ def test_flushing_stays_within_the_model_that_allows_it() -> None:
         assert compare("out", total, expected, kept).kind != "", "data that underflow must show the difference"
 
 
+def test_a_truncated_overflow_is_the_largest_finite_number() -> None:
+    """A sum that was cut there goes on from it; inf is as right, and nothing else changes."""
+    largest = FORMATS["FLOAT"].largest
+    left, right = np.array([[3e38, 3e38, -3e38], [1.0, 2.0, 3.0]]), np.ones((2, 3))
+    cut = np.array([largest - 3e38, 6.0]).astype(np.float32)
+    overflowed = np.array([np.inf, 6.0], np.float32)
+    for got in (cut, overflowed):
+        assert compare("out", got, dot(left, right), matrix("FLOAT")).kind == ""
+    rounding = dataclasses.replace(matrix("FLOAT"), truncates=False)
+    assert compare("out", cut, dot(left, right), rounding).kind == Fault.VALUE
+    assert compare("out", np.array([np.inf, 6.5], np.float32), dot(left, right), matrix("FLOAT")).kind == Fault.VALUE
+
+
 def test_flushed_operands_need_to_be_known() -> None:
     left = np.full((50, 4), 1e-39)
     right = np.full((50, 4), 1e12)
     left, right = stored("FLOAT", (left, right))
     expected = dot(left, right)
     got = np.zeros(50, np.float32)
-    facts = operand_facts((left, right), None)
+    facts = known(left, right, model("FLOAT"))
     assert compare("out", got, expected, model("FLOAT"), operands=facts).kind == ""
     assert compare("out", got, expected, model("FLOAT")).kind != ""
 
@@ -118,7 +133,7 @@ def test_rounded_operands_stay_within_the_bound_of_their_mode(operand: str, data
     promised = load_precision().formats[operand]
     for length in LENGTHS:
         arrays = stored("FLOAT", DATA[data](np.random.default_rng(length), (ROWS, length)))
-        facts = operand_facts(arrays, promised)
+        facts = known(*arrays, matrix("FLOAT", operand))
         expected = dot(*arrays)
         for form in (promised, FORMATS[operand], FORMATS["FLOAT"]):  # coarsest, finer, and not rounded at all
             left, right = (round_to(array, form) for array in arrays)
@@ -127,21 +142,80 @@ def test_rounded_operands_stay_within_the_bound_of_their_mode(operand: str, data
                 assert comparison.kind == "", (form, length, comparison.deviation)
 
 
+@pytest.mark.parametrize("operand", ["HFLOAT32", "FLOAT16"])
+def test_each_operand_may_be_rounded_by_a_rule_of_its_own(operand: str) -> None:
+    """As stored, to nearest in every width that sources give, with any rule for ties, and flushed."""
+    random = np.random.default_rng(11)
+    promised, widest = load_precision().formats[operand], FORMATS[operand]
+    for length in LENGTHS:
+        arrays = stored("FLOAT", wide(random, (ROWS, length)))
+        ties = [round_to(array, widest) * (1 + 2.0**-12) for array in arrays]
+        left, right = (
+            np.where(random.random(array.shape) < 0.5, array, tie) for array, tie in zip(arrays, ties, strict=True)
+        )
+        left, right = stored("FLOAT", (left, right))
+        used = []
+        for array in (left, right):
+            small = np.where(np.abs(array) < promised.smallest_normal, 0.0, array)
+            choices = [array, small] + [
+                round_to(array * tie, form) for form in (promised, widest) for tie in (1 - 2.0**-40, 1.0, 1 + 2.0**-40)
+            ]
+            used.append(np.choose(random.integers(len(choices), size=array.shape), choices))
+        assert np.isfinite(used).all()
+        facts = known(left, right, matrix("FLOAT", operand))
+        for got in (truncating(*used), forward((used[0] * used[1]).astype(np.float32))):
+            comparison = compare("out", got, dot(left, right), matrix("FLOAT", operand), operands=facts)
+            assert comparison.kind == "", (length, comparison.deviation)
+
+
+@pytest.mark.parametrize("operand", ["HFLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("length", [1, 4, 16])
+def test_operands_that_are_rounded_twice_are_found(operand: str, length: int) -> None:
+    promised = load_precision().formats[operand]
+    wider = binary_format(
+        "one bit more",
+        significand=promised.significand + 1,
+        min_exponent=promised.min_exponent,
+        max_exponent=promised.max_exponent,
+    )
+    left, right = stored("FLOAT", normal(np.random.default_rng(3), (ROWS, length)))
+    twice = [round_to(round_to(array, wider), promised) for array in (left, right)]
+    facts = known(left, right, matrix("FLOAT", operand))
+    got = forward((twice[0] * twice[1]).astype(np.float32))
+    comparison = compare("out", got, dot(left, right), matrix("FLOAT", operand), operands=facts)
+    assert comparison.deviation.beyond > ROWS // 100
+
+
+def test_rounding_goes_one_way_and_the_bound_with_it() -> None:
+    """A number and a quarter of a unit: rounding may take off a quarter of one, and adds nothing."""
+    unit = 2.0**-10
+    left, right = np.array([[1 + 1.25 * unit]]), np.array([[1.0]])
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
+    for got, conforms in ((1 + unit, True), (1 + 1.125 * unit, True), (1 + 1.25 * unit, True), (1 + 2 * unit, False)):
+        comparison = compare(
+            "out", np.array([got], np.float32), dot(left, right), matrix("FLOAT", "FLOAT16"), operands=facts
+        )
+        assert (comparison.kind == "") == conforms
+        deviation = comparison.deviation
+        # The bound is that of the side on which the result lies.
+        assert deviation.bound == pytest.approx(0.25 * unit if got < left.item() else 0.0, abs=1e-6)
+        assert deviation.share == pytest.approx(1.0 if got == 1 + unit else deviation.share, rel=1e-3)
+        assert (deviation.share <= 1.0) == conforms
+
+
 def test_small_operands_lose_digits_in_float16() -> None:
     left, right = stored("FLOAT", normal(np.random.default_rng(5), (ROWS, 9)))
     left *= 2.0**-20
-    facts = operand_facts((left, right), FORMATS["FLOAT16"])
-    assert facts.smallest < 2.0**-14
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
     got = forward((round_to(left, FORMATS["FLOAT16"]) * right).astype(np.float32))
     expected = dot(left, right)
     assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=facts).kind == ""
-    in_range = dataclasses.replace(facts, smallest=1.0)
-    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=in_range).kind != ""
+    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16")).kind != "", "no unit roundoff holds down there"
 
 
 def test_operands_beyond_the_range_leave_the_result_open() -> None:
     left, right = np.array([[1e5, 1.0]]), np.array([[1.0, 1.0]])
-    facts = operand_facts((left, right), FORMATS["FLOAT16"])
+    facts = known(left, right, matrix("FLOAT", "FLOAT16"))
     assert (facts.exact, facts.overflows) == (False, True)
     expected = dot(left, right)
     for got, kind in ((np.inf, ""), (np.nan, ""), (100001.0, ""), (2.0, Fault.VALUE)):
@@ -151,12 +225,13 @@ def test_operands_beyond_the_range_leave_the_result_open() -> None:
 
 def test_a_result_may_pass_through_the_operand_format() -> None:
     left, right = np.array([[2049.0]]), np.array([[1.0]])
-    facts = operand_facts((left, right), FORMATS["FLOAT"])
     expected = dot(left, right, lattice=1.0)
     got = np.array([2048.0], np.float32)
-    through = matrix("FLOAT", "FLOAT16", output="gradInput")
-    assert compare("out", got, expected, through, operands=facts).kind == ""
-    assert compare("out", got, expected, matrix("FLOAT", "FLOAT16"), operands=facts).kind != ""
+    # Operands in FLOAT alone would make it 2049.
+    for output, conforms in (("gradInput", True), ("gradWeight", False)):
+        facts = dataclasses.replace(known(left, right, matrix("FLOAT", "FLOAT16"), lattice=1.0), exact=True, span=None)
+        kind = compare("out", got, expected, matrix("FLOAT", "FLOAT16", output=output), operands=facts).kind
+        assert (kind == "") == conforms
 
 
 def half_accumulation(left: Float64, right: Float64, dtype: str) -> Float64:
@@ -195,7 +270,7 @@ def test_a_truncated_output_exceeds_the_model(dtype: str) -> None:
 )
 def test_operands_coarser_than_promised_are_found(promised: str | None, used: str) -> None:
     left, right = stored("FLOAT", normal(np.random.default_rng(8), (ROWS, 5)))
-    facts = operand_facts((left, right), load_precision().formats[promised]) if promised else None
+    facts = known(left, right, matrix("FLOAT", promised))
     got = forward((round_to(left, FORMATS[used]) * round_to(right, FORMATS[used])).astype(np.float32))
     comparison = compare("out", got, dot(left, right), matrix("FLOAT", promised), operands=facts)
     assert comparison.kind != ""
@@ -278,6 +353,22 @@ def test_double_leaves_room_for_the_oracle_itself() -> None:
     left, right = normal(np.random.default_rng(2), (ROWS, 64))
     for order in ORDERS.values():
         assert compare("out", order(left * right), dot(left, right), model("DOUBLE")).kind == ""
+
+
+@pytest.mark.parametrize("roundoff", [Fraction(1, 2**8), Fraction(1, 2**11), Fraction(1, 2**24)])
+def test_gamma_bounds_any_product_of_roundings(roundoff: Fraction) -> None:
+    """In rational arithmetic: the extremes of prod (1 + delta)^(+-1), and roundings of roundings."""
+
+    def exact(count: int) -> Fraction:
+        return count * roundoff / (1 - count * roundoff)
+
+    for count in (0, 1, 2, 3, 10, 100):
+        for ups in {0, min(1, count), count // 2, count}:
+            for product in ((1 + roundoff) ** ups / (1 - roundoff) ** (count - ups), (1 - roundoff) ** count):
+                assert abs(product - 1) <= exact(count)
+        for other in (1, 7, 20):
+            assert exact(count) + exact(other) + exact(count) * exact(other) <= exact(count + other)
+        assert gamma(count, float(roundoff)) == pytest.approx(float(exact(count)), rel=1e-12)
 
 
 def test_gamma_does_not_run_away() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.expected import Expected
-from aclnn_cts.oracles import conv_tbc_backward
+from aclnn_cts.oracles import _convolution
 from aclnn_cts.oracles.conv_tbc_backward import expected
 from tests.oracles.support import (
     ORDERS,
@@ -34,7 +34,7 @@ GEOMETRIES = [(5, 1, 0), (6, 3, 0), (5, 3, 1), (4, 4, 2), (2, 2, 4), (1, 1, 3), 
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Everything holds for small and for large tensors, which are computed in different ways."""
     if request.param == "one by one":
-        monkeypatch.setattr(conv_tbc_backward, "_STACKED_LIMIT", 0)
+        monkeypatch.setattr(_convolution, "_STACKED_LIMIT", 0)
     return str(request.param)
 
 

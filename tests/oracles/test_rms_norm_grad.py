@@ -186,11 +186,15 @@ def test_the_partial_value_covers_every_intermediate() -> None:
     assert (partial * (1 + 1e-14) >= np.maximum((np.abs(dy) * xhat).sum(axis=0), xhat)).all()
 
 
-def test_lattice_is_that_of_the_products_and_dx_has_none() -> None:
+def test_lattice_is_that_of_the_products_and_dx_needs_a_width_that_divides_exactly() -> None:
     arrays = draw(np.random.default_rng(7), SHAPES[0])
     lattices = {"dy": 0.5, "x": 0.25, "rstd": 2.0}
     result = gradients(*arrays, lattices=lattices)
     assert (result["dxOut"].lattice, result["dgammaOut"].lattice) == (None, 0.25)
+    steps = dict.fromkeys(("dy", "x", "gamma", "rstd"), 1.0)
+    for width, r, lattice in ((4, 2.0, 0.125), (8, 3.0, 0.0625), (6, 2.0, None), (4, 0.5, None)):
+        ones = np.ones((3, width))
+        assert gradients(ones, ones, np.full(3, r), ones[0], lattices=steps)["dxOut"].lattice == lattice
     assert gradients(*arrays, lattices={"dy": 0.5, "x": 0.25, "gamma": 1.0})["dgammaOut"].lattice is None
 
 
@@ -234,6 +238,43 @@ def test_exact_data_give_exact_weights_in_any_order(seed: int, order: str, power
     assert_lattice_fits(result)
     terms = dy.astype(np.float32) * (x * rstd[:, None]).astype(np.float32)
     assert sum_float32(terms.T, order, generator).tolist() == result.value.tolist()
+
+
+@few
+@given(
+    seed=st.integers(0, 2**32),
+    order=st.sampled_from(ORDERS),
+    width=st.sampled_from([1, 2, 4, 8, 32]),
+    powers=st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3)),
+)
+def test_exact_data_give_exact_gradients_in_every_form(
+    seed: int, order: str, width: int, powers: tuple[int, int, int]
+) -> None:
+    generator = np.random.default_rng(seed)
+    steps = dict(zip(("dy", "x", "gamma"), (2.0**power for power in powers), strict=True))
+    shapes = {"dy": (5, width), "x": (5, width), "gamma": (width,)}
+    dy, x, gamma = (integers(generator, shapes[name]) * step for name, step in steps.items())
+    rstd = generator.integers(1, 5, 5).astype(np.float64)
+    result = gradients(dy, x, rstd, gamma, lattices={**steps, "rstd": 1.0})["dxOut"]
+    assert result.lattice is not None
+    assert result.partial is not None
+    fits = (result.partial / result.lattice <= 2.0**24) | np.zeros(x.shape, np.bool_)
+    dy32, x32, gamma32, r = (array.astype(np.float32) for array in (dy, x, gamma, rstd[:, None]))
+
+    def mean(terms: Array) -> Array:
+        return np.asarray(sum_float32(terms, order, generator)[:, None] / np.float32(width))
+
+    g, xhat = dy32 * gamma32, x32 * r
+    m, cube, half = mean(g * xhat), r * r * r, np.float32(0.5)
+    forms = (
+        (g - xhat * m) * r,
+        g * r - xhat * (m * r),
+        g * r - cube * x32 * mean(g * x32),
+        g * r - cube * (x32 * mean(g * x32)),
+        g * r - half * cube * mean(g * x32) * (x32 + x32),
+    )
+    for form in forms:
+        assert np.array_equal(np.where(fits, form, 0), np.where(fits, result.value, 0))
 
 
 def cubed(

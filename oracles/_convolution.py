@@ -1,0 +1,120 @@
+"""A convolution over time and its two gradients in NumPy, fast for small tensors and right for any operands.
+
+The formulas and the letters stand in `conv_tbc_backward`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import Float64
+
+__all__ = ["convolution", "gradients", "to_input", "to_weight"]
+
+Real: TypeAlias = NDArray[Any]
+
+_STACKED_LIMIT = 1 << 16
+"""Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
+
+
+def gradients(
+    grad: Float64, x: Float64, weight: Float64, pad: int
+) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
+    """The values of gradInput and gradWeight, each with the same sum over absolute values.
+
+    Right for finite operands; where one is not, a magnitude is not (padding times inf may add to that).
+    """
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    length = weight.shape[0]
+    products = length * batch * max(time * in_channels, out_time * out_channels)
+    if products <= _STACKED_LIMIT and grad.size and x.size and weight.size:
+        return _stacked(grad, x, weight, pad)
+    grad_size, x_size = np.abs(grad), np.abs(x)
+    return (
+        (to_input(grad, weight, time, pad), to_input(grad_size, np.abs(weight), time, pad)),
+        (to_weight(grad, x, length, pad), to_weight(grad_size, x_size, length, pad)),
+    )
+
+
+def to_input(grad: Real, weight: Real, time: int, pad: int) -> Real:
+    """The value of gradInput, one matrix product a tap over the times alone that exist: right for any operands."""
+    length, in_channels, _ = weight.shape
+    result: Real = np.zeros((time, grad.shape[1], in_channels), grad.dtype)
+    for k in range(length):
+        low, high = max(0, k - pad), min(time, grad.shape[0] + k - pad)
+        if low < high:
+            result[low:high] += grad[low + pad - k : high + pad - k] @ weight[k].T
+    return result
+
+
+def to_weight(grad: Real, x: Real, length: int, pad: int) -> Real:
+    """The value of gradWeight in the same way."""
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    result: Real = np.zeros((length, in_channels, out_channels), grad.dtype)
+    for k in range(length):
+        low, high = max(0, k - pad), min(time, out_time + k - pad)
+        if low < high:
+            pairs = (high - low) * batch
+            used = grad[low + pad - k : high + pad - k].reshape(pairs, out_channels)
+            result[k] = x[low:high].reshape(pairs, in_channels).T @ used
+    return result
+
+
+def _stacked(
+    grad: Float64, x: Float64, weight: Float64, pad: int
+) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
+    """The same with zeros for padding, all taps and both values and absolute values in one stack of products.
+
+    Small tensors take a fraction of the loop's time. A tap's operand is a view of the padded tensor, moved by one time
+    step from tap to tap.
+    """
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    length = weight.shape[0]
+    both = np.empty((2, *weight.shape))
+    both[0] = weight
+    np.abs(weight, out=both[1])
+    # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
+    padded = _padded(grad, length - 1 - pad, time + length - 1)
+    windows = _windows(padded, length, time)
+    of_input = np.add.reduce(windows @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
+    # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
+    windows = _windows(_padded(x, pad, out_time + length - 1), length, out_time)
+    both_grads = np.empty((2, 1, out_time * batch, out_channels))
+    both_grads[0, 0] = grad.reshape(-1, out_channels)
+    np.abs(both_grads[0], out=both_grads[1])
+    of_weight = windows.swapaxes(2, 3) @ both_grads
+    return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
+
+
+def _padded(array: Float64, before: int, steps: int) -> Float64:
+    """The array and its absolute values, (2, steps, B, C), from `before` time steps ahead of it (cut if negative)."""
+    padded = np.zeros((2, steps, *array.shape[1:]))
+    low, high = max(before, 0), min(array.shape[0] + before, steps)
+    if low < high:
+        padded[0, low:high] = array[low - before : high - before]
+        np.abs(padded[0], out=padded[1])
+    return padded
+
+
+def _windows(padded: Float64, length: int, steps: int) -> Float64:
+    """Views (2, length, steps * B, C) of (2, steps + length - 1, B, C), each a time step after the one before."""
+    _, _, batch, channels = padded.shape
+    sign, time, _, element = padded.strides
+    strides = (sign, time, channels * element, element)
+    windows: Float64 = np.ndarray((2, length, steps * batch, channels), padded.dtype, padded, strides=strides)
+    return windows
+
+
+def convolution(x: Float64, weight: Float64, out_time: int, pad: int) -> Float64:
+    """The forward operator, y[u] = sum_k x[u + k - pad] weight[k] over the times of x that exist."""
+    result = np.zeros((out_time, x.shape[1], weight.shape[2]))
+    for u in range(out_time):
+        for k in range(max(0, pad - u), min(weight.shape[0], x.shape[0] + pad - u)):
+            result[u] += x[u + k - pad] @ weight[k]
+    return result

@@ -1,0 +1,47 @@
+"""The reference with operands rounded to another format than promised: `--adapter leaky_adapter:Leaky,form=FLOAT16`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core.expected import Expected, Oracle, OracleInput
+from aclnn_cts.core.rounding import BinaryFormat, round_to
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.precision_probe import CANDIDATES
+from aclnn_cts.spec.model import Spec
+
+
+class Leaky(ReferenceAdapter):
+    """`form` is the name of a candidate of the leak probes, with _ for spaces."""
+
+    def __init__(self, form: str) -> None:
+        self._form = CANDIDATES[form.replace("_", " ")]
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> LeakySession:
+        return LeakySession(target, specs, self._form)
+
+
+class LeakySession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], form: BinaryFormat) -> None:
+        super().__init__(target, specs)
+        self._form = form
+
+    def _oracle(self, spec: Spec) -> Oracle:
+        inner = super()._oracle(spec)
+
+        def oracle(call: OracleInput) -> Expected:
+            moded = {
+                name: round_to(array, self._form) if array.dtype == np.float64 and name != "indices" else array
+                for name, array in call.tensors.items()
+            }
+            found = dict(inner(dataclasses.replace(call, tensors=moded)))
+            if "gradBias" in found:
+                # The bias is no product of the matrix unit: a mode leaves it as it is.
+                found["gradBias"] = inner(call)["gradBias"]
+            return found
+
+        return oracle

@@ -1,0 +1,120 @@
+"""Leak probes: the precision that was really used is named, and what is coarser than promised is a fault."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.adapters.protocol import Adapter
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.plan import Part
+from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT, PROBES, Precision
+from aclnn_cts.judge.finer import FINER_FACT
+from tests.engine.leaky_adapter import Leaky
+from tests.laws.support import bench, specs
+
+CONV = "aclnnConvTbcBackward"
+COARSER = {
+    "KEEP_DTYPE": {"HFLOAT32 with 11 stored bits", "HFLOAT32 with 10 stored bits", "FLOAT16", "BF16"},
+    "ALLOW_FP32_DOWN_PRECISION": {"FLOAT16", "BF16"},
+    "USE_HF32": {"FLOAT16", "BF16"},
+    "USE_FP16": {"BF16"},
+}
+"""On FLOAT operands, by mode: the formats that promise less than it does."""
+
+
+def probed(adapter: Adapter, operator: str, target: Target) -> list[Record]:
+    made = bench(adapter, target)
+    trials = list(made.expand(Part(operator, Precision().id, "valid"), seed=3))
+    assert trials
+    return [item for judged in made.run(trials) for item in judged.records]
+
+
+@cache
+def leaked(form: str) -> list[Record]:
+    return probed(Leaky(form.replace(" ", "_")), CONV, Target(product="atlas-a2"))
+
+
+def of_mode(records: list[Record], mode: str) -> list[Record]:
+    return [item for item in records if item.verdict.mode == mode and item.signature.dtype == "FLOAT"]
+
+
+def named(records: list[Record]) -> set[str]:
+    """The formats that every probe leaves possible."""
+    sets = [set(item.verdict.facts[PRECISION_FACT]) for item in records if PRECISION_FACT in item.verdict.facts]
+    assert sets
+    return set(CANDIDATES).intersection(*sets)
+
+
+@pytest.mark.parametrize("form", CANDIDATES)
+@pytest.mark.parametrize("mode", COARSER)
+def test_the_format_that_was_used_is_named_and_too_coarse_a_one_is_a_fault(form: str, mode: str) -> None:
+    records = of_mode(leaked(form), mode)
+    assert named(records) == {form}
+    failed = [item for item in records if item.verdict.result == Result.FAILED]
+    assert bool(failed) == (form in COARSER[mode])
+    assert all(item.verdict.facts["output"] in ("gradInput", "gradWeight") for item in failed)
+
+
+@pytest.mark.parametrize("mode", ["ALLOW_FP32_DOWN_PRECISION", "USE_HF32", "USE_FP16"])
+def test_finer_than_asked_is_a_fact(mode: str) -> None:
+    finer = of_mode(leaked("FLOAT"), mode)
+    assert all(item.verdict.result == Result.PASSED for item in finer)
+    assert any(item.verdict.facts.get(FINER_FACT) for item in finer)
+    promised = "FLOAT16" if mode == "USE_FP16" else "HFLOAT32 with 10 stored bits"
+    assert not any(item.verdict.facts.get(FINER_FACT) for item in of_mode(leaked(promised), mode))
+
+
+def test_formats_that_answer_alike_are_named_together() -> None:
+    """2049 comes out of ten stored bits as it comes out of FLOAT16 and BF16; the range tells the first two apart."""
+    records = of_mode(leaked("FLOAT16"), "USE_FP16")
+
+    def alike(probe: str) -> set[frozenset[str]]:
+        return {
+            frozenset(item.verdict.facts[PRECISION_FACT])
+            for item in records
+            if PRECISION_FACT in item.verdict.facts and PROBES[probe] in values(item)
+        }
+
+    assert frozenset({"HFLOAT32 with 10 stored bits", "FLOAT16", "BF16"}) in alike("12 bits")
+    assert frozenset({"FLOAT16"}) in alike("above 65504")
+    assert frozenset({"FLOAT16"}) in alike("below 2^-25")
+    assert named(records) == {"FLOAT16"}
+
+
+def values(record: Record) -> set[float]:
+    """The numbers that a probe's inputs hold."""
+    found: set[float] = set()
+    for _, tensor in record.trial.case.tensors():
+        if tensor.data is not None and tensor.data.values is not None:
+            found |= {float(value) for value in tensor.data.values}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("operator", "product"), [(spec.operator, product) for spec in specs().values() for product in spec.products]
+)
+def test_float_is_told_from_every_other_format(operator: str, product: str) -> None:
+    records = [
+        item for item in probed(Leaky("FLOAT"), operator, Target(product=product)) if item.signature.dtype == "FLOAT"
+    ]
+    assert records
+    assert all(item.verdict.result == Result.PASSED for item in records)
+    for mode in {item.verdict.mode for item in records}:
+        assert named([item for item in records if item.verdict.mode == mode]) == {"FLOAT"}
+
+
+def test_a_run_names_the_precision_of_each_mode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    adapter = "leaky_adapter:Leaky,form=HFLOAT32_with_10_stored_bits"
+    code = main(["run", "conv_tbc_backward", "--adapter", adapter, "-o", str(tmp_path / "run")])
+    assert code == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Precision really used, as far as probes can tell formats apart:" in told
+    assert "ConvTbcBackward (FLOAT): HFLOAT32 with 10 stored bits" in told
