@@ -40,7 +40,7 @@ def chromium() -> Iterator[Any]:
             options.add_argument(argument)
         options.binary_location = CHROMIUM or ""
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        driver: Any = webdriver.Chrome(options=options, service=Service(DRIVER))
         try:
             driver.set_page_load_timeout(120)
             driver.set_script_timeout(120)

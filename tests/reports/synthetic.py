@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -117,5 +117,8 @@ def synthetic_run(
     return path
 
 
-def renamed(item: Record, **changes: Any) -> Record:  # noqa: ANN401 - any field
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def renamed(item: Struct, **changes: Any) -> Struct:  # noqa: ANN401 - any field
     return msgspec.structs.replace(item, **changes)

@@ -94,7 +94,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     case = softmax_case()
     case = renamed(
         case,
-        arguments=case.arguments | {"output": Tensor((2, 3), "FLOAT", data=Data(recipe=HOSTILE))},
+        arguments=dict(case.arguments) | {"output": Tensor((2, 3), "FLOAT", data=Data(recipe=HOSTILE))},
         origin=msgspec.structs.replace(case.origin, change=HOSTILE),
     )
     failed = record(
