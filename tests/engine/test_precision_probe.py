@@ -10,7 +10,7 @@ import pytest
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT, PROBES, Precision
 from aclnn_cts.judge.finer import FINER_FACT
@@ -102,8 +102,9 @@ def test_float_is_told_from_every_other_format(operator: str, product: str) -> N
     records = [
         item for item in probed(Leaky("FLOAT"), operator, Target(product=product)) if item.signature.dtype == "FLOAT"
     ]
-    assert records
-    assert all(item.verdict.result == Result.PASSED for item in records)
+    assert any(item.verdict.result == Result.PASSED for item in records)
+    # A small drawing may have elements alone that the document leaves open.
+    assert all(item.verdict.result == Result.PASSED or item.verdict.kind == Skip.OPEN for item in records)
     for mode in {item.verdict.mode for item in records}:
         assert named([item for item in records if item.verdict.mode == mode]) == {"FLOAT"}
 
