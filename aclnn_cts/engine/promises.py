@@ -60,8 +60,8 @@ class Promise(Protocol):
 
 def _random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
     name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
-    for choices in stream_block(seed, name, part.first, part.count):
-        yield sampler.case(sampler.draw(choices))
+    for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
+        yield sampler.random_case(choices, number)
 
 
 def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:

@@ -93,7 +93,7 @@ def case_stream(
 def _valid(sampler: Sampler, seed: int, first: int, count: int) -> Iterator[ListedCase]:
     name = f"{sampler.spec.operator}/{sampler.target.product}/valid"
     for index, choices in enumerate(stream_block(seed, name, first, count), first):
-        yield ListedCase(kind="valid", index=index, case=sampler.case(sampler.draw(choices)))
+        yield ListedCase(kind="valid", index=index, case=sampler.random_case(choices, index))
 
 
 def _invalid(sampler: Sampler, seed: int, first: int, stream: CaseStream) -> Iterator[ListedCase]:

@@ -19,7 +19,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
-from aclnn_cts.generate.sizes import BUDGETS
+from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.spec.kinds import Way
 from aclnn_cts.spec.kinds_data import Finite
@@ -90,6 +90,11 @@ class Sampler:
             chosen = kind if kind != "hostile" or choices.integer(0, 1) else "realistic"
             data[item.name] = choices.pick(self._templates[item.name, family][chosen])
         return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
+
+    def random_case(self, choices: Choices, number: int) -> Case:
+        """The random valid case of that number in its stream; now and then one is long."""
+        is_long = number % LONG_EVERY == LONG_EVERY - 1
+        return self.case(self.draw(choices, budget=LONG_BUDGET if is_long else None))
 
     def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
         """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""

@@ -12,14 +12,18 @@ from collections.abc import Sequence
 
 from aclnn_cts.generate.choices import Choices
 
-__all__ = ["BUDGETS", "attribute_value", "factorise", "size_value"]
+__all__ = ["BUDGETS", "LONG_BUDGET", "LONG_EVERY", "attribute_value", "factorise", "size_value"]
 
 PREFERRED = (
     1, 2, 3, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 43, 47, 53, 59, 61, 63, 64, 65, 67, 71, 79,
-    83, 97, 101, 127, 128, 129, 131, 151, 191, 211, 251, 255, 256, 257,
+    83, 97, 101, 127, 128, 129, 131, 151, 191, 211, 251, 255, 256, 257, 1031, 2048, 2053, 4096, 4099,
 )  # fmt: skip
 BUDGETS = (48, 48, 160, 160, 160, 512, 512, 1024)
 """Most elements of a tensor of a random case, drawn once a case."""
+
+LONG_BUDGET = 1 << 13
+"""The same for one random case in `LONG_EVERY`: what changes beyond a thousand elements shows in no other."""
+LONG_EVERY = 64
 
 
 def size_value(choices: Choices, low: int, high: int, taken: Sequence[int]) -> int:
