@@ -10,8 +10,10 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
@@ -28,7 +30,8 @@ from aclnn_cts.spec.load import Specs, load_specs, package_folder
 
 __all__ = ["main"]
 
-_BATCH = 1000
+T = TypeVar("T")
+
 _SEED = 1
 
 
@@ -65,6 +68,13 @@ def _make_run(path: Path, number: int) -> None:
         writer(RunFinished(summary=writer.summary, seconds=0.0))
 
 
+def _timed(work: Callable[[], T]) -> tuple[T, str]:
+    """What a work gives, and how long it took: by the clock, and of a processor."""
+    start, processor = time.monotonic(), time.process_time()
+    made = work()
+    return made, f"{time.monotonic() - start:.1f} s ({time.process_time() - processor:.1f} s of processor)"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Make a run, bundle it, verify it, and print the times."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_bundle", description=__doc__)
@@ -77,26 +87,21 @@ def main(arguments: Sequence[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         run, bundle = folder / "run", folder / "bundle.zip"
         if not run.exists():
-            start = time.monotonic()
-            _make_run(run, chosen.records)
-            print(f"run of {chosen.records} records made in {time.monotonic() - start:.1f} s")
-        start = time.monotonic()
-        compared = compare_runs(run, run)
-        print(f"compared with itself in {time.monotonic() - start:.1f} s: {compared.common} trials in both")
-        start = time.monotonic()
-        written = write_bundle(RunDirectory(run), bundle)
-        print(
-            f"bundle of {written.records} records in {written.entries} entries, {written.size / 1e6:.0f} MB,"
-            f" written in {time.monotonic() - start:.1f} s"
-        )
+            _, text = _timed(lambda: _make_run(run, chosen.records))
+            print(f"run of {chosen.records} records made in {text}")
+        compared, text = _timed(lambda: compare_runs(run, run))
+        print(f"compared with itself in {text}: {compared.common} trials in both")
+        written, text = _timed(lambda: write_bundle(RunDirectory(run), bundle))
+        print(f"bundled in {text}: {written.records} records, {written.entries} entries, {written.size / 1e6:.0f} MB")
+        good = True
         for number in (0, chosen.recompute):
-            start, processor = time.monotonic(), time.process_time()
-            found = verify_bundle(bundle, recompute=number, seed=_SEED)
+            found, text = _timed(partial(verify_bundle, bundle, recompute=number, seed=_SEED))
+            good = good and found.good
             print(
-                f"verified in {time.monotonic() - start:.1f} s ({time.process_time() - processor:.1f} s of processor),"
-                f" {found.recomputed} of {found.eligible} cases judged again: {len(found.problems)} problems"
+                f"verified in {text}: {len(found.problems)} problems,"
+                f" {found.recomputed} of {found.eligible} cases judged again"
             )
-    return 0 if found.good else 1
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from aclnn_cts import __version__
 from aclnn_cts.cli.bundle import left_out
 from aclnn_cts.cli.options import IntegerWithin, json_option
 from aclnn_cts.cli.output import console, count, emit, wrap
@@ -89,6 +90,12 @@ def _emit(found: Verification) -> None:
     )
 
 
+def _other_version(found: Verification) -> str:
+    """What a reader must know where other code judged than judges again."""
+    judged_by = found.predicate.harness if found.predicate is not None else __version__
+    return "" if judged_by == __version__ else f", by {__version__}, whose oracles and models may be others"
+
+
 def _show(found: Verification) -> None:
     out = console()
     for item in found.problems[:_SHOWN]:
@@ -110,7 +117,7 @@ def _show(found: Verification) -> None:
     wrap(
         out,
         f"judged again: {found.recomputed} of the {count(found.eligible, 'case')} whose outputs it holds"
-        f" (seed {found.seed})",
+        f" (seed {found.seed}){_other_version(found)}",
     )
     what = f"{count(found.entries, 'entry', 'entries')}, {found.size} bytes"
     wrap(out, f"{what}: nothing is wrong" if found.good else f"{what}: {count(len(found.problems), 'problem')}")
