@@ -18,7 +18,7 @@ from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.summary import OperatorSummary
 from aclnn_cts.generate.breaking import boundary_cases
 
-__all__ = ["Covered", "PromiseCoverage", "Share", "limit_key", "promise_coverage"]
+__all__ = ["Covered", "PromiseCoverage", "Share", "limit_key", "packed", "promise_coverage"]
 
 
 class Covered(msgspec.Struct):
@@ -77,18 +77,6 @@ class PromiseCoverage:
     def __post_init__(self) -> None:
         self._size = len(self.factors.values)
 
-    def covered(
-        self, *, judged: Sequence[Sequence[int]], tried: Sequence[Sequence[int]], limits: Iterable[str]
-    ) -> Covered:
-        """What trials have met: the numbers of each case's values, and keys of limits."""
-        counts = np.bincount([number for row in judged for number in row], minlength=self._size)
-        return Covered(
-            judged=np.packbits(self.factors.among(judged)).tobytes(),
-            tried=np.packbits(self.factors.among(tried)).tobytes(),
-            limits=sorted(set(limits)),
-            values=counts.tolist(),
-        )
-
     def _bits(self, packed: bytes) -> Bits:
         if not packed:
             return self.factors.square()
@@ -136,6 +124,19 @@ class PromiseCoverage:
     def unjudged(self, covered: Covered) -> int:
         """Pairs that were tried and never judged: this implementation cannot be given them, say."""
         return len(self.factors.pairs(self._bits(covered.tried) & ~self._bits(covered.judged)))
+
+
+def packed(
+    factors: Factors, *, judged: Sequence[Sequence[int]], tried: Sequence[Sequence[int]], limits: Iterable[str]
+) -> Covered:
+    """What trials have met: the numbers of each case's values, and keys of limits."""
+    counts = np.bincount([number for row in judged for number in row], minlength=len(factors.values))
+    return Covered(
+        judged=np.packbits(factors.among(judged)).tobytes(),
+        tried=np.packbits(factors.among(tried)).tobytes(),
+        limits=sorted(set(limits)),
+        values=counts.tolist(),
+    )
 
 
 def limit_key(case: Case, *, beyond: bool) -> str:
