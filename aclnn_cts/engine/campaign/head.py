@@ -100,7 +100,7 @@ class Head:
     def run(self) -> str:
         """Run until a stop rule says so and what was begun is finished; why it ended."""
         for finding in self.memory.findings.values():
-            self._ask(finding)
+            self._ask(finding, self.memory.remade(finding.chunk))
         self._recent.append((0.0, self.memory.writer.summary.total.cases))
         while True:
             self._decide()
@@ -204,6 +204,9 @@ class Head:
         trials: dict[str, list[Trial]] = {}
         for record in result.records:
             trials.setdefault(signature_key(record.signature), []).append(record.trial)
+        for met in trials.values():
+            # Trials of the promise itself before those that met its fault on the way to another.
+            met.sort(key=lambda trial: trial.promise != "values")
         for finding in new:
             self._news = time.monotonic()
             self._ask(finding, chunk, trials[signature_key(finding.signature)])

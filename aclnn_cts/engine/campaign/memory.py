@@ -77,6 +77,12 @@ class Memory:
         generation = self.schedule.generation_of(index) - FEEDBACK_LAG
         return self.schedule.chunk(index, self.snapshots.get(generation, Snapshot(-1)))
 
+    def remade(self, index: int) -> Chunk | None:
+        """A chunk that was made before; None where the snapshot that it was made from is not kept any more."""
+        generation = self.schedule.generation_of(index) - FEEDBACK_LAG
+        known = index < self.schedule.planned or generation < 0 or generation in self.snapshots
+        return self.chunk(index) if known else None
+
     def so_far(self, operator: str) -> Learned:
         """What an operator's trials have shown, those of unfinished generations too."""
         total = Learned()

@@ -21,7 +21,7 @@ from aclnn_cts.spec.model import Spec
 
 __all__ = ["FEEDBACK_LAG", "GENERATION", "Schedule", "take_snapshot"]
 
-GENERATION = 8
+GENERATION = 4
 """Chunks of a generation where nothing else is said."""
 
 FEEDBACK_LAG = 2

@@ -25,6 +25,7 @@ from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.laws import LAW_KIND
+from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
@@ -98,7 +99,7 @@ class CampaignWorker:
         for judged in self.bench.run([item.trial for item in run]):
             tally.summary.cover(judged.coverage)
             for record in judged.records:
-                yield run[place], bucketed(self.waivers.apply(record)) if _failed(record) else record
+                yield run[place], self._bucketed(self.waivers.apply(record)) if _failed(record) else record
                 place += 1
         for item in batch:
             if len(run) < len(batch) and item.trial.id in avoid:
@@ -118,8 +119,13 @@ class CampaignWorker:
             if failures:
                 chosen = trial
                 break
+        again = None
+        if chosen is None and (again := self._in_company(job)) is not None:
+            failures, more = self._alone(again, job.signature)
+            executions += more
+            chosen = again if failures else None
         if chosen is None:
-            return self._company(job, executions)
+            return _not_alone(job, again, executions)
         confirmed = Confirmed.ALWAYS if failures == executions else Confirmed.SOMETIMES
         if not job.shrink:
             return Examined(signature=job.signature, confirmed=confirmed, alone=(failures, executions), trial=chosen)
@@ -153,37 +159,18 @@ class CampaignWorker:
             failures += self._same(self._execute(trial), looked_for)
         return failures, ALONE
 
-    def _company(self, job: ExamineJob, executions: int) -> Examined:
-        """What never failed alone is run again as it was met: after all trials of its chunk before it."""
-        trial = job.trials[0]
-        found = Examined(
-            signature=job.signature,
-            confirmed=Confirmed.UNKNOWN,
-            alone=(0, executions),
-            trial=trial,
-            note="alone it conforms, and the chunk that met it is not known",
-        )
+    def _in_company(self, job: ExamineJob) -> Trial | None:
+        """What fails the same way when the chunk that met it is run again in a fresh process, up to its last trial."""
         if job.chunk is None:
-            return found
+            return None
         self.bench.host.refresh()
-        identifier = trial.id
-        for item, record in self._until(job.chunk, identifier):
-            if item.trial.id == identifier and self._same(record, job.signature):
-                note = f"it fails after the trials of chunk {job.chunk.index} before it"
-                return msgspec.structs.replace(found, confirmed=Confirmed.COMPANY, note=note)
-        note = "it failed once, then neither alone nor after the trials of its chunk before it"
-        return msgspec.structs.replace(found, confirmed=Confirmed.SOMETIMES, note=note)
-
-    def _until(self, chunk: Chunk, identifier: str) -> Iterator[tuple[ChunkTrial, Record]]:
-        """The batches of a chunk up to the one that holds a trial."""
-        sampler = self.bench.sampler(self.specs[chunk.operator])
-        items = list(chunk_trials(chunk, sampler))
-        tally = _Tally(chunk, self._factors_of(chunk.operator))
+        items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
+        tally = _Tally(job.chunk, self._factors_of(job.chunk.operator))
         for start in range(0, len(items), BATCH_TRIALS):
-            batch = items[start : start + BATCH_TRIALS]
-            yield from self._records(batch, frozenset(), tally)
-            if any(item.trial.id == identifier for item in batch):
-                return
+            for item, record in self._records(items[start : start + BATCH_TRIALS], frozenset(), tally):
+                if self._same(record, job.signature):
+                    return item.trial
+        return None
 
     def _execute(self, trial: Trial) -> Record:
         return next(record for judged in self.bench.run([trial]) for record in judged.records)
@@ -193,7 +180,20 @@ class CampaignWorker:
         return judged.records[0], judged.blobs
 
     def _same(self, record: Record, looked_for: Signature) -> bool:
-        return _failed(record) and bucketed(record).signature == looked_for and not self.waivers.explains(record)
+        return _failed(record) and self._bucketed(record).signature == looked_for and not self.waivers.explains(record)
+
+    def _bucketed(self, record: Record) -> Record:
+        """A failure under the signature of its fault.
+
+        A law that is not kept since one of its calls is wrong by itself is no fault of its own: it has that call's.
+        """
+        if record.signature.kind == Fault.LAW:
+            trial = record.trial
+            for call in promise(trial.promise, where="trial").calls(trial, self.specs[trial.case.operator]):
+                alone = self._execute(Trial("values", call))
+                if _failed(alone):
+                    return msgspec.structs.replace(record, signature=bucketed(alone).signature)
+        return bucketed(record)
 
 
 @dataclass(slots=True)
@@ -273,6 +273,22 @@ class _Tally:
             seconds=seconds,
             broken_off=broken_off,
         )
+
+
+def _not_alone(job: ExamineJob, again: Trial | None, executions: int) -> Examined:
+    """What became of a finding that no trial shows alone."""
+    if again is not None and job.chunk is not None:
+        confirmed = Confirmed.COMPANY
+        number = job.chunk.index
+        note = f"alone it conforms; in a fresh process it fails again after the trials of chunk {number} before it"
+    elif job.chunk is not None:
+        confirmed = Confirmed.SOMETIMES
+        note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
+    else:
+        confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+    return Examined(
+        signature=job.signature, confirmed=confirmed, alone=(0, executions), trial=again or job.trials[0], note=note
+    )
 
 
 def _failed(record: Record) -> bool:
