@@ -29,7 +29,7 @@ __all__ = ["CampaignScreen", "ProgressJson", "show_campaign_end"]
 EVERY = 60.0
 """Seconds between two lines where there is no terminal."""
 
-BAR = 18
+BAR = 12
 OPERATORS_SHOWN = 6
 SLOTS_SHOWN = 8
 ENDING_LINES = 15
@@ -141,9 +141,9 @@ def _operators(status: Status, width: int) -> RenderableType:
     """Operators by the worst share of the bound."""
     made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, width=width)
     made.add_column("operator, worst first", no_wrap=True, overflow="ellipsis")
-    for name in ("cases", "fail", "worst"):
+    for name in ("cases", "fail", "worst", "rules", "limits", "laws"):
         made.add_column(name, justify="right", no_wrap=True)
-    made.add_column("coverage", no_wrap=True)
+    made.add_column("pairs", no_wrap=True)
     ordered = sorted(status.operators, key=lambda item: (-item.worst, item.name))
     for item in ordered[:OPERATORS_SHOWN]:
         made.add_row(
@@ -151,7 +151,8 @@ def _operators(status: Status, width: int) -> RenderableType:
             str(item.cases),
             Text(str(item.failed), style="red" if item.failed else ""),
             f"{item.worst:.2f}",
-            _bar(item.covered),
+            *(percent(item.coverage[name]) for name in ("constraints", "limits", "laws")),
+            _bar(item.coverage["pairs"]),
         )
     return made
 
@@ -174,12 +175,11 @@ def _findings(status: Status, width: int, room: int) -> list[Text]:
 def describe(finding: Finding) -> str:
     """A finding in a line."""
     signature = finding.signature
-    parts = (signature.kind, signature.output, signature.constraint, signature.mode, signature.dtype, signature.symptom)
-    said = finding.confirmed or "to confirm"
-    return (
-        f"{signature.operator.removeprefix('aclnn')}: {', '.join(part for part in parts if part)} "
-        f"[{said}, {count(finding.failures, 'case')}]"
-    )
+    promise = "" if signature.promise in ("values", "status") else signature.promise
+    parts = (signature.kind, signature.output, promise, signature.constraint, signature.mode, signature.dtype)
+    told = ", ".join(part for part in (*parts, signature.symptom) if part)
+    operator = signature.operator.removeprefix("aclnn")
+    return f"{finding.confirmed or 'to confirm'}, {count(finding.failures, 'case')}: {operator}: {told}"
 
 
 def _cut(text: Text, width: int) -> Text:
@@ -261,7 +261,7 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     status, summary = ended.status, ended.summary
     total = summary.total
     wrap(out, f"{span(status.seconds)}, {total.cases} cases in {count(status.chunks, 'chunk')}: {ended.why}.")
-    made = table("operator", "cases", "fail", "worst", "constraints", "limits", "laws", "pairs")
+    made = table("operator", "cases", "fail", "worst", "rules", "limits", "laws", "pairs")
     made.padding = (0, 1, 0, 0)
     for column in made.columns[1:]:
         column.justify = "right"

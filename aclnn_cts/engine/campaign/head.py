@@ -155,7 +155,7 @@ class Head:
         for number, slot in enumerate(self.dispatcher.slots):
             if number in self._chunks or number in self._examining or slot.health == Health.OUT:
                 continue
-            question = self._question(slot.device)
+            question = self._question(slot.device) if self._may_examine() else None
             if question is not None:
                 self._examining[number] = question
                 self.dispatcher.submit(number, question, fresh=True)
@@ -164,6 +164,16 @@ class Head:
                 self._phase = chunk.phase
                 avoid = tuple(self._avoid.get(chunk.index, ()))
                 self.dispatcher.submit(number, ChunkJob(chunk, avoid))
+
+    def _may_examine(self) -> bool:
+        """Whether one more worker may look into findings: half of them go on with chunks as long as there are any."""
+        few = len(self._examining) < max(len(self.dispatcher.slots) // 2, 1)
+        return few or bool(self._ending) or not self._more()
+
+    def _more(self) -> bool:
+        """Whether a chunk could be handed out now."""
+        limit = self.stop.chunks
+        return bool(self._again) or (self.memory.ready(self._next) and (limit is None or self._next < limit))
 
     def _question(self, device: str) -> ExamineJob | None:
         for place, (wanted, job) in enumerate(self._questions):
