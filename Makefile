@@ -5,7 +5,8 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle docs picture shots lint power power-quick \
+.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz \
+	soak-fuzz test-ray docs picture shots lint power power-quick \
 	loopback clean
 
 run: $(STAMP)
@@ -35,6 +36,18 @@ bench-report: $(STAMP)
 
 bench-bundle: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_bundle $(ARGS)
+
+bench-fuzz: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_fuzz $(ARGS)
+
+# 50 kills at random moments; `make test` does 5.
+soak-fuzz: $(STAMP)
+	ACLNN_CTS_KILLS=50 $(BIN)/pytest tests/engine/campaign/test_kills.py -k random_moments
+
+# On a local Ray cluster, whose package `make test` does without.
+test-ray: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
+	ACLNN_CTS_RAY=1 $(BIN)/pytest tests/cluster
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

@@ -32,6 +32,7 @@ COMMANDS = (
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object a line."),
     CommandEntry("import-atk", "aclnn_cts.cli.import_atk:import_atk", "Turn ATK case files into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
+    CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding a fault."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
     CommandEntry("compare", "aclnn_cts.cli.compare:compare", "Say what changed between two runs."),
     CommandEntry(
@@ -40,6 +41,7 @@ COMMANDS = (
     CommandEntry("waive", "aclnn_cts.cli.waive:waive", "Draft a waiver for a finding."),
     CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Put the evidence of a run into one file."),
     CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
+    CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
     CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Say how many of the seeded faults are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from aclnn_cts.cli.options import product_option, specs_option
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, limits_options, read_trials
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import RulerVerdict, Verdict
@@ -41,7 +44,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     folders: tuple[Path, ...],
 ) -> int:
-    """Run the trials of a case or trial file, or all findings of a run directory, again."""
+    """Run the trials of a case or trial file again, or all findings of a run, and say what became of each."""
     from aclnn_cts.cli.screen import Screen, show_end  # noqa: PLC0415 - after the checks of the words
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
     from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
@@ -86,6 +89,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
         screen.close()
     if verbose:
         _tell(path, specs)
+    if source.is_dir():
+        _answer(source, files, trials, path)
     show_end(console(), summary, path)
     return summary.exit_code
 
@@ -93,12 +98,36 @@ def replay(  # noqa: PLR0913 - one parameter an option
 def _files(source: Path) -> tuple[Path, ...]:
     if not source.is_dir():
         return (source,)
+    from aclnn_cts.engine.answers import failures_in  # noqa: PLC0415
+
+    files = failures_in(source)
+    if not files:
+        raise UsageError(f"{source}: holds no findings to replay; give a run with some, or a case or trial file")
+    return files
+
+
+def _answer(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...], path: Path) -> None:
+    """What became of each finding of a directory."""
+    from aclnn_cts.engine.answers import Answer, answer, recorded_signatures  # noqa: PLC0415
     from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
 
-    files = RunDirectory(source).failures()
-    if not files:
-        raise UsageError(f"{source}: the run has no findings to replay; give a case or trial file")
-    return files
+    known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
+    wanted = {trial.id for _, trial in known}
+    with RunDirectory(path).results() as results:
+        records = {record.trial_id: record for record in results.records() if record.trial_id in wanted}
+    answers = answer(known, recorded_signatures(source), records)
+    made = table("finding", "answer", "because")
+    made.columns[0].max_width = 44
+    styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
+    for entry in answers:
+        waived = entry.record is not None and entry.record.waiver
+        word = f"{entry.answer} (waived)" if waived else entry.answer
+        made.add_row(entry.file.stem, Text(word, style=styles.get(entry.answer, "")), entry.message)
+    out = console()
+    show_table(out, made)
+    counts = Counter(entry.answer for entry in answers)
+    wrap(out, ", ".join(f"{number} {word}" for word, number in counts.items()))
+    out.print()
 
 
 def _tell(path: Path, specs: Specs) -> None:

@@ -138,6 +138,8 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     output: str = ""
     mode: str = ""
     dtype: str = ""
+    symptom: str = ""
+    """What it looks like where one kind has several looks: the signal of a crash, the status that came instead."""
 
     def text(self) -> str:
         """The fields that say something, on one line."""

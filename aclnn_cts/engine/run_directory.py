@@ -22,7 +22,7 @@ import msgspec
 
 from aclnn_cts.core.case_json import strict_json
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.trial import trial_to_json
+from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.events import BatchJudged, Event, Planned, RunFinished, Skipped
@@ -140,6 +140,30 @@ class RunWriter:
         for record in records:
             if record.verdict.result == Result.FAILED:
                 self._write_failure(record)
+
+    def append_part(
+        self,
+        part: Summary,
+        records: Sequence[Record] = (),
+        *,
+        state: Mapping[str, object] | None = None,
+        forget: Sequence[str] = (),
+    ) -> None:
+        """Store the counts of many trials with the records of a few of them, in one commit with `state`."""
+        summary = copy.deepcopy(self.summary)
+        summary.include(part)
+        self._store.append(records, state={**(state or {}), _STATE: summary}, forget=forget)
+        self.summary = summary
+        for record in records:
+            if record.verdict.result == Result.FAILED:
+                self._write_failure(record)
+
+    def replace_failure(self, signature: Signature, trial: Trial) -> Path:
+        """Let a smaller trial stand for a finding; the path of its file."""
+        path = self.path / _FAILURES / failure_name(signature)
+        write_atomically(path, _pretty(trial_to_json(trial)))
+        self._failures.add(path.name)
+        return path
 
     def blob(self, content: bytes) -> str | None:
         """Keep recorded bytes; their SHA-256, or None where the limit is reached (counted in `blobs_refused`)."""

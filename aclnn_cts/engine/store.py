@@ -139,11 +139,13 @@ class ResultStore:
         if not resume:
             connection.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
 
-    def append(self, records: Sequence[Record], *, state: Mapping[str, object] | None = None) -> None:
+    def append(
+        self, records: Sequence[Record], *, state: Mapping[str, object] | None = None, forget: Sequence[str] = ()
+    ) -> None:
         """Commit a batch of records and, in the same transaction, what `state` says of the run.
 
-        Values of `state` are plain (JSON's, and inf and nan); a key that stands already gets the new value. A batch is
-        stored in whole or not at all.
+        Values of `state` are plain (JSON's, and inf and nan); a key that stands already gets the new value, and those
+        of `forget` go. A batch is stored in whole or not at all.
         """
         rows = [_row(record) for record in records]
         pairs = [(key, encode_value(value)) for key, value in (state or {}).items()]
@@ -153,6 +155,7 @@ class ResultStore:
             try:
                 connection.executemany(_INSERT, rows)
                 connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", pairs)
+                connection.executemany("DELETE FROM state WHERE key = ?", [(key,) for key in forget])
                 connection.execute("COMMIT")
             except BaseException:
                 # SQLite has rolled back by itself after some failures, a full disk among them.

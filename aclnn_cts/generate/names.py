@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,11 +12,12 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.sizes import attribute_value, factorise, size_value
+from aclnn_cts.generate.sizes import attribute_class, attribute_value, class_range, factorise, size_value
+from aclnn_cts.generate.taste import Taste
 from aclnn_cts.spec.kinds import Way
 from aclnn_cts.spec.model import Draw, Spec
 
-__all__ = ["NameDrawer"]
+__all__ = ["NameDrawer", "choice_label"]
 
 MAX_LENGTH = 64
 """Dimensions of a run: more than any shape has, and few enough for a spec that asks for a billion."""
@@ -46,8 +47,11 @@ class NameDrawer:
         self._steps = tuple(steps)
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
 
-    def draw(self, choices: Choices, budget: int) -> tuple[dict[str, Any], dict[str, int]]:
-        """Values by name, and the number of the choice that a draw of kind `choice` took."""
+    def draw(self, choices: Choices, budget: int, taste: Taste | None = None) -> tuple[dict[str, Any], dict[str, int]]:
+        """Values by name, and the number of the choice that a draw of kind `choice` took.
+
+        A taste narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`).
+        """
         names: dict[str, Any] = {}
         picks: dict[str, int] = {}
         taken: list[int] = []
@@ -59,7 +63,7 @@ class NameDrawer:
             if kind == "integer":
                 low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
                 if step.beside is None:
-                    names[draw.name] = attribute_value(choices, low, high)
+                    names[draw.name] = _attribute(choices, low, high, draw.name, taste)
                     continue
                 value = size_value(choices, low, max(low, min(high, self._room(step, names, budget))), taken)
                 names[draw.name] = value
@@ -68,13 +72,19 @@ class NameDrawer:
             elif kind == "derived":
                 names[draw.name] = _bounded(draw, draw.value(names, target))  # type: ignore[misc]
             elif kind == "choice":
-                picks[draw.name] = index = choices.integer(0, len(draw.choices) - 1)
+                numbers: Sequence[int] = range(len(draw.choices))
+                if taste is not None:
+                    numbers = taste.among(f"attribute:{draw.name}", numbers, choice_label)
+                picks[draw.name] = index = choices.pick(numbers)
                 names[draw.name] = _bounded(draw, draw.choices[index](names, target))
             elif kind == "run":
-                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [])
+                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [], taste)
             else:
                 low, high = _lengths(draw, names, target)
-                length = choices.integer(low, high)
+                lengths: Sequence[int] = range(low, high + 1)
+                if taste is not None:
+                    lengths = taste.among(f"rank:{draw.name}", lengths)
+                length = choices.pick(lengths)
                 names[draw.name] = factorise(choices, draw.value(names, target), length)  # type: ignore[misc]
         return names, picks
 
@@ -90,12 +100,21 @@ class NameDrawer:
         return max(room, 1)
 
     def _run(
-        self, choices: Choices, step: _Step, names: Mapping[str, Any], budget: int, taken: list[int]
+        self,
+        choices: Choices,
+        step: _Step,
+        names: Mapping[str, Any],
+        budget: int,
+        taken: list[int],
+        taste: Taste | None,
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
-        length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
+        if taste is not None and (factor := f"rank:{draw.name}") in taste.allowed:
+            length = choices.pick(taste.among(factor, range(low, high + 1)))
+        else:
+            # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
+            length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
         least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
         room = self._room(step, names, budget)
         sizes: list[int] = []
@@ -105,6 +124,24 @@ class NameDrawer:
             taken.append(size)
             room //= max(size, 1)
         return tuple(sizes)
+
+    def is_attribute(self, name: str) -> bool:
+        """Whether a name stands in no tensor's shape."""
+        return any(step.draw.name == name and step.beside is None for step in self._steps)
+
+    def classes(self, names: Mapping[str, Any], picks: Mapping[str, int]) -> dict[str, str]:
+        """What a drawing's ranks and attributes are to a `Taste`: their labels by factor."""
+        found: dict[str, str] = {}
+        for step in self._steps:
+            draw = step.draw
+            if draw.kind in ("run", "factorisation"):
+                found[f"rank:{draw.name}"] = str(len(names[draw.name]))
+            elif draw.kind == "choice":
+                found[f"attribute:{draw.name}"] = choice_label(picks[draw.name])
+            elif draw.kind == "integer" and step.beside is None:
+                low, high = draw.low(names, self._target), draw.high(names, self._target)  # type: ignore[misc]
+                found[f"attribute:{draw.name}"] = attribute_class(names[draw.name], low, high)
+        return found
 
     def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
         """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
@@ -137,6 +174,20 @@ class NameDrawer:
             product = draw.value(names, target)  # type: ignore[misc]
             return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
         return old
+
+
+def choice_label(number: int) -> str:
+    """What an entry of `one_of` is called."""
+    return f"choice {number + 1}"
+
+
+def _attribute(choices: Choices, low: int, high: int, name: str, taste: Taste | None) -> int:
+    if taste is not None and (factor := f"attribute:{name}") in taste.allowed:
+        ranges = [found for word in taste.allowed[factor] if (found := class_range(word, low, high)) is not None]
+        if ranges:
+            least, most = choices.pick(ranges)
+            return attribute_value(choices, least, most)
+    return attribute_value(choices, low, high)
 
 
 def _lengths(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[int, int]:

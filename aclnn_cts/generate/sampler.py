@@ -20,6 +20,7 @@ from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
+from aclnn_cts.generate.taste import SIZE_CLASSES, Options, Taste, row_labels
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.spec.kinds import Way
 from aclnn_cts.spec.kinds_data import Finite
@@ -69,19 +70,92 @@ class Sampler:
         """Every assignment of dtypes to tensors that the tables allow."""
         return self._dtype_rows
 
-    def draw(self, choices: Choices, *, budget: int | None = None) -> Drawing:
-        """Every free choice of one valid case, with at most `budget` elements a tensor where one is given."""
-        dtypes = choices.pick(self._dtype_rows)
-        formats = choices.pick(self._format_rows)
-        names, picks = self._names.draw(choices, choices.pick(BUDGETS) if budget is None else budget)
+    @property
+    def format_rows(self) -> tuple[Mapping[str, str], ...]:
+        """Every assignment of formats to tensors that the tables allow."""
+        return self._format_rows
+
+    @property
+    def names(self) -> NameDrawer:
+        """What draws the free names."""
+        return self._names
+
+    @property
+    def strided(self) -> tuple[str, ...]:
+        """The tensors that need not be contiguous."""
+        return self._strided
+
+    def templates(self, name: str, family: str) -> tuple[Template, ...]:
+        """All templates of an input's data, for floating dtypes (`float`) or others (`other`)."""
+        by_kind = self._templates[name, family]
+        return tuple(template for kind in DATA_KINDS for template in by_kind[kind])
+
+    def shape(self, name: str, environment: Mapping[str, Any]) -> tuple[int, ...]:
+        """The shape of a tensor, or the contents of an int array, in a valid case with these names."""
+        return self._shapes[name](environment, self.target)
+
+    def options(self, taste: Taste) -> Options:
+        """A taste made ready for `draw`."""
+        labels = dict(zip(map(id, self._dtype_rows), row_labels(self._dtype_rows), strict=True))
+        labels |= zip(map(id, self._format_rows), row_labels(self._format_rows), strict=True)
+        sizes = taste.among("size", list(SIZE_CLASSES)) if "size" in taste.allowed else ()
+        templates = {
+            (item.name, family): taste.among(
+                f"data:{item.name}", self.templates(item.name, family), lambda template: template.recipe
+            )
+            for item in self._inputs
+            for family in ("float", "other")
+            if f"data:{item.name}" in taste.allowed
+        }
+        return Options(
+            taste=taste,
+            dtype_rows=taste.among("dtype", self._dtype_rows, lambda row: labels[id(row)]),
+            format_rows=taste.among("format", self._format_rows, lambda row: labels[id(row)]),
+            budgets=[SIZE_CLASSES[name][1] for name in sizes] or BUDGETS,
+            views={
+                name: taste.among(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
+                for name in self._strided
+                if f"layout:{name}" in taste.allowed
+            },
+            templates=templates,
+        )
+
+    def draw(self, choices: Choices, *, budget: int | None = None, options: Options | None = None) -> Drawing:
+        """Every free choice of one valid case, with at most `budget` elements a tensor where one is given.
+
+        `options` narrow what is chosen among (`options(taste)`).
+        """
+        if options is None:
+            dtypes, formats = choices.pick(self._dtype_rows), choices.pick(self._format_rows)
+            budgets: Sequence[int] = BUDGETS
+        else:
+            dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
+            budgets = options.budgets
+        taste = None if options is None else options.taste
+        names, picks = self._names.draw(choices, choices.pick(budgets) if budget is None else budget, taste)
         modes = self.spec.modes
         if modes is not None:
-            names[modes.attribute] = choices.pick(modes.supported(self.target.product, dtypes[self._by]))
+            supported: Sequence[int] = modes.supported(self.target.product, dtypes[self._by])
+            if taste is not None:
+                supported = taste.among("mode", supported, modes.names.__getitem__)
+            names[modes.attribute] = choices.pick(supported)
+        views = self._views(choices, options)
+        data = self._templates_for(choices, dtypes, options)
+        return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
+
+    def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
         views: dict[str, int] = {}
         if choices.integer(0, 7) > 4:
             for name in self._strided:
                 if (view := choices.integer(0, len(VIEWS) + 1)) < len(VIEWS):
                     views[name] = view
+        for name, numbers in options.views.items() if options is not None else ():
+            views[name] = choices.pick(numbers)
+        return views
+
+    def _templates_for(
+        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None
+    ) -> dict[str, Template]:
         style = choices.integer(0, 15)
         kind = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
         data: dict[str, Template] = {}
@@ -89,7 +163,9 @@ class Sampler:
             family = "float" if dtypes[item.name] in FLOATING else "other"
             chosen = kind if kind != "hostile" or choices.integer(0, 1) else "realistic"
             data[item.name] = choices.pick(self._templates[item.name, family][chosen])
-        return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
+            if options is not None and (item.name, family) in options.templates:
+                data[item.name] = choices.pick(options.templates[item.name, family])
+        return data
 
     def random_case(self, choices: Choices, number: int) -> Case:
         """The random valid case of that number in its stream; now and then one is long."""

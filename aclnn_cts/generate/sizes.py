@@ -12,7 +12,17 @@ from collections.abc import Sequence
 
 from aclnn_cts.generate.choices import Choices
 
-__all__ = ["BUDGETS", "LONG_BUDGET", "LONG_EVERY", "attribute_value", "factorise", "size_value"]
+__all__ = [
+    "ATTRIBUTE_CLASSES",
+    "BUDGETS",
+    "LONG_BUDGET",
+    "LONG_EVERY",
+    "attribute_class",
+    "attribute_value",
+    "class_range",
+    "factorise",
+    "size_value",
+]
 
 PREFERRED = (
     1, 2, 3, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 43, 47, 53, 59, 61, 63, 64, 65, 67, 71, 79,
@@ -58,6 +68,30 @@ def attribute_value(choices: Choices, low: int, high: int) -> int:
     if style == 2 or high < 0 or low > 8:
         return choices.integer(low, high)
     return choices.integer(max(low, -8), min(high, max(low, 0) + 8))
+
+
+ATTRIBUTE_CLASSES = ("lowest", "highest", "zero", "negative", "positive")
+"""Both bounds of an attribute's range, and what lies between them."""
+
+
+def attribute_class(value: int, low: int, high: int) -> str:
+    """Which of ATTRIBUTE_CLASSES an attribute in [low, high] belongs to."""
+    if value <= low:
+        return "lowest"
+    if value >= high:
+        return "highest"
+    return "zero" if value == 0 else "negative" if value < 0 else "positive"
+
+
+def class_range(name: str, low: int, high: int) -> tuple[int, int] | None:
+    """The values in [low, high] that belong to a class, least and most; None where there are none."""
+    if name == "lowest":
+        return low, low
+    if name == "highest":
+        return (high, high) if high > low else None
+    least, most = {"zero": (0, 0), "negative": (low + 1, -1)}.get(name, (1, high - 1))
+    least, most = max(least, low + 1), min(most, high - 1)
+    return (least, most) if least <= most else None
 
 
 def factorise(choices: Choices, number: int, count: int) -> tuple[int, ...]:

@@ -1,0 +1,166 @@
+"""`aclnn-cts fuzz`: a campaign."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from aclnn_cts.cli.options import checked_target, product_option, specs_option
+from aclnn_cts.cli.output import console
+from aclnn_cts.cli.run import adapter_option, limits_options
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.spec.load import load_specs
+
+__all__ = ["fuzz"]
+
+
+class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A span of time in seconds."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a word of the command line."""
+        from aclnn_cts.engine.campaign.session import seconds_of  # noqa: PLC0415 - --help needs none of it
+
+        try:
+            return seconds_of(str(value))
+        except (ValueError, KeyError):
+            self.fail(f"{value!r}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
+
+
+@click.command()
+@click.argument("operators", nargs=-1, metavar="[OP]...")
+@adapter_option
+@product_option
+@click.option("--time", "seconds", type=_Span(), metavar="T", help="End after 90s, 15m, 8h, 2d of this session.")
+@click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="End after N chunks of the whole campaign.")
+@click.option("--findings", type=click.IntRange(min=1), metavar="N", help="End after N distinct findings.")
+@click.option("--quiet", type=_Span(), metavar="T", help="End when nothing new came for so long.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 2**64 - 1),
+    metavar="S",
+    help="The same seed makes the same chunks.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Workers, each with an implementation of its own (one, or one a device).",
+)
+@click.option("--devices", metavar="D,...", help="Devices that workers get in turn, as the adapter's option `device`.")
+@click.option("--cluster", metavar="C", help="Ray's address (ray://HOST:PORT, auto) or local; needs the extra `ray`.")
+@click.option(
+    "--resource", default="", metavar="NAME", help="What of the cluster a worker takes one of: NPU, GPU (a CPU)."
+)
+@click.option(
+    "--chunk-trials",
+    "size",
+    type=click.IntRange(8, 100_000),
+    metavar="N",
+    help="Trials of a chunk (2000).",
+)
+@click.option(
+    "--max-disk", type=click.IntRange(min=1), default=2048, show_default=True, metavar="MIB", help="Most disk."
+)
+@click.option("--progress", type=click.Path(path_type=Path), metavar="FILE", help="Write what is shown as JSON, often.")
+@click.option("--resume", is_flag=True, help="Go on with the campaign of -o DIR.")
+@limits_options
+@specs_option
+def fuzz(  # noqa: PLR0913 - one parameter an option
+    *,
+    operators: tuple[str, ...],
+    adapter: str,
+    product: str | None,
+    seconds: float | None,
+    chunks: int | None,
+    findings: int | None,
+    quiet: float | None,
+    seed: int,
+    workers: int | None,
+    devices: str | None,
+    cluster: str | None,
+    resource: str,
+    size: int | None,
+    max_disk: int,
+    progress: Path | None,
+    resume: bool,
+    max_bytes: int | None,
+    unsafe: bool,
+    waivers: tuple[Path, ...],
+    rulers: tuple[str, ...],
+    out: Path | None,
+    folders: tuple[Path, ...],
+) -> int:
+    """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
+    from aclnn_cts.cli.campaign_screen import CampaignScreen, ProgressJson, show_campaign_end  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.head import Stop  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.session import CHUNK_TRIALS, CampaignOptions  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine  # noqa: PLC0415
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
+    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+
+    if seconds is None and chunks is None and findings is None and quiet is None:
+        raise UsageError("a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T")
+    if resume and out is None:
+        raise UsageError("--resume: give the directory of the campaign that is to go on with -o DIR")
+    measuring = Measuring(gate=chosen_rulers(rulers))
+    specs = load_specs(folders)
+    chosen = specs.select(operators)
+    path = out if out is not None else default_run_path("fuzz", adapter)
+    places = tuple(dict.fromkeys(word.strip() for word in devices.split(","))) if devices else ()
+    options = CampaignOptions(
+        arguments=tuple(sys.argv[2:]),
+        specs=specs,
+        operators=chosen,
+        settings=BenchSettings(
+            adapter=adapter,
+            target=checked_target(product, specs),
+            spec_folders=folders,
+            max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+            unsafe=unsafe,
+            measuring=measuring,
+        ),
+        out=path,
+        stop=Stop(seconds=seconds, chunks=chunks, findings=findings, quiet=quiet, disk_bytes=max_disk << 20),
+        seed=seed,
+        size=size if size is not None else CHUNK_TRIALS,
+        workers=workers if workers is not None else max(len(places), 1),
+        devices=places,
+        cluster=cluster,
+        cluster_resource=resource,
+        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in waivers},
+        resume=resume,
+    )
+    again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
+    screen = CampaignScreen(path)
+    try:
+        ended = fuzz_engine(options, [screen, *([ProgressJson(progress)] if progress is not None else [])])
+    except KeyboardInterrupt:
+        screen.close()
+        click.echo(f"interrupted; what had finished is kept in {path}; go on with\n  {again}", err=True)
+        raise
+    finally:
+        screen.close()
+    show_campaign_end(console(), ended, path)
+    return ended.summary.exit_code
+
+
+def resume_command(words: Sequence[str], path: Path) -> str:
+    """The command that goes on with a campaign, made from the one that began it."""
+    kept = [word for word in words if word != "--resume"]
+    if str(path) not in kept and f"--output={path}" not in kept:
+        kept += ["-o", str(path)]
+    return shlex.join(["aclnn-cts", *kept, "--resume"])

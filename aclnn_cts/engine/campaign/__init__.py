@@ -1,0 +1,1 @@
+"""Campaigns: hours of trials on many devices, one finding a fault."""

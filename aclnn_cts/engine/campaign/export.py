@@ -1,0 +1,50 @@
+"""A campaign as JSON Lines, for programs that read no SQLite: one object a line, each with its `type`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.trial import trial_to_json
+from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+from aclnn_cts.engine.summary import summary_to_json
+
+__all__ = ["EXPORT", "export_campaign"]
+
+EXPORT = "campaign.jsonl"
+
+
+def export_campaign(run: RunDirectory) -> Path:
+    """Write `campaign.jsonl` into a campaign's directory: its summary, findings, then chunks in their order."""
+    path = run.path / EXPORT
+    write_atomically(path, (msgspec.json.encode(_sound(line)) + b"\n" for line in _lines(run)))
+    return path
+
+
+def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
+    yield {"type": "summary", **summary_to_json(run.summary())}
+    with run.results() as results:
+        for _, value in results.states("finding/"):
+            finding = msgspec.convert(value, Finding)
+            words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None))
+            words |= {"type": "finding", "file": f"failures/{failure_name(finding.signature)}"}
+            if finding.trial is not None:
+                words["trial"] = trial_to_json(finding.trial)
+            yield words
+        for _, value in results.states("chunk/"):
+            assert isinstance(value, dict)  # noqa: S101 - as `memory` stores it
+            value.pop("learned", None)
+            yield {"type": "chunk", **value}
+
+
+def _sound(value: Any) -> Any:  # noqa: ANN401 - JSON has no word for inf and nan
+    if isinstance(value, dict):
+        return {key: _sound(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_sound(item) for item in value]
+    return str(value) if isinstance(value, float) and value - value != 0.0 else value

@@ -1,0 +1,137 @@
+"""What goes between the head of a campaign and its workers: plain structs, as MessagePack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.engine.campaign.chunk import Chunk
+from aclnn_cts.engine.campaign.feedback import Learned
+from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.waiver_file import Waiver
+
+__all__ = [
+    "Answer",
+    "ChunkJob",
+    "ChunkResult",
+    "ExamineJob",
+    "Examined",
+    "Failed",
+    "Job",
+    "Opened",
+    "WorkerOptions",
+    "decode_answer",
+    "decode_job",
+    "encode",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """What every worker is opened with. Pickled."""
+
+    settings: BenchSettings
+    waivers: tuple[Waiver, ...]
+    chunk_seconds: float
+    """After so long a chunk is broken off where it is: calls that hang would make it last for hours."""
+
+
+class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
+    """Try a chunk, without the trials that have ended two workers."""
+
+    chunk: Chunk
+    avoid: tuple[str, ...] = ()
+    """Ids of trials."""
+
+
+class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
+    """Run a finding's trials again in a worker that was started for it, and shrink the first that fails."""
+
+    signature: Signature
+    trials: tuple[Trial, ...]
+    chunk: Chunk | None
+    """Which met the first of them."""
+    shrink: bool = True
+    """False: only count how often it fails here."""
+
+
+Job = ChunkJob | ExamineJob
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """A worker is ready."""
+
+    isolated: bool
+    """Whether its implementation lives in a process of its own, which the worker can replace itself."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A worker cannot go on, and says why."""
+
+    message: str
+    usage: bool = False
+
+
+class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
+    """What a chunk came to: counts, what it teaches, and failures and errors alone."""
+
+    index: int
+    summary: Summary
+    """Of all its trials."""
+    learned: Learned
+    records: tuple[Record, ...] = ()
+    failures: Mapping[str, int] = {}
+    """Failures by signature (`record_codec.signature_key`), those without a record too."""
+    seconds: float = 0.0
+    broken_off: int = 0
+    """Trials that were left out for time."""
+
+
+class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
+    """What became of a finding's trials."""
+
+    signature: Signature
+    confirmed: str
+    alone: tuple[int, int]
+    trial: Trial | None = None
+    message: str = ""
+    executions: int = 0
+    shrunk: bool = False
+    note: str = ""
+    blobs: tuple[bytes, ...] = ()
+    """Recorded outputs of the smallest trial."""
+
+
+Answer = Opened | Failed | ChunkResult | Examined
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict's facts
+    return value.item()
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_JOBS = msgspec.msgpack.Decoder(Job)
+_ANSWERS = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(message: Any) -> bytes:  # noqa: ANN401 - a Job or an Answer
+    """A job or an answer as bytes."""
+    return _ENCODER.encode(message)
+
+
+def decode_job(content: bytes) -> Job:
+    """The job of `encode`."""
+    job: Job = _JOBS.decode(content)
+    return job
+
+
+def decode_answer(content: bytes) -> Answer:
+    """The answer of `encode`."""
+    answer: Answer = _ANSWERS.decode(content)
+    return answer

@@ -1,0 +1,277 @@
+"""One session of a campaign, from its options to its summary: begun, or taken up again where an earlier one ended."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.verdict import Skip
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.dispatch import Dispatcher, LocalDispatcher
+from aclnn_cts.engine.campaign.export import export_campaign
+from aclnn_cts.engine.campaign.factors import Factors
+from aclnn_cts.engine.campaign.head import Head, Stop
+from aclnn_cts.engine.campaign.jobs import WorkerOptions
+from aclnn_cts.engine.campaign.memory import Memory
+from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
+from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
+from aclnn_cts.engine.campaign.status import Status, Watcher
+from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, create_run, resume_run
+from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.waiver_file import Waiver
+from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.load import Specs, package_folder
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["CHUNK_SECONDS", "CHUNK_TRIALS", "CampaignOptions", "Ended", "fuzz", "seconds_of"]
+
+CHUNK_TRIALS = 2000
+"""Trials of a chunk that is drawn, where nothing else is said."""
+
+CHUNK_SECONDS = 600.0
+"""After so long a chunk is broken off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOptions:
+    """What a campaign is asked for."""
+
+    arguments: tuple[str, ...]
+    specs: Specs
+    operators: tuple[Spec, ...]
+    settings: BenchSettings
+    out: Path
+    stop: Stop
+    seed: int = 0
+    size: int = CHUNK_TRIALS
+    workers: int = 1
+    devices: tuple[str, ...] = ()
+    """Values of the adapter's option `device`, which workers get in turn."""
+    cluster: str | None = None
+    """Ray's address, or `local`; None: processes of this machine."""
+    cluster_resource: str = ""
+    """What an actor takes one of: `NPU`, `GPU`; empty: a CPU."""
+    waivers: tuple[Waiver, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of waiver files by path."""
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a session ended."""
+
+    summary: Summary
+    status: Status
+    why: str
+
+
+def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
+    """Run a session. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
+
+    Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
+    disk is full: what was committed before can be resumed.
+    """
+    earlier = _earlier(options) if options.resume else None
+    if earlier is not None:
+        options = replace(options, settings=replace(options.settings, target=earlier.target), seed=earlier.seed)
+    options, manifest, expired = _opened(options, earlier)
+    product = options.settings.target.product
+    operators = tuple(spec for spec in options.operators if product in spec.products)
+    if not operators:
+        names = ", ".join(spec.operator for spec in options.operators)
+        raise UsageError(f"--product {product}: none of {names} supports it; name others")
+    factors = {spec.operator: Factors(Sampler(spec, options.settings.target)) for spec in operators}
+    schedule = Schedule(
+        operators=operators,
+        factors=factors,
+        product=product,
+        seed=options.seed,
+        size=int(manifest.settings["chunk_trials"]),
+        generation=int(manifest.settings["generation"]),
+    )
+    with _writer(options, manifest, operators, resume=earlier is not None) as (writer, directory):
+        memory = Memory(
+            writer=writer,
+            schedule=schedule,
+            coverage={name: promise_coverage(each, seed=options.seed) for name, each in factors.items()},
+        )
+        if earlier is not None:
+            memory.recall(directory)
+        return _run(options, memory, watchers, expired)
+
+
+def _run(options: CampaignOptions, memory: Memory, watchers: Sequence[Watcher], expired: Sequence[str]) -> Ended:
+    writer = memory.writer
+    with _dispatcher(options) as dispatcher:
+        head = Head(
+            memory=memory,
+            dispatcher=dispatcher,
+            specs=options.specs,
+            stop=options.stop,
+            spec_folders=options.settings.spec_folders,
+            watchers=watchers,
+        )
+        try:
+            why = head.run()
+        except KeyboardInterrupt:
+            writer.finish(seconds=memory.before + head.seconds, interrupted=True)
+            raise
+        writer.summary.violations.extend(text for text in expired if text not in writer.summary.violations)
+        writer.finish(seconds=memory.before + head.seconds)
+        status = head.status()
+    export_campaign(RunDirectory(writer.path))
+    return Ended(summary=writer.summary, status=status, why=why)
+
+
+def _earlier(options: CampaignOptions) -> Manifest:
+    """The manifest of the campaign that is to go on; UsageError where it is another one than the options say."""
+    manifest = RunDirectory(options.out).manifest
+    if manifest.command != "fuzz":
+        raise UsageError(f"{options.out}: holds a {manifest.command}, and no campaign; name the directory of one")
+    asked = {
+        "--adapter": (options.settings.adapter, manifest.adapter),
+        "operators": (sorted(spec.operator for spec in options.operators), sorted(manifest.operators)),
+    }
+    for word, (now, then) in asked.items():
+        if now != then:
+            raise UsageError(f"{options.out}: its campaign has {word} {_shown(then)}, not {_shown(now)}; give the same")
+    for spec in options.operators:
+        name = f"{spec.stem}.yaml"
+        if manifest.specs.get(name) != hashlib.sha256(_spec_file(spec)).hexdigest():
+            raise UsageError(
+                f"{options.out}: {name} has changed since its campaign began, so that chunks would be others; "
+                "begin a new one"
+            )
+    return manifest
+
+
+def _shown(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, tuple[str, ...]]:
+    """Open the implementation once, for its target, what it says of itself, and whatever is wrong with the options."""
+    first = _devices(options)[0]
+    with first.open_host(options.specs) as host:
+        settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
+        environment: Mapping[str, Any] = dict(host.environment)
+        bench = Bench(specs=options.specs, host=host, settings=settings)
+        for spec in options.operators:
+            if settings.target.product in spec.products:
+                # Whatever is wrong with an oracle is said before the campaign has a directory.
+                bench.judge(spec)
+    waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
+    options = replace(options, settings=settings)
+    expired = waivers.report().violations()
+    return options, earlier if earlier is not None else _manifest(options, environment), expired
+
+
+def _manifest(options: CampaignOptions, environment: Mapping[str, Any]) -> Manifest:
+    settings = options.settings
+    # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
+    generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
+    return Manifest(
+        command="fuzz",
+        arguments=options.arguments,
+        operators=tuple(spec.operator for spec in options.operators),
+        adapter=settings.adapter,
+        seed=options.seed,
+        target=settings.target,
+        started=timestamp(),
+        inputs=dict(options.inputs),
+        settings={
+            "chunk_trials": options.size,
+            "generation": generation,
+            "phases": settings.phases,
+            "max_bytes": settings.max_bytes,
+            "workers": options.workers,
+            "devices": list(options.devices),
+            "cluster": options.cluster,
+            "unsafe": settings.unsafe,
+            "spec_folders": [str(folder) for folder in settings.spec_folders],
+            "rulers": list(settings.measuring.gate),
+        },
+        environment=environment_facts() | adapter_facts(environment),
+    )
+
+
+def _spec_file(spec: Spec) -> bytes:
+    shipped = package_folder() / f"{spec.stem}.yaml"
+    return (shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)).read_bytes()
+
+
+@contextlib.contextmanager
+def _writer(
+    options: CampaignOptions, manifest: Manifest, operators: Sequence[Spec], *, resume: bool
+) -> Iterator[tuple[RunWriter, RunDirectory]]:
+    if resume:
+        writer = resume_run(options.out)
+    else:
+        specs = {f"{spec.stem}.yaml": _spec_file(spec) for spec in options.operators}
+        writer = create_run(options.out, manifest=manifest, specs=specs)
+        for spec in options.operators:
+            if spec not in operators:
+                writer.summary.plan(spec.operator, "valid")
+                writer.summary.skip(spec.operator, "valid", reason=Skip.UNSUPPORTED)
+    with writer:
+        yield writer, RunDirectory(options.out)
+
+
+def _devices(options: CampaignOptions) -> list[BenchSettings]:
+    """The settings of each worker."""
+    settings = options.settings
+    if not options.devices:
+        return [settings] * options.workers
+    names = [options.devices[number % len(options.devices)] for number in range(options.workers)]
+    return [replace(settings, adapter=_with_device(settings.adapter, name)) for name in names]
+
+
+def _with_device(adapter: str, device: str) -> str:
+    joint = "," if ":" in adapter else ":"
+    return f"{adapter}{joint}device={device}"
+
+
+@contextlib.contextmanager
+def _dispatcher(options: CampaignOptions) -> Iterator[Dispatcher]:
+    workers = [
+        WorkerOptions(settings=settings, waivers=options.waivers, chunk_seconds=CHUNK_SECONDS)
+        for settings in _devices(options)
+    ]
+    if options.cluster is not None:
+        from aclnn_cts.engine.campaign.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
+
+        dispatcher: Dispatcher = RayDispatcher(
+            workers, address=options.cluster, resource=options.cluster_resource, folders=options.settings.spec_folders
+        )
+        with contextlib.closing(dispatcher):
+            yield dispatcher
+        return
+    # In memory where there is such a file system: a full disk must not end what only notes what is under way.
+    shared = Path("/dev/shm")  # noqa: S108 - the folder made in it is private
+    folder = Path(tempfile.mkdtemp(prefix="aclnn-cts-", dir=shared if shared.is_dir() else None))
+    try:
+        with contextlib.closing(LocalDispatcher(workers, folder=folder)) as dispatcher:
+            yield dispatcher
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def seconds_of(text: str) -> float:
+    """A span of time such as `90`, `15m`, `8h` or `2d`, in seconds. Raises ValueError."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number = float(text[:-1]) * units[text[-1]] if text[-1:] in units else float(text)
+    if not math.isfinite(number) or number <= 0.0:
+        raise ValueError(text)
+    return number

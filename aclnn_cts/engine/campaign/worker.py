@@ -1,0 +1,324 @@
+"""A worker of a campaign: owns one device, judges chunks, and looks into findings."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import msgspec
+
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Skip, Verdict
+from aclnn_cts.engine.bench import BATCH_TRIALS, Bench
+from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent, chunk_trials, parent_of
+from aclnn_cts.engine.campaign.factors import Factors
+from aclnn_cts.engine.campaign.feedback import Learned
+from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, bucketed
+from aclnn_cts.engine.campaign.flight import Notes, NotingHost
+from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
+from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
+from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
+from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.host import SessionHost
+from aclnn_cts.engine.laws import LAW_KIND
+from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.record_codec import signature_key
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.waivers import Waivers, waivers_of_run
+from aclnn_cts.judge.verdict import signature
+from aclnn_cts.spec.load import Specs, load_specs
+
+__all__ = ["CampaignWorker", "open_worker"]
+
+AFTER_HANG = 4
+"""Trials of a batch once one has hung: each of a batch may take a minute."""
+
+ALONE = 3
+"""Executions by which a finding is confirmed."""
+
+PARENTS = 8
+"""Good cases that a chunk reports."""
+
+ERRORS = 25
+"""Errors of a chunk that come with their record; those after them are counted."""
+
+_JUDGED = (Result.PASSED, Result.FAILED)
+_PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED)
+"""Skips of trials whose calls were made: what came of them is all that the document lets be said."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CampaignWorker:
+    """Holds an open implementation. `open_worker` makes one; whoever did closes its host."""
+
+    specs: Specs
+    bench: Bench
+    waivers: Waivers
+    notes: Notes | None
+    chunk_seconds: float
+    _factors: dict[str, Factors] = field(default_factory=dict)
+
+    def do(self, job: ChunkJob | ExamineJob) -> ChunkResult | Examined:
+        """Do a job."""
+        if isinstance(job, ChunkJob):
+            return self.judge(job.chunk, avoid=frozenset(job.avoid))
+        return self.examine(job)
+
+    def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset()) -> ChunkResult:
+        """Try a chunk. `avoid`: ids of trials that must not be made, each an error."""
+        began = time.monotonic()
+        sampler = self.bench.sampler(self.specs[chunk.operator])
+        items = list(chunk_trials(chunk, sampler))
+        tally = _Tally(chunk, self._factors_of(chunk.operator))
+        tally.withhold(items)
+        done = 0
+        size = BATCH_TRIALS
+        while done < len(items) and time.monotonic() - began < self.chunk_seconds:
+            batch = items[done : done + size]
+            if self.notes is not None:
+                self.notes.batch(chunk.index, done, len(batch))
+            done += len(batch)
+            for item, record in self._records(batch, avoid, tally):
+                if record.verdict.kind == Fault.HANG:
+                    size = AFTER_HANG
+                tally.add(item, record)
+        if self.notes is not None:
+            self.notes.idle()
+        parents = tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good)
+        return tally.result(parents, seconds=time.monotonic() - began, broken_off=len(items) - done)
+
+    def _records(
+        self, batch: Sequence[ChunkTrial], avoid: frozenset[str], tally: _Tally
+    ) -> Iterator[tuple[ChunkTrial, Record]]:
+        run = [item for item in batch if not avoid or item.trial.id not in avoid]
+        place = 0
+        for judged in self.bench.run([item.trial for item in run]):
+            tally.summary.cover(judged.coverage)
+            for record in judged.records:
+                yield run[place], self._bucketed(self.waivers.apply(record)) if _failed(record) else record
+                place += 1
+        for item in batch:
+            if len(run) < len(batch) and item.trial.id in avoid:
+                yield item, _deadly(item.trial)
+
+    def _factors_of(self, operator: str) -> Factors:
+        if operator not in self._factors:
+            self._factors[operator] = Factors(self.bench.sampler(self.specs[operator]))
+        return self._factors[operator]
+
+    def examine(self, job: ExamineJob) -> Examined:
+        """Confirm a finding by its first trial that fails again, and make that smaller."""
+        failures = executions = 0
+        chosen: Trial | None = None
+        for trial in job.trials:
+            failures, executions = self._alone(trial, job.signature)
+            if failures:
+                chosen = trial
+                break
+        again = None
+        if chosen is None and (again := self._in_company(job)) is not None:
+            failures, more = self._alone(again, job.signature)
+            executions += more
+            chosen = again if failures else None
+        if chosen is None:
+            return _not_alone(job, again, executions)
+        confirmed = Confirmed.ALWAYS if failures == executions else Confirmed.SOMETIMES
+        if not job.shrink:
+            return Examined(signature=job.signature, confirmed=confirmed, alone=(failures, executions), trial=chosen)
+        sampler = self.bench.sampler(self.specs[chosen.case.operator])
+        small = shrink(
+            chosen,
+            sampler=sampler,
+            execute=self._execute,
+            same=lambda record: self._same(record, job.signature),
+            executions=EXECUTIONS,
+            repeats=1 if confirmed == Confirmed.ALWAYS else ALONE,
+        )
+        record, blobs = self._last(small.trial)
+        return Examined(
+            signature=job.signature,
+            confirmed=confirmed,
+            alone=(failures, executions),
+            trial=small.trial,
+            message=(small.record or record).verdict.message,
+            executions=small.executions,
+            shrunk=True,
+            note="" if small.complete else f"shrinking was broken off after {small.executions} executions",
+            blobs=blobs,
+        )
+
+    def _alone(self, trial: Trial, looked_for: Signature) -> tuple[int, int]:
+        """How often a trial fails the same way, each time in a fresh process where the host can give one."""
+        failures = 0
+        for _ in range(ALONE):
+            self.bench.host.refresh()
+            failures += self._same(self._execute(trial), looked_for)
+        return failures, ALONE
+
+    def _in_company(self, job: ExamineJob) -> Trial | None:
+        """What fails the same way when the chunk that met it is run again in a fresh process, up to its last trial."""
+        if job.chunk is None:
+            return None
+        self.bench.host.refresh()
+        items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
+        tally = _Tally(job.chunk, self._factors_of(job.chunk.operator))
+        for start in range(0, len(items), BATCH_TRIALS):
+            for item, record in self._records(items[start : start + BATCH_TRIALS], frozenset(), tally):
+                if self._same(record, job.signature):
+                    return item.trial
+        return None
+
+    def _execute(self, trial: Trial) -> Record:
+        return next(record for judged in self.bench.run([trial]) for record in judged.records)
+
+    def _last(self, trial: Trial) -> tuple[Record, tuple[bytes, ...]]:
+        judged = next(iter(self.bench.run([trial])))
+        return judged.records[0], judged.blobs
+
+    def _same(self, record: Record, looked_for: Signature) -> bool:
+        return _failed(record) and self._bucketed(record).signature == looked_for and not self.waivers.explains(record)
+
+    def _bucketed(self, record: Record) -> Record:
+        """A failure under the signature of its fault.
+
+        A law that is not kept since one of its calls is wrong by itself is no fault of its own: it has that call's.
+        """
+        if record.signature.kind == Fault.LAW:
+            trial = record.trial
+            for call in promise(trial.promise, where="trial").calls(trial, self.specs[trial.case.operator]):
+                alone = self._execute(Trial("values", call))
+                if _failed(alone):
+                    return msgspec.structs.replace(record, signature=bucketed(alone).signature)
+        return bucketed(record)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the trials of a chunk come to."""
+
+    chunk: Chunk
+    factors: Factors
+    summary: Summary = field(default_factory=Summary)
+    records: list[Record] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    judged: list[list[int]] = field(default_factory=list)
+    tried: list[list[int]] = field(default_factory=list)
+    limits: set[str] = field(default_factory=set)
+    worst: float = 0.0
+    number: int = 0
+    good: list[tuple[float, int]] = field(default_factory=list)
+    """Share and draw of the cases that came nearest to their bounds, nearest first."""
+
+    def withhold(self, items: Sequence[ChunkTrial]) -> None:
+        """Count the trials of laws that were asked for and could not be generated."""
+        made = Counter(item.trial.promise for item in items)
+        coverage = Coverage()
+        for part in self.chunk.parts:
+            if part.kind == LAW_KIND and made[part.promise] < part.count:
+                coverage.withhold(part.operator, part.promise, part.count - made[part.promise])
+        self.summary.cover(coverage)
+
+    def add(self, item: ChunkTrial, record: Record) -> None:
+        """Count a trial."""
+        verdict = record.verdict
+        case = record.trial.case
+        self.summary.plan(case.operator, case.origin.kind)
+        self.summary.add(record)
+        judged = verdict.result in _JUDGED
+        self.number += judged
+        if item.drawing is not None:
+            numbers = self.factors.of(item.drawing, case)
+            self.tried.append(numbers)
+            if judged:
+                self.judged.append(numbers)
+        elif record.trial.promise == "boundary" and (judged or verdict.kind in _PUT):
+            self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
+        if verdict.result == Result.PASSED:
+            self._pass(item, verdict)
+        elif verdict.result == Result.FAILED:
+            self._keep(record)
+        elif verdict.result == Result.ERROR:
+            self.errors += 1
+            if self.errors <= ERRORS:
+                self.records.append(record)
+
+    def _pass(self, item: ChunkTrial, verdict: Verdict) -> None:
+        share = max((part.share for part in verdict.deviations), default=0.0)
+        if not math.isfinite(share):
+            return
+        self.worst = max(self.worst, share)
+        if item.draw >= 0 and share > 0.0 and (len(self.good) < PARENTS or share > self.good[-1][0]):
+            self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
+
+    def _keep(self, record: Record) -> None:
+        key = signature_key(record.signature)
+        self.failures[key] += 1
+        if self.failures[key] <= EXAMPLES:
+            self.records.append(record)
+
+    def result(self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int) -> ChunkResult:
+        """All of it."""
+        covered = packed(self.factors, judged=self.judged, tried=self.tried, limits=self.limits)
+        return ChunkResult(
+            index=self.chunk.index,
+            summary=self.summary,
+            learned=Learned(covered=covered, parents=parents, worst=self.worst, judged=self.number),
+            records=tuple(self.records),
+            failures=dict(self.failures),
+            seconds=seconds,
+            broken_off=broken_off,
+        )
+
+
+def _not_alone(job: ExamineJob, again: Trial | None, executions: int) -> Examined:
+    """What became of a finding that no trial shows alone."""
+    if again is not None and job.chunk is not None:
+        confirmed = Confirmed.COMPANY
+        number = job.chunk.index
+        note = f"alone it conforms; in a fresh process it fails again after the trials of chunk {number} before it"
+    elif job.chunk is not None:
+        confirmed = Confirmed.SOMETIMES
+        note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
+    else:
+        confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+    return Examined(
+        signature=job.signature, confirmed=confirmed, alone=(0, executions), trial=again or job.trials[0], note=note
+    )
+
+
+def _failed(record: Record) -> bool:
+    return record.verdict.result == Result.FAILED
+
+
+def _deadly(trial: Trial) -> Record:
+    """The record of a trial that ended two workers and is not made a third time."""
+    message = (
+        "the judge's own process ended twice with this call under way, so it is not made again; an implementation "
+        "that may end its process is to be run in one of its own"
+    )
+    verdict = Verdict(result=Result.ERROR, message=message)
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        attempts=(),
+        verdict=verdict,
+        signature=signature(verdict, operator=trial.case.operator, promise=trial.promise),
+    )
+
+
+def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
+    """Open an implementation for a worker. Raises as `open_host` does."""
+    settings = options.settings
+    specs = load_specs(settings.spec_folders)
+    host = settings.open_host(specs)
+    if notes is not None and not host.isolated:
+        host = cast("SessionHost", NotingHost(host, notes))
+    waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
+    # Whether a failure is one of company is asked once a finding, not once a worker.
+    bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+    return CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)

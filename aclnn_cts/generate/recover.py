@@ -1,0 +1,203 @@
+"""From a valid case back to the decisions that make it, so that a case from anywhere can be varied like one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.generate.drawing import Drawing, Template
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.spec.expression import UNDEFINED
+from aclnn_cts.spec.model import Draw
+from aclnn_cts.spec.shape import ShapeItem
+
+__all__ = ["recover", "recovered_case"]
+
+_ZEROS = Template("zeros", {}, {})
+
+
+def recover(sampler: Sampler, case: Case) -> Drawing | None:
+    """The drawing of which the sampler makes this case, or all of it but the data; None where no drawing does.
+
+    Names are read off shapes and attributes. An explicit array has no recipe and is taken for zeros:
+    `recovered_case` puts contents back.
+    """
+    names, picks = _names(sampler, case)
+    if names is None:
+        return None
+    tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
+    views: dict[str, int] = {}
+    for name, tensor in tensors.items():
+        view = _view(tensor)
+        if view is None:
+            return None
+        if view:
+            views[name] = view
+    drawing = Drawing(
+        target=sampler.target,
+        dtypes={name: tensor.dtype for name, tensor in tensors.items()},
+        formats={name: tensor.format for name, tensor in tensors.items()},
+        names=names,
+        picks=picks,
+        views=views,
+        data={
+            name: _template(sampler, name, tensors[name], {**case.arguments, **names})
+            for name in sampler.spec.inputs
+            if name in tensors
+        },
+        seed=0,
+    )
+    try:
+        made = recovered_case(sampler, drawing, case)
+    except (*UNDEFINED, LookupError):
+        return None
+    return drawing if made is not None and made.arguments == case.arguments else None
+
+
+def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | None:
+    """The case of a drawing with the data of another of its kind: same recipes and seeds, explicit values cut to size.
+
+    None where explicit values are too few.
+    """
+    made = sampler.case(drawing, origin=like.origin)
+    arguments: dict[str, Any] = dict(made.arguments)
+    for name in sampler.spec.inputs:
+        tensor, old = made.arguments.get(name), like.arguments.get(name)
+        if not isinstance(tensor, Tensor) or not isinstance(old, Tensor):
+            continue
+        if old.data is None:
+            arguments[name] = msgspec.structs.replace(tensor, data=None)
+        elif old.data.values is not None:
+            if tensor.numel > len(old.data.values):
+                return None
+            data = msgspec.structs.replace(old.data, values=old.data.values[: tensor.numel])
+            arguments[name] = msgspec.structs.replace(tensor, data=data)
+        elif tensor.data is not None:
+            data = msgspec.structs.replace(tensor.data, seed=old.data.seed)
+            arguments[name] = msgspec.structs.replace(tensor, data=data)
+    return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
+
+
+def _names(sampler: Sampler, case: Case) -> tuple[dict[str, Any] | None, dict[str, int]]:
+    spec, target = sampler.spec, sampler.target
+    known = _solved(sampler, case)
+    names: dict[str, Any] = {}
+    picks: dict[str, int] = {}
+    try:
+        for draw in spec.draws:
+            if draw.kind == "derived":
+                names[draw.name] = draw.value(names, target)  # type: ignore[misc]
+            elif draw.kind == "choice":
+                values = [choice(names, target) for choice in draw.choices]
+                value = known.get(draw.name, values[0])
+                # An exact fraction is passed as a double.
+                pick = next((number for number, one in enumerate(values) if value in (one, _double(one))), None)
+                if pick is None:
+                    return None, {}
+                picks[draw.name] = pick
+                names[draw.name] = values[pick]
+            elif draw.name in known:
+                names[draw.name] = known[draw.name]
+            else:
+                names[draw.name] = _unseen(draw, names, case, sampler)
+    except UNDEFINED:
+        return None, {}
+    if spec.modes is not None:
+        names[spec.modes.attribute] = case.arguments.get(spec.modes.attribute)
+    return names, picks
+
+
+def _double(value: Any) -> Any:  # noqa: ANN401 - what an expression gave
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) -> Any:  # noqa: ANN401 - a size or run
+    """A value for a name that stands in no argument itself; another may have been made of it."""
+    low = draw.low(names, sampler.target) if draw.low is not None else 0
+    if draw.kind != "integer":
+        return (1,) * int(low)
+    high = draw.high(names, sampler.target)  # type: ignore[misc]
+    for item in sampler.spec.draws:
+        value = case.arguments.get(item.name)
+        if item.kind == "choice" and isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+    return low
+
+
+def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
+    """The names that stand by themselves in shapes, and attributes."""
+    spec = sampler.spec
+    drawn = {draw.name for draw in spec.draws}
+    known: dict[str, Any] = {name: value for name, value in case.arguments.items() if name in drawn}
+    before = -1
+    while len(known) != before:
+        before = len(known)
+        for item in spec.parameters:
+            value = case.arguments.get(item.name)
+            sizes = value.shape if isinstance(value, Tensor) else value
+            if item.shape is not None and isinstance(sizes, tuple):
+                _match(item.shape.items, sizes, known, drawn)
+    return known
+
+
+def _match(items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str, Any], drawn: set[str]) -> None:
+    """Learn names from one shape, where at most one run of it is not known yet."""
+    if any(item.start is not None or item.stop is not None for item in items):
+        return
+    widths: list[int | None] = []
+    for item in items:
+        name = item.node.value if item.node.kind == "name" else None
+        if not item.spliced:
+            widths.append(1)
+        elif name in drawn:
+            widths.append(len(known[name]) if name in known else None)
+        else:
+            return
+    fixed = sum(width for width in widths if width is not None)
+    if widths.count(None) > 1 or len(sizes) < fixed:
+        return
+    at = 0
+    for item, width in zip(items, widths, strict=True):
+        size = len(sizes) - fixed if width is None else width
+        part = sizes[at : at + size]
+        at += size
+        name = item.node.value if item.node.kind == "name" else None
+        if name in drawn and name not in known and len(part) == size:
+            known[name] = part if item.spliced else part[0]
+
+
+def _view(tensor: Tensor) -> int | None:
+    """The number of the view that lays a tensor out; None where it is none of ours."""
+    if tensor.strides is None and not tensor.offset and tensor.storage_shape is None:
+        return 0
+    for view in range(1, len(VIEWS)):
+        if lay_out(tensor.shape, view) == (tensor.strides, tensor.offset, tensor.storage_shape):
+            return view
+    return None
+
+
+def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[str, Any]) -> Template:
+    """The spec's own template where it gives the tensor's data; else one that says the same whatever the sizes."""
+    data = tensor.data
+    if data is None or data.recipe is None:
+        return _ZEROS
+    given = {
+        key: getattr(data, key)
+        for key in data.__struct_fields__
+        if key not in ("recipe", "seed", "values") and getattr(data, key) is not None
+    }
+    for template in sampler.templates(name, "float" if tensor.dtype in FLOATING else "other"):
+        if template.recipe == data.recipe and template.computed:
+            try:
+                computed = {key: make(environment, sampler.target) for key, make in template.computed.items()}
+            except (*UNDEFINED, LookupError):
+                continue
+            if {**template.fixed, **computed} == given:
+                return template
+    return Template(data.recipe, given, {})

@@ -1,0 +1,75 @@
+"""Which options a drawing may choose among: how a campaign favours some features of cases and leaves others out.
+
+A taste names options by factor: `dtype`, `format`, `mode`, `size`, `layout:<tensor>`, `data:<tensor>`, `rank:<run>` and
+`attribute:<name>`. A factor that it does not name is drawn as ever, and so is one of whose options none can be had in a
+drawing (a mode that the dtype does not have): every case stays valid by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aclnn_cts.generate.drawing import Template
+
+__all__ = ["ANYTHING", "SIZE_CLASSES", "Options", "Taste", "row_labels", "size_class"]
+
+T = TypeVar("T")
+
+SIZE_CLASSES: Mapping[str, tuple[int, int]] = {"1": (1, 1), "2-16": (2, 16), "17-160": (17, 160), "161-": (161, 1024)}
+"""Elements of the largest tensor, least and most; the last class is open to above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """Labels of the options that may be chosen, by factor. A label that stands twice is chosen twice as often."""
+
+    allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def among(self, factor: str, options: Sequence[T], label: Callable[[T], str] = str) -> Sequence[T]:
+        """Those of the options that the taste allows; all where it allows none of them, or says nothing."""
+        wanted = self.allowed.get(factor)
+        if wanted is None:
+            return options
+        named: dict[str, list[T]] = {}
+        for option in options:
+            named.setdefault(label(option), []).append(option)
+        return [option for word in wanted for option in named.get(word, ())] or options
+
+
+ANYTHING = Taste()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A taste made ready for one sampler."""
+
+    taste: Taste
+    dtype_rows: Sequence[Mapping[str, str]]
+    format_rows: Sequence[Mapping[str, str]]
+    budgets: Sequence[int]
+    views: Mapping[str, Sequence[int]]
+    """Numbers of views by tensor, for those whose layout the taste names."""
+    templates: Mapping[tuple[str, str], Sequence[Template]]
+    """By input and family of dtypes, for those whose data the taste names."""
+
+
+def row_labels(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """A label for each row of dtypes or formats: the columns that differ from one another, with a stroke between."""
+    columns: dict[tuple[Any, ...], str] = {}
+    for name in rows[0] if rows else ():
+        columns.setdefault(tuple(row[name] for row in rows), name)
+    return tuple("/".join(_shortened([row[name] for name in columns.values()])) for row in rows)
+
+
+def _shortened(words: Sequence[str]) -> Iterable[str]:
+    return words[:1] if len(set(words)) == 1 else words
+
+
+def size_class(elements: int) -> str:
+    """The class of a case by the elements of its largest tensor; an empty one is with those of one element."""
+    for name, (_, most) in SIZE_CLASSES.items():
+        if elements <= most:
+            return name
+    return name

@@ -1,0 +1,371 @@
+"""What a campaign costs and finds: `make bench-fuzz`. Every figure is a ratio or a rate of processor time."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+from rich.console import Console
+
+from aclnn_cts.cli.output import console, show_table, table, wrap
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.chunk import RANDOM, Chunk, chunk_trials
+from aclnn_cts.engine.campaign.head import Stop
+from aclnn_cts.engine.campaign.jobs import WorkerOptions
+from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
+from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
+from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.generate.strategies import valid_cases
+from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.spec.model import Spec
+from benchmarks.measure import Figure, geometric_mean, interleave, processor_seconds, ratio
+from benchmarks.rare_faults import FAULTS
+
+CASES = 1000
+"""Of a round."""
+
+PLAIN_LIMIT = 4000
+"""Cases after which a search for a fault is given up."""
+
+
+def _chunk(spec: Spec, number: int, draws: int) -> Chunk:
+    return Chunk(index=number, seed=1, snapshot="", phase=RANDOM, operator=spec.operator, draws=draws)
+
+
+@contextlib.contextmanager
+def _worker(adapter: str, target: Target) -> Iterator[CampaignWorker]:
+    settings = BenchSettings(adapter=adapter, target=target)
+    worker = open_worker(WorkerOptions(settings=settings, waivers=(), chunk_seconds=3600.0), None)
+    with worker.bench.host:
+        yield worker
+
+
+def _bare(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
+    """Generator, adapter and judge, and nothing else."""
+
+    def work(number: int) -> int:
+        trials = [item.trial for item in chunk_trials(_chunk(spec, number, draws), bench.sampler(spec))]
+        return sum(len(judged.records) for judged in bench.run(trials))
+
+    return work
+
+
+def _campaign(worker: CampaignWorker, spec: Spec, draws: int) -> Callable[[int], int]:
+    def work(number: int) -> int:
+        return worker.judge(_chunk(spec, number, draws)).summary.total.cases
+
+    return work
+
+
+def _hypothesis(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
+    """The same cases drawn by Hypothesis, one judged at a time."""
+    strategy = valid_cases(spec, bench.settings.target)
+
+    def work(number: int) -> int:
+        done = 0
+
+        @hypothesis.seed(number)
+        @hypothesis.settings(
+            max_examples=draws,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @hypothesis.given(strategy)
+        def test(case: object) -> None:
+            nonlocal done
+            for judged in bench.run([Trial("values", case)]):  # type: ignore[arg-type]
+                done += len(judged.records)
+
+        test()
+        return done
+
+    return work
+
+
+def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
+    """Judged cases a second, the campaign's overhead, and the same through Hypothesis."""
+    made = table("operator", "no adapter", "device", "bare loop", "overhead", "Hypothesis", "ratio")
+    columns: list[list[Figure]] = [[] for _ in range(6)]
+    with _worker("reference", target) as worker, contextlib.ExitStack() as stack:
+        try:
+            device: CampaignWorker | None = stack.enter_context(_worker("loopback", target))
+        except HarnessError as error:
+            wrap(out, f"no software device: {error}")
+            device = None
+        for spec in chosen:
+            campaign, bare, plain = interleave(
+                (
+                    _campaign(worker, spec, CASES),
+                    _bare(worker.bench, spec, CASES),
+                    _hypothesis(worker.bench, spec, CASES // 5),
+                ),
+                rounds,
+            )
+            own = Figure(tuple(_without_adapter(worker, spec, number) for number in range(1, rounds + 1)))
+            isolated = None
+            if device is not None:
+                [isolated] = interleave((_campaign(device, spec, CASES),), rounds)
+            overhead = ratio(bare, campaign)
+            figures = (own, isolated, bare, overhead, plain, ratio(campaign, plain))
+            for column, figure in zip(columns, figures, strict=True):
+                if figure is not None:
+                    column.append(figure)
+            made.add_row(spec.operator.removeprefix("aclnn"), *map(_text, figures, _FORMS))
+    means = [geometric_mean(column) if column else None for column in columns]
+    made.add_row("geometric mean", *map(_text, means, _FORMS))
+    wrap(
+        out,
+        "Judged cases a second of processor time, tensors up to 1,024 elements, and ratios of one run. no adapter: the "
+        "reference, its own time taken out (goal 3,000); device: the software device, isolated (goal 1,000); overhead: "
+        "the bare loop over the campaign (goal at most 1.10); ratio: over the same cases by Hypothesis (goal 10)",
+    )
+    show_table(out, made)
+    out.print()
+
+
+_FORMS = (".0f", ".0f", ".0f", ".2f", ".0f", ".2f")
+
+
+def _text(figure: Figure | None, form: str) -> str:
+    return "-" if figure is None else figure.text(form)
+
+
+def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
+    """Cases a second with the time that the adapter itself took subtracted."""
+    host = worker.bench.host
+    spent = 0.0
+    original = host.run
+
+    def timed(calls):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - SessionHost.run
+        nonlocal spent
+        began = time.process_time()
+        try:
+            return original(calls)
+        finally:
+            spent += time.process_time() - began
+
+    host.run = timed  # type: ignore[method-assign]
+    try:
+        began = time.process_time()
+        cases = worker.judge(_chunk(spec, number, CASES)).summary.total.cases
+        return cases / (time.process_time() - began - spent)
+    finally:
+        host.run = original  # type: ignore[method-assign]
+
+
+def _fuzzed(
+    specs: Specs, chosen: tuple[Spec, ...], target: Target, *, workers: int, chunks: int, seed: int = 0
+) -> float:
+    """Cases a second of wall time of a whole campaign, its start and end left out."""
+    folder = Path(tempfile.mkdtemp(prefix="aclnn-cts-bench-"))
+    seen: list[tuple[float, int]] = []
+
+    class Watch:
+        def __call__(self, status, /) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            seen.append((status.seconds, status.summary.total.cases))
+
+        def notice(self, message: str, /) -> None: ...
+
+    try:
+        options = CampaignOptions(
+            arguments=(),
+            specs=specs,
+            operators=chosen,
+            settings=BenchSettings(adapter="reference", target=target),
+            out=folder / "run",
+            stop=Stop(chunks=chunks),
+            workers=workers,
+            seed=seed,
+        )
+        fuzz(options, [Watch()])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    first = next(entry for entry in seen if entry[1])
+    last = seen[-1]
+    return (last[1] - first[1]) / (last[0] - first[0])
+
+
+def scaling(out: Console, specs: Specs, chosen: tuple[Spec, ...], target: Target, rounds: int) -> None:
+    """From one worker to two, by the wall: what else runs on the machine counts."""
+    load = os.getloadavg()[0]
+    values = []
+    for number in range(rounds):
+        one, two = (_fuzzed(specs, chosen, target, workers=workers, chunks=24, seed=number) for workers in (1, 2))
+        values.append(two / one)
+    figure = Figure(tuple(values))
+    wrap(
+        out,
+        f"From one worker to two: {figure.text('.2f')} times the cases a second of wall time (goal 1.8); "
+        f"{len(os.sched_getaffinity(0))} cores, with a load of {load:.1f} before",
+    )
+    out.print()
+
+
+def memory(out: Console, spec: Spec, target: Target, cases: int) -> None:
+    """Whether the memory of a worker grows over many cases."""
+    with _worker("reference", target) as worker:
+        marks = []
+        chunk = 2000
+        for number in range(max(cases // chunk, 4)):
+            worker.judge(_chunk(spec, number, chunk))
+            marks.append(_resident())
+    tenth = max(len(marks) // 10, 1)
+    before, after = statistics.median(marks[tenth : 2 * tenth + 1]), statistics.median(marks[-tenth:])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    wrap(
+        out,
+        f"Memory of a worker over {len(marks) * chunk} cases of {spec.operator}: {int(before) >> 20} MiB after a "
+        f"tenth, {int(after) >> 20} MiB at the end ({after / before - 1.0:+.1%}); peak {peak} MiB",
+    )
+    out.print()
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+
+def faults(out: Console, specs: Specs, target: Target, seeds: int) -> None:
+    """Cases and time until a fault is found, by a campaign's chunks and by a plain search in Hypothesis."""
+    made = table("fault", "plain cases", "campaign cases", "plain s", "campaign s", "time ratio")
+    shares = []
+    for fault in FAULTS:
+        settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
+        from aclnn_cts.adapters.registry import choose, load  # noqa: PLC0415
+        from aclnn_cts.engine.host import InProcessHost  # noqa: PLC0415
+
+        spec = specs["aclnnSoftmaxBackward"]
+        host = InProcessHost(load(choose(settings.adapter)).open(target, specs))
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        plain = [_search_plain(bench, spec, seed) for seed in range(seeds)]
+        ours = [_search_campaign(bench, spec, specs, seed) for seed in range(seeds)]
+        cases = statistics.median(found[0] for found in plain)
+        slow, fast = (statistics.median(found[1] for found in side) for side in (plain, ours))
+        if cases > 500:
+            shares.append(fast / slow)
+        made.add_row(
+            fault,
+            f"{cases:.0f}" + ("+" if cases >= PLAIN_LIMIT else ""),
+            f"{statistics.median(found[0] for found in ours):.0f}",
+            f"{slow:.2f}",
+            f"{fast:.2f}",
+            f"{fast / slow:.2f}" if cases > 500 else "(easy)",
+        )
+    wrap(
+        out,
+        f"Until a fault is found, medians of {seeds} seeds in processor time; goal: at most 0.20 of the plain search's "
+        "time for the faults that it needs more than 500 cases for",
+    )
+    show_table(out, made)
+    if shares:
+        wrap(out, f"geometric mean of these ratios: {statistics.geometric_mean(shares):.2f}")
+    out.print()
+
+
+def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
+    strategy = valid_cases(spec, bench.settings.target)
+    began = processor_seconds()
+    tried = 0
+
+    class FoundError(Exception):
+        pass
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=PLAIN_LIMIT,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    @hypothesis.given(strategy)
+    def test(case: object) -> None:
+        nonlocal tried
+        tried += 1
+        for judged in bench.run([Trial("values", case)]):  # type: ignore[arg-type]
+            if judged.records[0].verdict.result == Result.FAILED:
+                raise FoundError
+
+    with contextlib.suppress(FoundError):
+        test()
+    return tried, processor_seconds() - began
+
+
+def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
+    """The chunks of a campaign without its plan, in order, each after what those before it taught."""
+    from aclnn_cts.engine.campaign.factors import Factors  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.feedback import Learned, Snapshot  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.promise_coverage import promise_coverage  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot  # noqa: PLC0415
+    from aclnn_cts.engine.waivers import waivers_of_run  # noqa: PLC0415
+
+    began = processor_seconds()
+    factors = {spec.operator: Factors(bench.sampler(spec))}
+    coverage = {name: promise_coverage(each, seed=seed) for name, each in factors.items()}
+    schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
+    waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=specs)
+    worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
+    learned = {spec.operator: Learned()}
+    snapshot = Snapshot(-1)
+    tried = 0
+    for index in range(schedule.planned, schedule.planned + 10_000):
+        chunk = replace_parts(schedule.chunk(index, snapshot))
+        result = worker.judge(chunk)
+        tried += result.summary.total.cases
+        if result.failures or tried >= PLAIN_LIMIT:
+            break
+        learned[spec.operator].include(result.learned)
+        snapshot = take_snapshot(index, learned, coverage, factors)
+    return tried, processor_seconds() - began
+
+
+def replace_parts(chunk: Chunk) -> Chunk:
+    """The chunk with its drawn trials alone, as the plain search has no others."""
+    import msgspec  # noqa: PLC0415
+
+    return msgspec.structs.replace(chunk, parts=())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_fuzz", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
+    parser.add_argument("--cases", type=int, default=200_000, metavar="N", help="cases of the look at memory (200000)")
+    parser.add_argument("--seeds", type=int, default=10, metavar="N", help="searches for each fault (10)")
+    parser.add_argument("--only", default="rates,scaling,memory,faults", metavar="NAME,...", help="parts of it (all)")
+    parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
+    options = parser.parse_args(arguments)
+    specs, target = load_specs(), Target()
+    chosen = specs.select(options.operators)
+    out = console()
+    parts = options.only.split(",")
+    if "rates" in parts:
+        rates(out, chosen, target, options.rounds)
+    if "scaling" in parts:
+        scaling(out, specs, chosen, target, min(options.rounds, 3))
+    if "memory" in parts:
+        memory(out, chosen[-1], target, options.cases)
+    if "faults" in parts:
+        faults(out, specs, target, options.seeds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
