@@ -186,7 +186,8 @@ def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tup
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
     """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
-    from aclnn_cts.engine.case_files import fitted_case, read_case_file  # noqa: PLC0415
+    from aclnn_cts.engine.case_files import read_case_file  # noqa: PLC0415
+    from aclnn_cts.engine.fitted import fitted_case  # noqa: PLC0415
     from aclnn_cts.engine.promises import check_trial  # noqa: PLC0415
 
     found: list[Trial | Case] = []

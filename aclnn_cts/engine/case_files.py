@@ -14,12 +14,8 @@ from aclnn_cts.core.case_json import case_to_json, strict_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.engine.files import write_atomically
-from aclnn_cts.generate.recipes import check_data
-from aclnn_cts.spec.binding import bind_case
-from aclnn_cts.spec.load import Specs
-from aclnn_cts.spec.model import Spec
 
-__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "fitted_case", "read_case_file", "write_case_file"]
+__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "write_case_file"]
 
 DOCUMENT_LIMIT = 64 * 1024 * 1024
 """Bytes of one document: explicit data of several million elements."""
@@ -49,18 +45,6 @@ def read_case_file(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseE
                 yield CaseEntry(where, trial_from_json(strict_json(text, where=where), where=where))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a case file (.json or .jsonl)") from None
-
-
-def fitted_case(specs: Specs, case: Case, *, where: str) -> Spec:
-    """The spec of a case's operator; UsageError where arguments do not fit the prototype, or data mean nothing."""
-    spec = bind_case(specs, case, where=where)
-    for name, tensor in case.tensors():
-        if tensor.data is not None:
-            try:
-                check_data(tensor.data, name=name)
-            except UsageError as error:
-                raise UsageError(f"{where}: $.{error}") from None
-    return spec
 
 
 def _whole(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
