@@ -64,6 +64,11 @@ def _show(out: Console, found: Comparison) -> None:
         f" {totals['new_failures']} new failures; {totals['added_cases']} added, {totals['removed_cases']} removed"
     )
     wrap(out, words)
+    if "fuzz" in (found.before.command, found.after.command):
+        wrap(
+            out,
+            "a campaign keeps the records of few of its trials: those of A or B alone may have been run in the other",
+        )
     _differences(out, found)
     _findings(out, found.findings, found.before, found.after)
     _ends(out, found.ends)

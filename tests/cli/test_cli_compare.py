@@ -39,6 +39,14 @@ def test_nothing_changed(call: Callable[..., Called]) -> None:
     assert called.out.endswith("no trial was added, removed, ended otherwise, or moved within its bound\n")
 
 
+def test_campaigns_keep_few_records(call: Callable[..., Called]) -> None:
+    with create_run(Path("c"), manifest=make_manifest(command="fuzz"), specs={}) as writer:
+        writer.finish()
+    store("a")
+    assert "a campaign keeps the records of few of its trials" in call("compare", "a", "c").out
+    assert "a campaign" not in call("compare", "a", "a").out
+
+
 def test_json_stands_alone(call: Callable[..., Called]) -> None:
     store("a", 1)
     store("b")
