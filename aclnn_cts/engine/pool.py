@@ -76,7 +76,9 @@ def judge_parts(
         except BrokenProcessPool:
             raise HarnessError("a worker died; run with --workers 1 to see why") from None
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Waiting here costs nothing, since Python waits for the workers when it ends; and there it may wake a
+            # pool through a pipe that is just being closed, which ends in a traceback.
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _next(
