@@ -191,4 +191,4 @@ def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None,
             raise HarnessError("a worker died; run with --fault to see of what") from None
         finally:
             stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=True, cancel_futures=True)
