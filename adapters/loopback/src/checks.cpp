@@ -47,8 +47,9 @@ bool has_dtype(const char *operation, const Named &tensor, Numbers dtypes)
 
 bool has_float_dtype(const char *operation, const Named &tensor)
 {
-    return soc()->has_bf16() && !SHARED("bf16-refused") ? has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16, ACL_BF16})
-                             : has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16});
+    return soc()->has_bf16() && !SHARED("bf16-refused")
+               ? has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16, ACL_BF16})
+               : has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16});
 }
 
 bool has_same_dtype(const char *operation, const Named &tensor, const Named &as)

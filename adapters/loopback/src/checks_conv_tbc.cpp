@@ -150,7 +150,8 @@ bool check_mode_range(const Call &call)
 bool check_mode_of_product(const Call &call)
 {
     const bool needs_fp32 = call.cube_math_type == keep_dtype || call.cube_math_type == use_hf32;
-    return (soc()->cube_has_fp32() && !FAULT("conv.modes-of-other-product")) || call.self->dtype() == ACL_FLOAT16 || !needs_fp32
+    return (soc()->cube_has_fp32() && !FAULT("conv.modes-of-other-product")) || call.self->dtype() == ACL_FLOAT16
+           || !needs_fp32
            || refuse(op, text("cubeMathType %d: the matrix unit of %s has no FP32", call.cube_math_type, soc()->name));
 }
 

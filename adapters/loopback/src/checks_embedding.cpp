@@ -54,8 +54,7 @@ bool check_ranks(const Call &call)
 {
     const size_t most = FAULT("embedding.rank-eight-refused") ? largest_rank - 1 : largest_rank;
     const size_t most_of_indices = FAULT("embedding.indices-rank-nine-accepted") ? largest_rank + 1 : largest_rank;
-    return has_rank(op, {"grad", call.grad}, 2, most)
-           && has_rank(op, {"indices", call.indices}, 1, most_of_indices);
+    return has_rank(op, {"grad", call.grad}, 2, most) && has_rank(op, {"indices", call.indices}, 1, most_of_indices);
 }
 
 bool check_sizes(const Call &call)
@@ -80,7 +79,8 @@ bool check_out_rank(const Call &call)
 
 bool check_out_rows(const Call &call)
 {
-    return FAULT("embedding.out-rows-unchecked") || (call.out->dim(0) >= 0 && static_cast<uint64_t>(call.out->dim(0)) == call.num_weights)
+    return FAULT("embedding.out-rows-unchecked")
+           || (call.out->dim(0) >= 0 && static_cast<uint64_t>(call.out->dim(0)) == call.num_weights)
            || refuse(op, text("out has %lld rows; expected numWeights, %llu", static_cast<long long>(call.out->dim(0)),
                               static_cast<unsigned long long>(call.num_weights)));
 }

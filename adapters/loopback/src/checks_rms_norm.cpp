@@ -82,7 +82,8 @@ bool check_dtypes(const Call &call)
     if (FAULT("rms.half-rstd-accepted") && row[2] == ACL_FLOAT16) {
         row[2] = ACL_FLOAT;
     }
-    const bool known = soc()->product == Product::a2 && !SHARED("bf16-refused") ? contains(rows_of_a2, row) : contains(rows_of_inference, row);
+    const bool known = soc()->product == Product::a2 && !SHARED("bf16-refused") ? contains(rows_of_a2, row)
+                                                                                : contains(rows_of_inference, row);
     return known || refuse(op, text("%s has no row of dtypes", soc()->name) + names);
 }
 

@@ -49,7 +49,9 @@ bool check_formats(const Call &call)
 bool check_dim(const Call &call)
 {
     const auto rank = static_cast<int64_t>(std::max<size_t>(call.grad_output->rank(), 1));
-    const int64_t low = FAULT("softmax.dim-low-accepted") ? -rank - 1 : FAULT("softmax.dim-low-refused") ? 1 - rank : -rank;
+    const int64_t low = FAULT("softmax.dim-low-accepted")  ? -rank - 1
+                        : FAULT("softmax.dim-low-refused") ? 1 - rank
+                                                           : -rank;
     const int64_t high = FAULT("softmax.dim-high-accepted") ? rank + 1 : rank;
     return (call.dim >= low && call.dim < high)
            || refuse(op, text("dim is %lld; expected %lld to %lld", static_cast<long long>(call.dim),

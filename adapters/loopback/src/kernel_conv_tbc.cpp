@@ -43,7 +43,8 @@ void add_outer_product(float *matrix, const float *left, int64_t rows, const flo
             if (FAULT("conv.zeros-skipped") && factor == 0) {
                 continue;
             }
-            row[o] = DECOY("conv.fma") ? std::fma(factor, right[o], row[o]) : add(row[o], factor * right[o], Unit::matrix);
+            row[o] =
+                DECOY("conv.fma") ? std::fma(factor, right[o], row[o]) : add(row[o], factor * right[o], Unit::matrix);
         }
     }
 }
@@ -117,8 +118,7 @@ void ConvTbcKernel::compute_grad_input(const Launch &launch, const float *gradie
     float *out = result.data();
     for (int64_t t = 0; t < input.dims[0]; ++t) {
         const int64_t begin = std::max<int64_t>(0, t + pad - last + (FAULT("conv.last-step-dropped") ? 1 : 0));
-        const int64_t end =
-            std::min(length - (FAULT("conv.last-position-dropped") && length > 1 ? 1 : 0), t + pad + 1);
+        const int64_t end = std::min(length - (FAULT("conv.last-position-dropped") && length > 1 ? 1 : 0), t + pad + 1);
         for (int64_t b = 0; b < batch(); ++b) {
             for (int64_t i = 0; i < channels_in(); ++i) {
                 float sum = 0;

@@ -95,10 +95,11 @@ void EmbeddingKernel::accumulate(const Launch &launch, float *table, const std::
         }
         if (row != padding || FAULT("embedding.padding-ignored")) {
             float *sums = table + row * columns();
-            const int64_t last = FAULT("embedding.columns-tail-dropped") && columns() > 8 ? columns() / 8 * 8 : columns();
+            const int64_t last =
+                FAULT("embedding.columns-tail-dropped") && columns() > 8 ? columns() / 8 * 8 : columns();
             for (int64_t column = 0; column < last; ++column) {
-                const float term = by_columns ? gradients[static_cast<size_t>(column * count_of_rows + number)]
-                                              : gradient[column];
+                const float term =
+                    by_columns ? gradients[static_cast<size_t>(column * count_of_rows + number)] : gradient[column];
                 if (FAULT("embedding.last-one-wins")) {
                     sums[column] = term;
                 } else if (FAULT("embedding.negated")) {

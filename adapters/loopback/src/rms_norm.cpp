@@ -18,9 +18,15 @@ Plan RmsNormGrad::plan() const
 {
     const size_t first = FAULT("rms.first-of-eight-axes-dropped") && x->rank() == 8 ? 1 : 0;
     const int64_t rows = count(x->dims(), first, x->rank() - gamma->rank());
-    RmsNormKernel kernel{dy->view,    x->view,        rstd->view,
-                         gamma->view, dx->view,       dgamma->view,
-                         rows,        gamma->numel(), DECOY("rms.one-core") ? 1 : std::min(rows, std::max<int64_t>(soc()->vector_cores, 1))};
+    RmsNormKernel kernel{dy->view,
+                         x->view,
+                         rstd->view,
+                         gamma->view,
+                         dx->view,
+                         dgamma->view,
+                         rows,
+                         gamma->numel(),
+                         DECOY("rms.one-core") ? 1 : std::min(rows, std::max<int64_t>(soc()->vector_cores, 1))};
     kernel.lay_out();
     return {kernel.workspace(), kernel};
 }
