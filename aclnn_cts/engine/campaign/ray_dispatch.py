@@ -113,11 +113,9 @@ class RayDispatcher:
                 )
             else:
                 ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment)
-        except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
+        except (ConnectionError, ImportError, ValueError, RuntimeError, OSError, TimeoutError) as error:
             said = str(error).strip().partition("\n")[0]
-            raise HarnessError(
-                f"--cluster {address}: no cluster answers ({said}); is `ray start` done there?"
-            ) from None
+            raise HarnessError(f"--cluster {address}: no cluster answers: {said}") from None
 
     @property
     def slots(self) -> Sequence[Slot]:

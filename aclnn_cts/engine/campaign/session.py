@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.dispatch import Dispatcher, LocalDispatcher
@@ -101,7 +101,11 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         size=int(manifest.settings["chunk_trials"]),
         generation=int(manifest.settings["generation"]),
     )
-    with _writer(options, manifest, operators, resume=earlier is not None) as (writer, directory):
+    # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
+    with (
+        _dispatcher(options) as dispatcher,
+        _writer(options, manifest, operators, resume=earlier is not None) as (writer, directory),
+    ):
         memory = Memory(
             writer=writer,
             schedule=schedule,
@@ -109,12 +113,6 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         )
         if earlier is not None:
             memory.recall(directory)
-        return _run(options, memory, watchers, expired)
-
-
-def _run(options: CampaignOptions, memory: Memory, watchers: Sequence[Watcher], expired: Sequence[str]) -> Ended:
-    writer = memory.writer
-    with _dispatcher(options) as dispatcher:
         head = Head(
             memory=memory,
             dispatcher=dispatcher,
@@ -123,14 +121,20 @@ def _run(options: CampaignOptions, memory: Memory, watchers: Sequence[Watcher], 
             spec_folders=options.settings.spec_folders,
             watchers=watchers,
         )
-        try:
-            why = head.run()
-        except KeyboardInterrupt:
-            writer.finish(seconds=memory.before + head.seconds, interrupted=True)
-            raise
-        writer.summary.violations.extend(text for text in expired if text not in writer.summary.violations)
-        writer.finish(seconds=memory.before + head.seconds)
-        status = head.status()
+        return _run(head, expired)
+
+
+def _run(head: Head, expired: Sequence[str]) -> Ended:
+    memory = head.memory
+    writer = memory.writer
+    try:
+        why = head.run()
+    except KeyboardInterrupt:
+        writer.finish(seconds=memory.before + head.seconds, interrupted=True)
+        raise
+    writer.summary.violations.extend(text for text in expired if text not in writer.summary.violations)
+    status = head.status()
+    writer.finish(seconds=memory.before + head.seconds)
     export_campaign(RunDirectory(writer.path))
     return Ended(summary=writer.summary, status=status, why=why)
 
@@ -250,7 +254,10 @@ def _dispatcher(options: CampaignOptions) -> Iterator[Dispatcher]:
         for settings in _devices(options)
     ]
     if options.cluster is not None:
-        from aclnn_cts.engine.campaign.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
+        try:
+            from aclnn_cts.engine.campaign.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise HarnessError(f'--cluster: {error.name} is not installed; pip install "aclnn-cts[ray]"') from None
 
         dispatcher: Dispatcher = RayDispatcher(
             workers, address=options.cluster, resource=options.cluster_resource, folders=options.settings.spec_folders
