@@ -121,6 +121,7 @@ def evidence_files(run: RunDirectory) -> Iterator[EvidenceFile]:
         (run.path / "summary.json", "summary"),
         (run.path / "results.sqlite", "records"),
         *((path, "spec") for path in run.specs()),
+        *((path, "waiver") for path in run.waivers()),
         *((path, "failure") for path in run.failures()),
     ):
         if path.is_file():
