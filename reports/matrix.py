@@ -56,6 +56,11 @@ class KillMatrix:
     decoys: tuple[Mapping[str, Any], ...]
 
     @property
+    def operators(self) -> tuple[str, ...]:
+        """Those that faults were made of; of others nothing is known."""
+        return tuple(dict.fromkeys(fault.operator for fault in self.faults))
+
+    @property
     def counted(self) -> int:
         """Faults that a document forbids."""
         return sum(not fault.equivalent for fault in self.faults)

@@ -45,9 +45,15 @@ def verdict_text(report: Acceptance, language: Language) -> str:
 
 def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
     """Why acceptance cannot rest on these runs; nothing where it can."""
+    if report.suffices:
+        return []
     found = []
     for run in report.runs:
-        if run.profile and run.profile not in SUFFICIENT:
+        if run.settings.get("phases") == 1:
+            found.append(phrase("cover.quick_phase", language, run=run.name))
+        if run.command == "fuzz":
+            found.append(phrase("cover.quick_fuzz", language, run=run.name))
+        elif run.profile and run.profile not in SUFFICIENT:
             found.append(phrase("cover.quick_profile", language, run=run.name))
         elif not run.profile:
             found.append(phrase("cover.quick_none", language, run=run.name))
@@ -55,7 +61,7 @@ def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
             found.append(phrase("cover.quick_unfinished", language, run=run.name))
         elif run.interrupted:
             found.append(phrase("cover.quick_interrupted", language, run=run.name))
-    return [phrase("cover.quick", language, what="; ".join(found))] if found else []
+    return [phrase("cover.quick", language, what="; ".join(found))]
 
 
 def remark_texts(report: Acceptance, language: Language) -> list[str]:
@@ -66,6 +72,8 @@ def remark_texts(report: Acceptance, language: Language) -> list[str]:
     for run in report.runs:
         if run.settings.get("phases") == 1:
             found.append(phrase("cover.one_phase", language))
+        if run.command == "fuzz":
+            found.append(phrase("cover.fuzz_records", language, run=run.name))
         if run.statuses is False:
             found.append(phrase("cover.no_statuses", language, run=run.name))
         found += [

@@ -407,7 +407,7 @@ class EvidenceFile:
     bytes: int
     sha256: str
     what: str
-    """`manifest`, `records`, `summary`, `spec` or `failure`."""
+    """`manifest`, `records`, `summary`, `spec`, `waiver`, `failure` or `blobs`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,11 +103,13 @@ def test_two_runs_are_counted_together(tmp_path: Path) -> None:
     [
         ({"profile": "quick"}, True, "quick profile"),
         ({"profile": ""}, True, "no profile"),
+        ({"profile": "", "command": "fuzz"}, True, "a campaign"),
+        ({"settings": {"phases": 1}}, True, "first phase alone"),
         ({"profile": "standard"}, False, "has not finished"),
     ],
 )
 def test_what_does_not_suffice_says_so_in_both_languages(
-    tmp_path: Path, changes: dict[str, str], *, finish: bool, expected: str
+    tmp_path: Path, changes: dict[str, Any], *, finish: bool, expected: str
 ) -> None:
     run = synthetic_run(tmp_path / "run", [record(softmax_case())], changes=changes, finish=finish)
     report = acceptance([run])
@@ -118,6 +121,16 @@ def test_what_does_not_suffice_says_so_in_both_languages(
     if not finish:
         assert report.verdict == "none"
         assert "did not come to its end" in verdict_text(report, "en")
+
+
+def test_a_campaign_beside_a_sufficient_run_takes_nothing_from_it(tmp_path: Path) -> None:
+    planned = synthetic_run(tmp_path / "a", [record(softmax_case(1))])
+    campaign = synthetic_run(tmp_path / "b", [record(softmax_case(2))], changes={"profile": "", "command": "fuzz"})
+    report = acceptance([planned, campaign])
+    assert report.suffices
+    assert insufficiency_texts(report, "en") == []
+    other = synthetic_run(tmp_path / "c", [], changes={"profile": "", "target": Target(product="atlas-training")})
+    assert not acceptance([planned, other]).suffices
 
 
 def test_unwaived_failures_are_in_the_verdict_s_sentence(faulty: Acceptance) -> None:

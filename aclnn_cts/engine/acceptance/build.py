@@ -22,7 +22,7 @@ from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.rows import constraint_rows, coverage_maps, operator_part, promise_rows
-from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_facts, specs_of_runs
+from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.laws import PREFIX, laws_of
@@ -103,7 +103,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
         verdict=_verdict(summary, runs),
-        suffices=all(run.manifest.profile in SUFFICIENT and run.finished for run in runs),
+        suffices=_suffices(runs),
         ends=ends_of(summary.total),
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
         promises=tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids)),
@@ -150,6 +150,19 @@ def _verdict(summary: Summary, runs: Sequence[RunDirectory]) -> str:
     if summary.verdict == CONFORMS and any(run.summary().verdict == NONE for run in runs):
         return NONE
     return FAILS if any(run.summary().verdict == FAILS for run in runs) else summary.verdict
+
+
+def _suffices(runs: Sequence[RunDirectory]) -> bool:
+    """Whether complete runs of a sufficient profile cover every operator and product, whatever stands beside them."""
+    covered: set[tuple[str, str]] = set()
+    asked: set[tuple[str, str]] = set()
+    for run in runs:
+        manifest = run.manifest
+        mine = {(operator, manifest.target.product) for operator in manifest.operators}
+        asked |= mine
+        if manifest.profile in SUFFICIENT and manifest.settings.get("phases") != 1 and run_end(run)[0] is not None:
+            covered |= mine if not run_end(run)[1] else set()
+    return asked <= covered
 
 
 def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:

@@ -17,7 +17,7 @@ from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["directories", "ends_of", "evidence_files", "run_facts", "specs_of_runs"]
+__all__ = ["directories", "ends_of", "evidence_files", "run_end", "run_facts", "specs_of_runs"]
 
 _CHUNK = 1 << 20
 
@@ -56,7 +56,7 @@ def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spe
 def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
     """One run, from its manifest and its summary."""
     manifest, summary = run.manifest, run.summary()
-    seconds, interrupted = _end_of(run)
+    seconds, interrupted = run_end(run)
     return RunFacts(
         name=run.path.resolve().name,
         path=str(run.path),
@@ -101,7 +101,8 @@ def ends_of(counts: Counts) -> Ends:
     )
 
 
-def _end_of(run: RunDirectory) -> tuple[float | None, bool]:
+def run_end(run: RunDirectory) -> tuple[float | None, bool]:
+    """How long a run took, None where it has not finished; and whether it was interrupted."""
     if not run.finished:
         return None, False
     path = run.path / "summary.json"
@@ -121,6 +122,7 @@ def evidence_files(run: RunDirectory) -> Iterator[EvidenceFile]:
         (run.path / "summary.json", "summary"),
         (run.path / "results.sqlite", "records"),
         *((path, "spec") for path in run.specs()),
+        *((path, "waiver") for path in run.waivers()),
         *((path, "failure") for path in run.failures()),
     ):
         if path.is_file():
