@@ -7,6 +7,7 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE
 from aclnn_cts.spec.load import load_specs
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
@@ -150,6 +151,13 @@ def test_what_no_test_can_show_is_untested_with_the_spec_s_reason(tmp_path: Path
     assert rows
     assert {row.reason for row in rows if row.in_scope} == {UntestedReason.UNREACHABLE}
     assert all(row.untestable and all(row.untestable) for row in rows)
+
+
+def test_a_first_phase_alone_says_nothing_of_values(tmp_path: Path) -> None:
+    passed = record(softmax_case(), facts={"status": "ACLNN_SUCCESS", "phases": 1})
+    row = clause(report_of(tmp_path, passed), "function.1")
+    assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
+    assert row.skipped == {FIRST_PHASE: 1}
 
 
 def test_a_real_run_meets_what_it_reaches(five_run: Path) -> None:

@@ -18,12 +18,15 @@ from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.spec.expression import UNDEFINED
 from aclnn_cts.spec.model import Clause, Spec
 
-__all__ = ["VALUE_FAULTS", "Key", "Said", "Speakers", "is_valid_call", "key_of"]
+__all__ = ["FIRST_PHASE", "VALUE_FAULTS", "Key", "Said", "Speakers", "is_valid_call", "key_of"]
 
 VALUE_FAULTS = frozenset(
     {Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE, Fault.RULER, Fault.LAW}
 )
 """Faults of one output's contents."""
+
+FIRST_PHASE = "first phase alone"
+"""Why a trial that passed says nothing of a clause, among the reasons to skip."""
 
 _EVIDENCE = 3
 """Trial ids that are kept of each side."""
@@ -58,7 +61,10 @@ class Said:
     def add(self, record: Record) -> None:
         """Count one trial."""
         result = record.verdict.result
-        if result == Result.PASSED:
+        if result == Result.PASSED and record.verdict.facts.get("phases") == 1:
+            # A call that went no further than phase one shows nothing of what the clause says of its outputs.
+            self.skipped[FIRST_PHASE] = self.skipped.get(FIRST_PHASE, 0) + 1
+        elif result == Result.PASSED:
             self.passed += 1
             if len(self.good) < _EVIDENCE:
                 self.good.append(record.trial_id)
