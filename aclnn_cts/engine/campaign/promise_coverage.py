@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case
 from aclnn_cts.engine.campaign.factors import Bits, Factors, Value
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.summary import OperatorSummary
 from aclnn_cts.generate.breaking import boundary_cases
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.model import Spec
 
 __all__ = ["Covered", "PromiseCoverage", "Share", "limit_key", "packed", "promise_coverage"]
 
@@ -144,8 +147,12 @@ def limit_key(case: Case, *, beyond: bool) -> str:
     return f"{case.origin.constraint}: {case.origin.change}, {'beyond' if beyond else 'within'}"
 
 
-def promise_coverage(factors: Factors, *, seed: int) -> PromiseCoverage:
-    """What counts of an operator. The limits are those that the seed's boundary cases reach, as in a run."""
+def promise_coverage(factors: Factors, *, seed: int, unsafe: bool = False) -> PromiseCoverage:
+    """What counts of an operator.
+
+    The limits are those that the seed's boundary cases reach, as in a run; without those that are not sent to a
+    device unless `unsafe` is asked for.
+    """
     sampler = factors.sampler
     constraints = sampler.spec.constraints_for(sampler.target.product)
     return PromiseCoverage(
@@ -156,5 +163,10 @@ def promise_coverage(factors: Factors, *, seed: int) -> PromiseCoverage:
             limit_key(derived.case, beyond=bool(derived.broken))
             for constraint in constraints
             for derived in boundary_cases(sampler, constraint, seed=seed)
+            if unsafe or not _hazardous(sampler.spec, derived.case)
         ),
     )
+
+
+def _hazardous(spec: Spec, case: Case) -> bool:
+    return bool(hazard(spec, case, both_phases=case.call.phases != 1, evaluation=evaluate(spec, case)))

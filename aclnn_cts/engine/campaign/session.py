@@ -109,7 +109,10 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         memory = Memory(
             writer=writer,
             schedule=schedule,
-            coverage={name: promise_coverage(each, seed=options.seed) for name, each in factors.items()},
+            coverage={
+                name: promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
+                for name, each in factors.items()
+            },
         )
         if earlier is not None:
             memory.recall(directory)
