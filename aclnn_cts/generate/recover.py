@@ -14,7 +14,7 @@ from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.spec.expression import UNDEFINED
-from aclnn_cts.spec.model import Draw
+from aclnn_cts.spec.model import Draw, Evaluator
 from aclnn_cts.spec.shape import ShapeItem
 
 __all__ = ["recover", "recovered_case"]
@@ -125,9 +125,26 @@ def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) 
     high = draw.high(names, sampler.target)  # type: ignore[misc]
     for item in sampler.spec.draws:
         value = case.arguments.get(item.name)
-        if item.kind == "choice" and isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-            return value
+        if item.kind != "choice" or isinstance(value, bool) or not isinstance(value, int):
+            continue
+        for choice in item.choices:
+            made = _made_of(choice, {**names, draw.name: low}, sampler)
+            if made is None:
+                continue
+            # Whatever adds something to the name, or passes it on, gives it away; other formulas do not come out here.
+            found = low + value - made
+            if low <= found <= high and _made_of(choice, {**names, draw.name: found}, sampler) == value:
+                return found
     return low
+
+
+def _made_of(choice: Evaluator, names: Mapping[str, Any], sampler: Sampler) -> int | None:
+    """What an expression gives, where it can be evaluated with these names and gives an integer."""
+    try:
+        value = choice(names, sampler.target)
+    except UNDEFINED:
+        return None
+    return value if isinstance(value, int) else None
 
 
 def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:

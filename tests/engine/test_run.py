@@ -211,7 +211,7 @@ MISTAKES = [
     (("run", "--adapter", "reference", "--workers", "0"), "--workers"),
     (("run", "--adapter", "reference", "--seed", "-1"), "--seed"),
     (("replay", "none.json", "--adapter", "reference"), "none.json: cannot be read"),
-    (("replay", ".", "--adapter", "reference"), ".: "),
+    (("replay", ".", "--adapter", "reference"), "bad.json: not valid JSON"),
 ]  # fmt: skip
 
 
