@@ -6,7 +6,6 @@ Results come back in the order of the plan, whatever the workers' pace: a run's 
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.bench import Bench, Judged
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Waiver
@@ -41,8 +41,7 @@ class PoolOptions:
 
 
 def _open(options: PoolOptions) -> None:
-    # Ctrl-C reaches every process of the terminal; what is to become of the run is the head's to say.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_the_head()
     settings = options.settings
     specs = load_specs(settings.spec_folders)
     host = settings.open_host(specs)
@@ -68,7 +67,8 @@ def judge_parts(
         remaining = iter(parts)
         try:
             for part in remaining:
-                waiting.append((part, pool.submit(_work, part)))
+                with interrupts_held_back():
+                    waiting.append((part, pool.submit(_work, part)))
                 if len(waiting) >= AHEAD * options.workers:
                     yield _next(waiting)
             while waiting:

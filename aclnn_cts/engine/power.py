@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -22,6 +21,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 from aclnn_cts.engine.kill_matrix import Attempt, bucket
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import Limits
@@ -166,8 +166,7 @@ _WORKER: list[tuple[Specs, Event, Expanded]] = []
 
 
 def _open(stop: Event) -> None:
-    # Ctrl-C reaches every process of the terminal; what is to become of the run is the head's to say.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_the_head()
     _WORKER.append((load_specs(), stop, Expanded()))
 
 
@@ -185,7 +184,9 @@ def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None,
     stop = context.Event()
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(stop,)) as pool:
         try:
-            for future in as_completed([pool.submit(_work, task) for task in tasks]):
+            with interrupts_held_back():
+                futures = [pool.submit(_work, task) for task in tasks]
+            for future in as_completed(futures):
                 yield future.result()
         except BrokenProcessPool:
             raise HarnessError("a worker died; run with --fault to see of what") from None

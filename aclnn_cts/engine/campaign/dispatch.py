@@ -18,6 +18,7 @@ from typing import Protocol
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.campaign.flight import InFlight, Notes, read_notes
 from aclnn_cts.engine.campaign.jobs import Answer, Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 
 __all__ = ["Dispatcher", "Done", "LocalDispatcher", "Lost", "Slot"]
 
@@ -244,7 +245,8 @@ class LocalDispatcher:
         process = self._context.Process(
             target=_serve, args=(theirs, worker.options, worker.notes, os.getpid()), daemon=True
         )
-        process.start()
+        with interrupts_held_back():
+            process.start()
         theirs.close()
         worker.process, worker.connection = process, ours
         worker.opened = worker.used = False
@@ -282,8 +284,7 @@ class LocalDispatcher:
 
 def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: int) -> None:
     """The worker's process: opens an implementation and does one job after the other until the pipe ends."""
-    # Ctrl-C reaches every process of the terminal; what is to become of the campaign is the head's to say.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_the_head()
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         return
