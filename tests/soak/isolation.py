@@ -1,8 +1,8 @@
 """`make soak`: a thousand calls that crash, abort, exit, hang, swallow memory or break the device; none costs another.
 
 Prints how often each was injected, what was lost and how long it took until the rest of a batch went on; exit code 1
-where a result is lost or wrong, a descriptor is left open, or the rest of a batch ordinarily waits for more than three
-seconds (of processes that die one right after the other some have to, until a third has started).
+where a result is lost or wrong, a descriptor is left open, or the rest of any batch waits for more than three seconds.
+That last is a matter of the clock: give it a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> int:
     )
     for mistake in found:
         sys.stdout.write(f"{mistake}\n")
-    return 1 if found or left or statistics.median(gaps) > RESENT_SECONDS else 0
+    return 1 if found or left or late else 0
 
 
 def _descriptors() -> int:
