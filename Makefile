@@ -18,7 +18,7 @@ test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
 
-# A thousand injected crashes, hangs and faults; about half an hour.
+# A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak.isolation $(ARGS)
 

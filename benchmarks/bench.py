@@ -21,6 +21,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.settings import BenchSettings
@@ -28,6 +29,7 @@ from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 from aclnn_cts.engine.waivers import waivers_of_run
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
@@ -81,9 +83,10 @@ class _Section:
         out.print()
 
 
-def _cases(sampler: Sampler, number: int, count: int) -> Iterator[Case]:
+def _cases(sampler: Sampler, number: int, count: int, budgets: Sequence[int] = ()) -> Iterator[Case]:
+    """Random cases of a round; `budgets`: most elements of a tensor, one of them a case (the sampler's own)."""
     for choices in stream_block(number, "benchmark", 0, count):
-        yield sampler.case(sampler.draw(choices))
+        yield sampler.case(sampler.draw(choices, budget=choices.pick(budgets) if budgets else None))
 
 
 def _descriptions(spec: Spec, sampler: Sampler) -> Callable[[int], int]:
@@ -110,7 +113,12 @@ def _as_plain(case: Case) -> bool:
 
 
 def _judged(
-    bench: Bench, sampler: Sampler, count: int, chosen: Callable[[Case], bool], counter: _Counter
+    bench: Bench,
+    sampler: Sampler,
+    count: int,
+    chosen: Callable[[Case], bool],
+    counter: _Counter,
+    budgets: Sequence[int] = (),
 ) -> Callable[[int], int]:
     """Generate, make data, call, ask the oracle, judge, and make the records; gives how many have a verdict.
 
@@ -118,7 +126,7 @@ def _judged(
     """
 
     def work(number: int) -> int:
-        cases = [case for case in _cases(sampler, number, count) if chosen(case)]
+        cases = [case for case in _cases(sampler, number, count, budgets) if chosen(case)]
         done = 0
         for batch in bench.run([Trial("values", case) for case in cases]):
             done += sum(record.verdict.result in (Result.PASSED, Result.FAILED) for record in batch.records)
@@ -163,6 +171,7 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
     use_one_thread()
     columns = ("aclnn-cts", "plain", "ratio", "plain, filled", "ratio")
     section = _Section(columns=columns, forms=(",.0f", ",.0f", ",.1f", ",.0f", ",.1f"))
+    small = [budget for budget in BUDGETS if budget <= MOST_ELEMENTS]
     notes: list[str] = []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
@@ -176,7 +185,7 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
             test = PLAIN[spec.operator]
             ours, plain, filled = interleave(
                 (
-                    _judged(bench, bench.sampler(spec), PIPELINE, _as_plain, counter),
+                    _judged(bench, bench.sampler(spec), PIPELINE, _as_plain, counter, small),
                     plain_examples(test, PLAIN_EXAMPLES, dense, dense=True),
                     plain_examples(test, PLAIN_EXAMPLES, _Counter(), dense=False),
                 ),
@@ -237,6 +246,7 @@ def main(arguments: Sequence[str]) -> int:
         "rounds, with half of what lies between the least and the greatest. Rates are by processor time, of one core",
     )
     out.print()
+    keep_for_good()  # as `aclnn-cts run` does
     _generation(chosen, target, options.rounds)
     _judgement(specs, chosen, target, options.rounds)
     if importlib.util.find_spec("torch") is None:

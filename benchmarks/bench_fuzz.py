@@ -29,6 +29,7 @@ from aclnn_cts.engine.campaign.head import Stop
 from aclnn_cts.engine.campaign.jobs import WorkerOptions
 from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
 from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.spec.load import Specs, load_specs
@@ -356,6 +357,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = specs.select(options.operators)
     out = console()
     parts = options.only.split(",")
+    keep_for_good()  # as a campaign's worker does
     if "rates" in parts:
         rates(out, chosen, target, options.rounds)
     if "scaling" in parts:

@@ -36,11 +36,23 @@ _aten: Any = torch.ops.aten
 
 @dataclass(frozen=True, slots=True)
 class PlainTest:
-    """`draw` gives a call's arguments, `check` makes the call and raises AssertionError where it is wrong."""
+    """One operator: arguments, the call of torch's kernel, and what NumPy says of it."""
 
     draw: Callable[[Draw, bool], tuple[Any, ...]]
     """Takes Hypothesis' draw function, and whether arrays are dense."""
-    check: Callable[..., None]
+    call: Callable[..., tuple[torch.Tensor, ...]]
+    expected: Callable[..., tuple[Array, ...]]
+
+    def check(self, *arguments: Any) -> None:  # noqa: ANN401 - as drawn
+        """Call and compare; AssertionError where the kernel is wrong."""
+        for got, wanted in zip(self.call(*arguments), self.expected(*arguments), strict=True):
+            _close(got, wanted)
+
+    def check_itself(self, *arguments: Any) -> None:  # noqa: ANN401 - as drawn
+        """The same without the kernel: what is expected, rounded to the arguments' dtype, stands for its result."""
+        dtype = arguments[0].dtype
+        for wanted in self.expected(*arguments):
+            _close(torch.from_numpy(wanted).to(dtype), wanted)
 
 
 def use_one_thread() -> None:
@@ -77,10 +89,13 @@ def _draw_softmax(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 -
     return _floats(draw, shape, dtype, dense), _floats(draw, shape, dtype, dense), dim
 
 
-def _check_softmax(grad: torch.Tensor, output: torch.Tensor, dim: int) -> None:
-    got = _aten._softmax_backward_data(grad, output, dim, grad.dtype)  # noqa: SLF001 - the kernel's own name
+def _call_softmax(grad: torch.Tensor, output: torch.Tensor, dim: int) -> tuple[torch.Tensor, ...]:
+    return (_aten._softmax_backward_data(grad, output, dim, grad.dtype),)  # noqa: SLF001 - the kernel's own name
+
+
+def _expected_softmax(grad: torch.Tensor, output: torch.Tensor, dim: int) -> tuple[Array, ...]:
     g, y = _wide(grad), _wide(output)
-    _close(got, y * (g - (y * g).sum(axis=dim, keepdims=True)))
+    return (y * (g - (y * g).sum(axis=dim, keepdims=True)),)
 
 
 def _draw_rms_norm(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 - as PlainTest.draw
@@ -89,15 +104,17 @@ def _draw_rms_norm(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 
     return tuple(_floats(draw, each, dtype, dense) for each in shapes)
 
 
-def _check_rms_norm(dy: torch.Tensor, x: torch.Tensor, gamma: torch.Tensor) -> None:
+def _call_rms_norm(dy: torch.Tensor, x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, ...]:
     leaf, weight = x.detach().requires_grad_(), gamma.detach().requires_grad_()
-    normal = torch.rms_norm(leaf, gamma.shape, weight, EPSILON)
-    dx, dgamma = torch.autograd.grad(normal, (leaf, weight), dy)
+    return tuple(torch.autograd.grad(torch.rms_norm(leaf, gamma.shape, weight, EPSILON), (leaf, weight), dy))
+
+
+def _expected_rms_norm(dy: torch.Tensor, x: torch.Tensor, gamma: torch.Tensor) -> tuple[Array, ...]:
     grad, values, scale = _wide(dy), _wide(x), _wide(gamma)
     rstd = 1.0 / np.sqrt((values * values).mean(axis=-1, keepdims=True) + EPSILON)
     scaled, unit = grad * scale, values * rstd
-    _close(dx, rstd * (scaled - unit * (scaled * unit).mean(axis=-1, keepdims=True)))
-    _close(dgamma, (grad * unit).reshape(-1, gamma.shape[0]).sum(axis=0))
+    of_x = rstd * (scaled - unit * (scaled * unit).mean(axis=-1, keepdims=True))
+    return of_x, (grad * unit).reshape(-1, gamma.shape[0]).sum(axis=0)
 
 
 def _draw_embedding(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 - as PlainTest.draw
@@ -109,15 +126,24 @@ def _draw_embedding(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001
     return _floats(draw, (count, width), dtype, dense), torch.from_numpy(indices), rows, padding, draw(st.booleans())
 
 
-def _check_embedding(grad: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, scale: bool) -> None:  # noqa: FBT001 - the kernel's order
-    got = _aten.embedding_dense_backward(grad, indices, rows, padding, scale)
+def _call_embedding(*arguments: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - as drawn
+    return (_aten.embedding_dense_backward(*arguments),)
+
+
+def _expected_embedding(
+    grad: torch.Tensor,
+    indices: torch.Tensor,
+    rows: int,
+    padding: int,
+    scale: bool,  # noqa: FBT001 - the kernel's order
+) -> tuple[Array, ...]:
     wide, places = _wide(grad), indices.numpy()
     if scale:
         wide = wide / np.bincount(places, minlength=rows)[places, None]
     wide[places == padding] = 0.0
     expected = np.zeros((rows, wide.shape[1]))
     np.add.at(expected, places, wide)
-    _close(got, expected)
+    return (expected,)
 
 
 def _draw_upsample(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 - as PlainTest.draw
@@ -128,13 +154,17 @@ def _draw_upsample(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 
     return _floats(draw, (batch, channels, length), dtype, dense), source
 
 
-def _check_upsample(grad: torch.Tensor, source: int) -> None:
+def _call_upsample(grad: torch.Tensor, source: int) -> tuple[torch.Tensor, ...]:
     batch, channels, length = grad.shape
-    got = _aten._upsample_nearest_exact1d_backward(grad, [length], [batch, channels, source], None)  # noqa: SLF001 - the kernel's own name
+    return (_aten._upsample_nearest_exact1d_backward(grad, [length], [batch, channels, source], None),)  # noqa: SLF001 - the kernel's own name
+
+
+def _expected_upsample(grad: torch.Tensor, source: int) -> tuple[Array, ...]:
+    batch, channels, length = grad.shape
     places = np.minimum(((np.arange(length) + 0.5) * (source / length)).astype(np.int64), source - 1)
     expected = np.zeros((source, batch, channels))
     np.add.at(expected, places, np.moveaxis(_wide(grad), 2, 0))
-    _close(got, np.ascontiguousarray(np.moveaxis(expected, 0, 2)))
+    return (np.ascontiguousarray(np.moveaxis(expected, 0, 2)),)
 
 
 def _draw_conv(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 - as PlainTest.draw
@@ -152,8 +182,13 @@ def _draw_conv(draw: Draw, dense: bool) -> tuple[Any, ...]:  # noqa: FBT001 - as
     )
 
 
-def _check_conv(grad: torch.Tensor, source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int) -> None:
-    got = _aten.conv_tbc_backward(grad, source, weight, bias, pad)
+def _call_conv(*arguments: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - as drawn
+    return tuple(_aten.conv_tbc_backward(*arguments))
+
+
+def _expected_conv(
+    grad: torch.Tensor, source: torch.Tensor, weight: torch.Tensor, _bias: torch.Tensor, pad: int
+) -> tuple[Array, ...]:
     g, x, w = _wide(grad), _wide(source), _wide(weight)
     padded = np.pad(x, ((pad, pad), (0, 0), (0, 0)))
     grad_padded, grad_weight = np.zeros_like(padded), np.zeros_like(w)
@@ -161,18 +196,16 @@ def _check_conv(grad: torch.Tensor, source: torch.Tensor, weight: torch.Tensor, 
         window = slice(tap, tap + g.shape[0])
         grad_padded[window] += g @ w[tap].T
         grad_weight[tap] = np.einsum("tbi,tbo->io", padded[window], g)
-    _close(got[0], grad_padded[pad : pad + x.shape[0]])
-    _close(got[1], grad_weight)
-    _close(got[2], g.sum(axis=(0, 1)))
+    return grad_padded[pad : pad + x.shape[0]], grad_weight, g.sum(axis=(0, 1))
 
 
 PLAIN: Mapping[str, PlainTest] = MappingProxyType(
     {
-        "aclnnConvTbcBackward": PlainTest(_draw_conv, _check_conv),
-        "aclnnEmbeddingDenseBackward": PlainTest(_draw_embedding, _check_embedding),
-        "aclnnRmsNormGrad": PlainTest(_draw_rms_norm, _check_rms_norm),
-        "aclnnSoftmaxBackward": PlainTest(_draw_softmax, _check_softmax),
-        "aclnnUpsampleNearestExact1dBackward": PlainTest(_draw_upsample, _check_upsample),
+        "aclnnConvTbcBackward": PlainTest(_draw_conv, _call_conv, _expected_conv),
+        "aclnnEmbeddingDenseBackward": PlainTest(_draw_embedding, _call_embedding, _expected_embedding),
+        "aclnnRmsNormGrad": PlainTest(_draw_rms_norm, _call_rms_norm, _expected_rms_norm),
+        "aclnnSoftmaxBackward": PlainTest(_draw_softmax, _call_softmax, _expected_softmax),
+        "aclnnUpsampleNearestExact1dBackward": PlainTest(_draw_upsample, _call_upsample, _expected_upsample),
     }
 )
 """By operator."""

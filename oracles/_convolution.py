@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
 
-__all__ = ["convolution", "gradients", "to_input", "to_weight"]
+__all__ = ["convolution", "gradients", "padded", "to_input", "to_weight", "windows"]
 
 Real: TypeAlias = NDArray[Any]
 
@@ -80,35 +80,41 @@ def _stacked(
     both[0] = weight
     np.abs(weight, out=both[1])
     # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
-    padded = _padded(grad, length - 1 - pad, time + length - 1)
-    windows = _windows(padded, length, time)
-    of_input = np.add.reduce(windows @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
+    moved = windows(_with_sizes(padded(grad, length - 1 - pad, time + length - 1)), length, time)
+    of_input = np.add.reduce(moved @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
     # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
-    windows = _windows(_padded(x, pad, out_time + length - 1), length, out_time)
+    moved = windows(_with_sizes(padded(x, pad, out_time + length - 1)), length, out_time)
     both_grads = np.empty((2, 1, out_time * batch, out_channels))
     both_grads[0, 0] = grad.reshape(-1, out_channels)
     np.abs(both_grads[0], out=both_grads[1])
-    of_weight = windows.swapaxes(2, 3) @ both_grads
+    of_weight = moved.swapaxes(2, 3) @ both_grads
     return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
 
 
-def _padded(array: Float64, before: int, steps: int) -> Float64:
-    """The array and its absolute values, (2, steps, B, C), from `before` time steps ahead of it (cut if negative)."""
-    padded = np.zeros((2, steps, *array.shape[1:]))
+def _with_sizes(array: Float64) -> Float64:
+    """The array and its absolute values, (2, ...)."""
+    both = np.empty((2, *array.shape))
+    both[0] = array
+    np.abs(array, out=both[1])
+    return both
+
+
+def padded(array: Real, before: int, steps: int) -> Real:
+    """An array (T, B, C) over `steps` times from `before` ahead of it (cut if negative), zeros around it."""
+    result = np.zeros((steps, *array.shape[1:]), array.dtype)
     low, high = max(before, 0), min(array.shape[0] + before, steps)
     if low < high:
-        padded[0, low:high] = array[low - before : high - before]
-        np.abs(padded[0], out=padded[1])
-    return padded
+        result[low:high] = array[low - before : high - before]
+    return result
 
 
-def _windows(padded: Float64, length: int, steps: int) -> Float64:
-    """Views (2, length, steps * B, C) of (2, steps + length - 1, B, C), each a time step after the one before."""
-    _, _, batch, channels = padded.shape
-    sign, time, _, element = padded.strides
-    strides = (sign, time, channels * element, element)
-    windows: Float64 = np.ndarray((2, length, steps * batch, channels), padded.dtype, padded, strides=strides)
-    return windows
+def windows(array: Real, length: int, steps: int) -> Real:
+    """Views (..., length, steps * B, C) of (..., steps + length - 1, B, C), each a time step after the one before."""
+    *more, _, batch, channels = array.shape
+    *outer, time, _, element = array.strides
+    strides = (*outer, time, channels * element, element)
+    views: Real = np.ndarray((*more, length, steps * batch, channels), array.dtype, array, strides=strides)
+    return views
 
 
 def convolution(x: Float64, weight: Float64, out_time: int, pad: int) -> Float64:

@@ -37,6 +37,7 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._convolution import convolution, gradients, to_input, to_weight
+from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import (
@@ -51,10 +52,6 @@ from aclnn_cts.oracles._special_values import (
 __all__ = ["LAWS", "benchmark", "exact", "expected"]
 
 Counts = NDArray[np.int64]
-
-_BENCHMARK_STEPS = 1 << 18
-_BENCHMARK_TERMS = 1 << 28
-"""Steps of its loops and products in them up to which the benchmark computes the two gradients."""
 
 
 def expected(call: OracleInput) -> Expected:
@@ -130,27 +127,12 @@ def benchmark(call: OracleInput) -> dict[str, Float32]:
     Where plain loops would take longer than seconds there is gradBias alone.
     """
     grad, x, weight = (single(call.tensors[name]) for name in ("self", "input", "weight"))
-    pad = call.integer("pad")
-    out_time, batch, out_channels = grad.shape
-    time, length = x.shape[0], weight.shape[0]
     with np.errstate(all="ignore"):
-        of_bias = forward_sum(grad.reshape(out_time * batch, out_channels), axis=0).reshape(out_channels)
-        if (
-            length * out_channels + out_time * batch > _BENCHMARK_STEPS
-            or length * grad.size * x.shape[2] > _BENCHMARK_TERMS
-        ):
-            return {"gradBias": of_bias}
-        of_input = np.zeros(x.shape, np.float32)
-        for k in range(length):
-            low, high = max(0, k - pad), min(time, out_time + k - pad)
-            for o in range(out_channels if low < high else 0):
-                of_input[low:high] += grad[low + pad - k : high + pad - k, :, o, None] * weight[k, :, o]
-        of_weight = np.zeros(weight.shape, np.float32)
-        for u in range(out_time):
-            first, last = max(0, pad - u), min(length, time + pad - u)
-            for b in range(batch if first < last else 0):
-                of_weight[first:last] += x[u + first - pad : u + last - pad, b, :, None] * grad[u, b]
-    return {"gradInput": of_input, "gradWeight": of_weight, "gradBias": of_bias}
+        of_bias = forward_sum(grad.reshape(grad.shape[0] * grad.shape[1], grad.shape[2]), axis=0)[0]
+        both = gradients_in_order(grad, x, weight, call.integer("pad"))
+    of_input, of_weight = both or (None, None)
+    found = {"gradInput": of_input, "gradWeight": of_weight, "gradBias": of_bias}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _settle(form: Form, left: Float64, right: Float64) -> tuple[Float64, NDArray[np.bool_]]:

@@ -124,6 +124,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run the conformance tests of the operators (all where none is named) on an implementation."""
     from aclnn_cts.cli.screen import ProgressFile, Screen, show_end  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.collector import keep_for_good  # noqa: PLC0415
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
     from aclnn_cts.engine.plan import profile  # noqa: PLC0415
     from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
@@ -163,6 +164,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (*case_files, *waivers)},
     )
+    keep_for_good()
     screen = Screen()
     try:
         summary = run_engine(options, [screen, *([ProgressFile(progress)] if progress is not None else [])])

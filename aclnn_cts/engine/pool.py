@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.bench import Bench, Judged
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.settings import BenchSettings
@@ -48,6 +49,7 @@ def _open(options: PoolOptions) -> None:
     waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
     bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains)
     _BENCH.append((bench, options.seed))
+    keep_for_good()
 
 
 def _work(part: Part) -> tuple[int, list[Judged]]:

@@ -26,6 +26,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.wire import (
     CONTROL_SIZE,
     IDLE,
@@ -188,6 +189,7 @@ def main(arguments: Sequence[str]) -> int:
     words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
     runner = _Runner(session, memory=_Memory(memory), control=words, replies=replies)
     batches = msgspec.msgpack.Decoder(Batch)
+    keep_for_good()
     while (body := read_frame(_STANDARD_INPUT)) is not None:
         runner.batch(batches.decode(body))
     session.close()

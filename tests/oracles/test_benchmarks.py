@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
@@ -18,7 +20,8 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.compare import compare
 from aclnn_cts.judge.model import load_precision
 from aclnn_cts.judge.operands import known_operands
-from aclnn_cts.oracles import registry
+from aclnn_cts.oracles import _convolution_single, registry
+from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._single_precision import forward_sum
 from aclnn_cts.spec.load import load_specs
 from aclnn_cts.spec.model import Spec
@@ -91,6 +94,32 @@ def test_upsampling_adds_each_range_from_its_first_element(length: int, width: i
     for source in range(length):
         plain[..., (2 * source + 1) * width // (2 * length)] += grad[..., source].astype(np.float32)
     assert np.array_equal(got, plain)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_small_convolution_sums_the_terms_of_the_loops_in_their_order(data: st.DataObject) -> None:
+    length, pad = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 7))
+    time, batch = data.draw(st.integers(max(1, length - 2 * pad), 9)), data.draw(st.integers(1, 3))
+    channels, results = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 5))
+    generator = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    grad, x, weight = (
+        (generator.normal(size=shape) * 10.0 ** generator.integers(-6, 6, shape)).astype(np.float32)
+        for shape in (
+            (time + 2 * pad + 1 - length, batch, results),
+            (time, batch, channels),
+            (length, channels, results),
+        )
+    )
+    found = gradients_in_order(grad, x, weight, pad)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_convolution_single, "_STACKED", 0)
+        loops = gradients_in_order(grad, x, weight, pad)
+    assert found is not None
+    assert loops is not None
+    for left, right in zip(found, loops, strict=True):
+        assert left.dtype == np.float32
+        assert np.array_equal(left, right)
 
 
 def test_a_convolution_too_large_for_plain_loops_has_the_bias_alone() -> None:

@@ -18,6 +18,7 @@ from typing import Protocol
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.campaign.flight import InFlight, Notes, read_notes
 from aclnn_cts.engine.campaign.jobs import Answer, Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 
 __all__ = ["Dispatcher", "Done", "LocalDispatcher", "Lost", "Slot"]
@@ -295,6 +296,7 @@ def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: 
     except (UsageError, HarnessError) as error:
         connection.send_bytes(encode(Failed(str(error), usage=isinstance(error, UsageError))))
         return
+    keep_for_good()
     with worker.bench.host, contextlib.suppress(EOFError, OSError):
         connection.send_bytes(encode(Opened(worker.bench.host.isolated)))
         while True:
