@@ -10,8 +10,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import hypothesis
@@ -19,156 +18,25 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.cli.output import console, show_table, table, wrap
-from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.chunk import RANDOM, Chunk, chunk_trials
+from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.head import Stop
-from aclnn_cts.engine.campaign.jobs import WorkerOptions
 from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
-from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
+from aclnn_cts.engine.campaign.worker import CampaignWorker
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
-from benchmarks.measure import Figure, geometric_mean, interleave, processor_seconds, ratio
+from benchmarks.campaign_rates import open_alone, random_chunk, rates
+from benchmarks.measure import Figure, processor_seconds
 from benchmarks.rare_faults import FAULTS
-
-CASES = 1000
-"""Of a round."""
 
 PLAIN_LIMIT = 4000
 """Cases after which a search for a fault is given up."""
-
-
-def _chunk(spec: Spec, number: int, draws: int) -> Chunk:
-    return Chunk(index=number, seed=1, snapshot="", phase=RANDOM, operator=spec.operator, draws=draws)
-
-
-@contextlib.contextmanager
-def _worker(adapter: str, target: Target) -> Iterator[CampaignWorker]:
-    settings = BenchSettings(adapter=adapter, target=target)
-    worker = open_worker(WorkerOptions(settings=settings, waivers=(), chunk_seconds=3600.0), None)
-    with worker.bench.host:
-        yield worker
-
-
-def _bare(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
-    """Generator, adapter and judge, and nothing else."""
-
-    def work(number: int) -> int:
-        trials = [item.trial for item in chunk_trials(_chunk(spec, number, draws), bench.sampler(spec))]
-        return sum(len(judged.records) for judged in bench.run(trials))
-
-    return work
-
-
-def _campaign(worker: CampaignWorker, spec: Spec, draws: int) -> Callable[[int], int]:
-    def work(number: int) -> int:
-        return worker.judge(_chunk(spec, number, draws)).summary.total.cases
-
-    return work
-
-
-def _hypothesis(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
-    """The same cases drawn by Hypothesis, one judged at a time."""
-    strategy = valid_cases(spec, bench.settings.target)
-
-    def work(number: int) -> int:
-        done = 0
-
-        @hypothesis.seed(number)
-        @hypothesis.settings(
-            max_examples=draws,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @hypothesis.given(strategy)
-        def test(case: object) -> None:
-            nonlocal done
-            for judged in bench.run([Trial("values", case)]):  # type: ignore[arg-type]
-                done += len(judged.records)
-
-        test()
-        return done
-
-    return work
-
-
-def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    """Judged cases a second, the campaign's overhead, and the same through Hypothesis."""
-    made = table("operator", "no adapter", "device", "bare loop", "overhead", "Hypothesis", "ratio")
-    columns: list[list[Figure]] = [[] for _ in range(6)]
-    with _worker("reference", target) as worker, contextlib.ExitStack() as stack:
-        try:
-            device: CampaignWorker | None = stack.enter_context(_worker("loopback", target))
-        except HarnessError as error:
-            wrap(out, f"no software device: {error}")
-            device = None
-        for spec in chosen:
-            campaign, bare, plain = interleave(
-                (
-                    _campaign(worker, spec, CASES),
-                    _bare(worker.bench, spec, CASES),
-                    _hypothesis(worker.bench, spec, CASES // 5),
-                ),
-                rounds,
-            )
-            own = Figure(tuple(_without_adapter(worker, spec, number) for number in range(1, rounds + 1)))
-            isolated = None
-            if device is not None:
-                [isolated] = interleave((_campaign(device, spec, CASES),), rounds)
-            overhead = ratio(bare, campaign)
-            figures = (own, isolated, bare, overhead, plain, ratio(campaign, plain))
-            for column, figure in zip(columns, figures, strict=True):
-                if figure is not None:
-                    column.append(figure)
-            made.add_row(spec.operator.removeprefix("aclnn"), *map(_text, figures, _FORMS))
-    means = [geometric_mean(column) if column else None for column in columns]
-    made.add_row("geometric mean", *map(_text, means, _FORMS))
-    wrap(
-        out,
-        "Judged cases a second of processor time, tensors up to 1,024 elements, and ratios of one run. no adapter: the "
-        "reference, its own time taken out (goal 3,000); device: the software device, isolated (goal 1,000); overhead: "
-        "the bare loop over the campaign (goal at most 1.10); ratio: over the same cases by Hypothesis (goal 10)",
-    )
-    show_table(out, made)
-    out.print()
-
-
-_FORMS = (".0f", ".0f", ".0f", ".2f", ".0f", ".2f")
-
-
-def _text(figure: Figure | None, form: str) -> str:
-    return "-" if figure is None else figure.text(form)
-
-
-def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
-    """Cases a second with the time that the adapter itself took subtracted."""
-    host = worker.bench.host
-    spent = 0.0
-    original = host.run
-
-    def timed(calls):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - SessionHost.run
-        nonlocal spent
-        began = time.process_time()
-        try:
-            return original(calls)
-        finally:
-            spent += time.process_time() - began
-
-    host.run = timed  # type: ignore[method-assign]
-    try:
-        began = time.process_time()
-        cases = worker.judge(_chunk(spec, number, CASES)).summary.total.cases
-        return cases / (time.process_time() - began - spent)
-    finally:
-        host.run = original  # type: ignore[method-assign]
 
 
 def _fuzzed(
@@ -221,11 +89,11 @@ def scaling(out: Console, specs: Specs, chosen: tuple[Spec, ...], target: Target
 
 def memory(out: Console, spec: Spec, target: Target, cases: int) -> None:
     """Whether the memory of a worker grows over many cases."""
-    with _worker("reference", target) as worker:
+    with open_alone("reference", target) as worker:
         marks = []
         chunk = 2000
         for number in range(max(cases // chunk, 4)):
-            worker.judge(_chunk(spec, number, chunk))
+            worker.judge(random_chunk(spec, number, chunk))
             marks.append(_resident())
     tenth = max(len(marks) // 10, 1)
     before, after = statistics.median(marks[tenth : 2 * tenth + 1]), statistics.median(marks[-tenth:])

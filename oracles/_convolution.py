@@ -16,7 +16,7 @@ __all__ = ["convolution", "gradients", "padded", "to_input", "to_weight", "windo
 
 Real: TypeAlias = NDArray[Any]
 
-_STACKED_LIMIT = 1 << 16
+_STACKED_LIMIT = 1 << 18
 """Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
 
 
