@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.spec.build import kind_of_type
+from aclnn_cts.spec.build_parameters import kind_of_type
 from aclnn_cts.spec.load import lint_files, load_specs, package_folder
 from tests.spec.small_spec import SMALL, changed, messages, spec_with, with_constraint
 

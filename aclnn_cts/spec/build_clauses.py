@@ -1,0 +1,89 @@
+"""Clauses of a spec file, and whether each is encoded once and each constraint has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aclnn_cts.spec.model import Clause
+from aclnn_cts.spec.problems import Problems
+from aclnn_cts.spec.schema import ClauseModel, ConstraintModel
+
+__all__ = ["build_clause", "check_clauses", "clauses_by_constraint"]
+
+_ENCODINGS = ("constraints", "promise", "interface", "example", "untestable")
+
+
+def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str, ...]]:
+    """The addresses of the clauses that name each constraint."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in models:
+        for identifier in entry.constraints or ():
+            found[identifier] = (*found.get(identifier, ()), entry.at)
+    return found
+
+
+def build_clause(
+    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str] | tuple[()]
+) -> Clause:
+    """One clause with its condition compiled; `names` are those that it may speak of."""
+    return Clause(
+        at=entry.at,
+        en=entry.en,
+        zh=entry.zh,
+        certainty=entry.certainty,
+        constraints=tuple(entry.constraints or ()),
+        promise=entry.promise,
+        when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
+        when_text=entry.when,
+        interface=entry.interface,
+        example=entry.example,
+        untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
+        contradicts=tuple(entry.contradicts),
+    )
+
+
+def check_clauses(
+    clauses: Sequence[ClauseModel],
+    constraints: Sequence[ConstraintModel],
+    problems: Problems,
+    *,
+    interface: Sequence[Clause] | None,
+    examples: Sequence[str],
+) -> None:
+    """Report addresses that stand twice, what is encoded by nothing or twice, and constraints without a clause."""
+    identifiers = [entry.id for entry in constraints]
+    named: set[str] = set()
+    seen: set[str] = set()
+    addresses = [entry.at for entry in clauses]
+    for number, entry in enumerate(clauses):
+        path = ("clauses", number)
+        if entry.at in seen:
+            problems.add((*path, "at"), f"clause {entry.at!r} stands twice; an address is never reused")
+        seen.add(entry.at)
+        given = [name for name in _ENCODINGS if getattr(entry, name) is not None]
+        if len(given) != 1:
+            problems.add(
+                path,
+                f"clause {entry.at}: {' and '.join(given) or 'nothing'} given; expected exactly one of "
+                f"{', '.join(_ENCODINGS)}",
+            )
+        for identifier in entry.constraints or ():
+            problems.known(identifier, identifiers, (*path, "constraints"), "constraint")
+            named.add(identifier)
+        if entry.interface is not None and interface is not None:
+            problems.known(
+                entry.interface,
+                [clause.at for clause in interface],
+                (*path, "interface"),
+                "clause of the interface",
+            )
+        if entry.example is not None:
+            problems.known(entry.example, examples, (*path, "example"), "example")
+        for address in entry.contradicts:
+            problems.known(address, addresses, (*path, "contradicts"), "clause")
+    for number, constraint in enumerate(constraints):
+        if constraint.id not in named:
+            problems.add(
+                ("constraints", number),
+                f"constraint {constraint.id!r} encodes no clause; name it in the clause that it comes from",
+            )
