@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -96,7 +97,8 @@ def _ending(error: BaseException) -> int:
     elif isinstance(error, OSError):
         # Whatever opens a file turns its failures into messages of its own; what is left is standard output.
         _close_quietly()
-        _say(f"{error.filename or 'standard output'}: cannot be written: {error.strerror or error}; is the disk full?")
+        advice = "; free space on this file system" if error.errno == errno.ENOSPC else ""
+        _say(f"{error.filename or 'standard output'}: cannot be written: {error.strerror or error}{advice}")
     else:
         text = " ".join(str(error).split()) or "no message"
         advice = "" if shown else f"; call again with {TRACEBACK_VARIABLE}=1 for the traceback, and report it"

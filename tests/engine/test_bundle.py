@@ -374,6 +374,14 @@ def test_a_run_that_is_not_finished(tmp_path: Path) -> None:
         write_bundle(RunDirectory(tmp_path / "run"), tmp_path / "x.zip")
 
 
+def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
+    unwritable = Path("/proc/x.zip")
+    if not unwritable.parent.is_dir():
+        pytest.skip("no folder here that refuses files to everybody")
+    with pytest.raises(HarnessError, match=r"^/proc/x\.zip: cannot be written: "):
+        write_bundle(small_run(tmp_path / "run"), unwritable)
+
+
 def sampled_cases(number: int) -> Iterator[str]:
     """Cases whose outputs a run keeps whatever becomes of them."""
     spec = load_specs()["aclnnSoftmaxBackward"]

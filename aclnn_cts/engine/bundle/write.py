@@ -28,7 +28,7 @@ from aclnn_cts.engine.bundle.statement import (
     statement_bytes,
 )
 from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.files import storage_failure, write_atomically
 from aclnn_cts.engine.repro.write import Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.spec.binding import check_prototype
@@ -107,7 +107,11 @@ def write_bundle(
         raise UsageError(f"-o {out}: {out.parent} is no folder; make it first, or name another file")
     if out.is_dir():
         raise UsageError(f"-o {out}: is a folder; expected the name of a file")
-    with tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.parent) as folder:
+    try:
+        staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.parent)
+    except OSError as error:
+        raise storage_failure(out, error) from error
+    with staged as folder:
         staging = _Staging(Path(folder))
         seen = _add_records(run, staging)
         _add_blobs(run, staging, seen.digests)
