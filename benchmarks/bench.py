@@ -105,6 +105,11 @@ def _largest(case: Case) -> int:
     return max(tensor.numel for _, tensor in case.tensors())
 
 
+def _drawn(spec: Spec, case: Case) -> int:
+    """Elements of all inputs."""
+    return sum(tensor.numel for name, tensor in case.tensors() if name in spec.inputs)
+
+
 def _as_plain(case: Case) -> bool:
     """Whether the plain way has this case too: small, and an rstd (if any) that torch computes anew from x."""
     rstd = case.arguments.get("rstd")
@@ -132,7 +137,7 @@ def _judged(
             done += sum(record.verdict.result in (Result.PASSED, Result.FAILED) for record in batch.records)
         counter.judged += done
         counter.calls += len(cases)
-        counter.elements += sum(map(_largest, cases))
+        counter.elements += sum(_drawn(sampler.spec, case) for case in cases)
         return done
 
     return work
@@ -193,8 +198,8 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
             )
             section.rows[spec.operator] = (ours, plain, ratio(ours, plain), filled, ratio(ours, filled))
             notes.append(
-                f"{spec.operator.removeprefix('aclnn')}: {counter.judged} of {counter.calls} calls judged; largest "
-                f"tensor {counter.mean:.0f} elements on average, the plain way's {dense.mean:.0f}"
+                f"{spec.operator.removeprefix('aclnn')}: {counter.judged} of {counter.calls} calls judged; inputs of "
+                f"{counter.mean:.0f} elements on average, the plain way's of {dense.mean:.0f}"
             )
     section.show(
         "Judged cases a second of processor time, whole pipeline on torch's CPU kernels, "

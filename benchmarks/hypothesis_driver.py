@@ -87,7 +87,7 @@ def plain_examples(
                 check(*arguments)
             done += 1
             tally.calls += 1
-            tally.elements += max(argument.numel() for argument in arguments if hasattr(argument, "numel"))
+            tally.elements += sum(argument.numel() for argument in arguments if hasattr(argument, "numel"))
 
         _run(strategy, body, count, number)
         return done

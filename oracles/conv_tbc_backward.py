@@ -27,6 +27,7 @@ numbers subnormal in FLOAT, a load of each, multiplied by the other factor.
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -190,13 +191,17 @@ def _bias(grad: Float64, lattice: float | None) -> ExpectedOutput:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def _terms(out_time: int, time: int, length: int, pad: int) -> tuple[Counts, Counts]:
     """How many taps k reach each time t of gradInput, and how many times u each tap k of gradWeight."""
     t = np.arange(time)
     taps = np.minimum(length, t + (pad + 1)) - np.maximum(0, t + (pad - out_time + 1))
     k = np.arange(length)
     pairs = np.minimum(time, out_time + k - pad) - np.maximum(0, k - pad)
-    return np.maximum(taps, 0), np.maximum(pairs, 0)
+    found = np.maximum(taps, 0), np.maximum(pairs, 0)
+    for counts in found:
+        counts.flags.writeable = False
+    return found
 
 
 def _product(left: float | None, right: float | None) -> float | None:

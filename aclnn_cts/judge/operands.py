@@ -90,32 +90,43 @@ def known_operands(
     `expected` is what the oracle says of the question as it stands; it is asked twice more where operands change.
     """
     form = next((model.operand for model in models.values() if model.operand is not None), None)
-    tensors = {name: array for name, array in question.tensors.items() if array.dtype == np.float64}
-    facts = operand_facts(tensors.values(), form)
-    found = dict.fromkeys(models, facts)
     concerned = [
         name
         for name, model in models.items()
         if model.operand == form and any(term.kind == "operand" for term in expected[name].terms)
     ]
+    if form is None and not concerned:
+        return dict.fromkeys(models, operand_facts((), form))
+    tensors = {name: array for name, array in question.tensors.items() if array.dtype == np.float64}
+    # All operands in one array: they are small as a rule, and each step costs as much for one as for all.
+    stored = np.concatenate([array.reshape(-1) for array in tensors.values()]) if tensors else np.zeros(0)
+    facts = operand_facts((stored,), form)
+    found = dict.fromkeys(models, facts)
     if not concerned:
         return found
     model = models[concerned[0]]
     with np.errstate(all="ignore"):
-        intervals = {name: _interval(array, model, rounds=not facts.exact) for name, array in tensors.items()}
-        if all(interval is None for interval in intervals.values()):
+        interval = _interval(stored, model, rounds=not facts.exact)
+        if interval is None:
             return found
-        middles, largest = dict(question.tensors), dict(question.tensors)
-        for name, array in tensors.items():
-            lower, upper = intervals[name] or (array, array)
-            # Halves are added, so that the middle of two equal numbers is that number, whatever it is.
-            middles[name] = 0.5 * lower + 0.5 * upper
-            largest[name] = np.maximum(np.abs(lower), np.abs(upper))
-        between = oracle(dataclasses.replace(question, tensors=middles, lattices={}))
-        beyond = oracle(dataclasses.replace(question, tensors=largest))
+        lower, upper = interval
+        # Halves are added, so that the middle of two equal numbers is that number, whatever it is.
+        middles = _apart(0.5 * lower + 0.5 * upper, tensors)
+        largest = _apart(np.maximum(np.abs(lower), np.abs(upper)), tensors)
+        between = oracle(dataclasses.replace(question, tensors={**question.tensors, **middles}, lattices={}))
+        beyond = oracle(dataclasses.replace(question, tensors={**question.tensors, **largest}))
         for name in concerned:
             span = _span(between[name], beyond[name], form)
             found[name] = dataclasses.replace(facts, span=span)
+    return found
+
+
+def _apart(values: Float64, tensors: Mapping[str, Float64]) -> dict[str, Float64]:
+    """What lies in one array, tensor after tensor, in their shapes."""
+    found, start = {}, 0
+    for name, array in tensors.items():
+        found[name] = values[start : start + array.size].reshape(array.shape)
+        start += array.size
     return found
 
 
