@@ -139,6 +139,9 @@ class Law:
     - `calls`: the calls of a trial, none where the base's contents forbid it. Each is held against the document's
       constraints, and a trial with a call that breaks one is not generated.
     - `check`: the relations among the outputs of these calls, in their order.
+    - `base_elements`: elements of a tensor up to which a case may be a base; more than `MAX_BASE_ELEMENTS` where no
+      derived call carries its data as explicit values.
+    - `long_sums`: whether a base says the more the longer its sums are; then each trial takes one of several bases.
     """
 
     id: str
@@ -148,6 +151,8 @@ class Law:
     check: Callable[[LawInput, Sequence[LawCall]], Iterable[LawCheck]]
     applies: Callable[[Case], bool] = _always
     draw: Callable[[Draw], Parameters] = _nothing
+    base_elements: int = MAX_BASE_ELEMENTS
+    long_sums: bool = False
 
 
 def _descriptor(case: Case, name: str) -> Tensor:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.law import MAX_BASE_ELEMENTS, Law, LawCall, LawInput, Parameters
+from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.engine.judging import Judge, Limits, widened
@@ -39,8 +44,12 @@ LAW_KIND = "law"
 ATTEMPTS = 64
 """Base cases that are tried before a trial counts as withheld."""
 
-_BUDGETS = (16, 48, 48, 96, MAX_BASE_ELEMENTS)
-"""Most elements of a tensor of a base case, drawn once a trial: small ones say more when they fail."""
+_SIXTEENTHS = (1, 3, 3, 6, 16)
+"""Most elements of a tensor of a base case, in sixteenths of the law's `base_elements`: small ones say more when they
+fail."""
+
+_CANDIDATES = 16
+"""Bases of which a law that wants long sums takes one."""
 
 
 def laws_of(spec: Spec) -> Mapping[str, Law]:
@@ -48,8 +57,13 @@ def laws_of(spec: Spec) -> Mapping[str, Law]:
 
     Raises UsageError where there is no oracle, HarnessError where a law stands twice in it.
     """
+    return _laws(spec.stem, _folders(spec))
+
+
+def _folders(spec: Spec) -> tuple[Path, ...]:
+    """Where an operator's oracle lies, if it is none of ours."""
     own = (package_folder() / f"{spec.stem}.yaml").exists()
-    return _laws(spec.stem, () if own else (Path(spec.path).parent,))
+    return () if own else (Path(spec.path).parent,)
 
 
 @cache
@@ -101,19 +115,32 @@ class LawPromise:
     sentence: str
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
-        """Trials on small base cases. Fewer come where no base of `ATTEMPTS` gave calls that hold every constraint."""
+        """Trials on small base cases. Fewer come where no base of `ATTEMPTS` gave calls that hold every constraint.
+
+        A law that wants long sums gets the base with most of them out of `_CANDIDATES`: left to chance, few sums have
+        the three terms from which on their order can show.
+        """
         spec = sampler.spec
         law = law_of(spec, self.id)
-        stream = f"{spec.operator}/{sampler.target.product}/{self.id}"
         for number in range(part.first, part.first + part.count):
-            for attempt in range(ATTEMPTS):
-                choices = StreamChoices(seed, stream, number * ATTEMPTS + attempt)
-                drawing = sampler.draw(choices, budget=choices.pick(_BUDGETS))
-                case = sampler.case(drawing, origin=Origin(kind=LAW_KIND))
-                trial = Trial(self.id, case, dict(law.draw(choices.integer)))
-                if usable(law, spec, trial):
-                    yield trial
-                    break
+            bases = self._bases(law, sampler, number, seed=seed)
+            if law.long_sums:
+                candidates = list(islice(bases, _CANDIDATES))
+                bases = iter(sorted(candidates, key=lambda trial: orders(spec, trial.case), reverse=True))
+            yield from islice(bases, 1)
+
+    def _bases(self, law: Law, sampler: Sampler, number: int, *, seed: int) -> Iterator[Trial]:
+        """What can be the trial of that number."""
+        spec = sampler.spec
+        stream = f"{spec.operator}/{sampler.target.product}/{self.id}"
+        budgets = [law.base_elements * part // 16 for part in _SIXTEENTHS]
+        for attempt in range(ATTEMPTS):
+            choices = StreamChoices(seed, stream, number * ATTEMPTS + attempt)
+            drawing = sampler.draw(choices, budget=choices.pick(budgets))
+            case = sampler.case(drawing, origin=Origin(kind=LAW_KIND))
+            trial = Trial(self.id, case, dict(law.draw(choices.integer)))
+            if usable(law, spec, trial):
+                yield trial
 
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
         """What the law makes of the base case and the trial's parameters."""
@@ -159,7 +186,7 @@ def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:
 def usable(law: Law, spec: Spec, trial: Trial) -> bool:
     """Whether a trial's base is small, has data and is one of the law's, and every call of it holds all constraints."""
     case = trial.case
-    if case.call.phases != 2 or any(tensor.numel > MAX_BASE_ELEMENTS for _, tensor in case.tensors()):
+    if case.call.phases != 2 or any(tensor.numel > law.base_elements for _, tensor in case.tensors()):
         return False
     if not law.applies(case):
         return False
@@ -167,10 +194,33 @@ def usable(law: Law, spec: Spec, trial: Trial) -> bool:
     return bool(made) and not any(evaluate(spec, call).broken for call in made)
 
 
+def orders(spec: Spec, case: Case) -> int:
+    """How much the order of evaluation can matter: the roundings beyond the first, over all elements of an output.
+
+    How often an element is rounded on its way, the oracle says; where that is once, as in a sum of two terms, every
+    order gives the same. The output with the most counts.
+    """
+    oracle = registry.load(spec.stem, folders=_folders(spec))
+    tensors = _contents(spec, case)
+    question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+    return max(map(_beyond_the_first, oracle(question).values()), default=0)
+
+
+def _beyond_the_first(output: ExpectedOutput) -> int:
+    counts = np.zeros(output.value.shape, np.int64)
+    for term in output.terms:
+        if term.kind == "compute":
+            counts += term.count
+    return int(np.maximum(counts - 1, 0).sum())
+
+
+def _contents(spec: Spec, case: Case) -> dict[str, NDArray[Any]]:
+    """The contents of a case's inputs as oracles and laws take them."""
+    return widened(case, case_arrays(case, [name for name in spec.inputs if case.arguments.get(name) is not None]))
+
+
 def _input(spec: Spec, trial: Trial) -> LawInput:
-    case = trial.case
-    present = [name for name in spec.inputs if case.arguments.get(name) is not None]
-    return LawInput(case=case, tensors=widened(case, case_arrays(case, present)), parameters=_parameters(trial))
+    return LawInput(case=trial.case, tensors=_contents(spec, trial.case), parameters=_parameters(trial))
 
 
 def _parameters(trial: Trial) -> Parameters:

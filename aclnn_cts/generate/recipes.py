@@ -80,6 +80,7 @@ RECIPES: Mapping[str, Recipe] = _registry(
     _floating("subnormal", recipes_hostile.subnormal),
     _floating("large", recipes_hostile.large),
     _floating("special", recipes_hostile.special),
+    _floating("swamped", recipes_hostile.swamped),
     _floating("cancel", recipes_hostile.cancel, "axis", elementwise=False),
 )
 

@@ -15,7 +15,7 @@ from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.recipes_real import normal_values
 from aclnn_cts.generate.request import Request, from_bits
 
-__all__ = ["cancel", "large", "special", "subnormal", "wide"]
+__all__ = ["cancel", "large", "special", "subnormal", "swamped", "wide"]
 
 _SIGN_SHIFT = np.uint64(63)
 _MIDDLE_SHIFT = np.uint64(52)
@@ -26,6 +26,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 _CANCEL_EXPONENTS = 17
 _CANCEL_MARGIN = 4
+
+_SWAMPING = 2.0**10
+_SWAMPED_DEVIATION = 2.0**-8
 
 
 def _fields(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -82,6 +85,20 @@ def special(request: Request, start: int, count: int) -> Array:
     if 0 <= forced < count:
         bits[forced] = words[kind * 3 >> 64]
     return bits.view(numpy_dtype(request.tensor.dtype))
+
+
+def swamped(request: Request, start: int, count: int) -> Array:
+    """`normal` with mean 0 and deviation 2^-8, one element in four 2^10 and one in four -2^10.
+
+    While a sum holds the large ones, FLOAT keeps little more than the leading digits of the others; where as many of
+    either sign meet, it is the others that are left, as the order of the sum has spoilt them.
+    """
+    numbers = request.raw(count)
+    values = normal_values(numbers, 0.0, _SWAMPED_DEVIATION)
+    kinds = (numbers * _GOLDEN) >> np.uint64(62)
+    values[kinds == 0] = _SWAMPING
+    values[kinds == 1] = -_SWAMPING
+    return to_storage(values, request.tensor.dtype)
 
 
 def cancel(request: Request, start: int, count: int) -> Array:

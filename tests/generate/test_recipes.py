@@ -235,6 +235,21 @@ def test_cancel_nearly_cancels(seed: int, shape: tuple[int, ...], data: st.DataO
         assert (np.abs(sums) >= unit).all()
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_swamped_shows_in_which_order_a_sum_was_made(dtype: str) -> None:
+    values = wide(make((2000,), dtype, "swamped"))
+    large = np.abs(values) == 2.0**10
+    assert 0.45 < large.mean() < 0.55
+    assert 0.45 < (values[large] > 0).mean() < 0.55
+    assert (np.abs(values[~large]) < 2.0**-6).all()
+    # Groups that cancel: the same sum of four and its reverse, in FLOAT, differ by more than an output's rounding.
+    lines = values.reshape(-1, 4).astype(np.float32)
+    lines = lines[lines.astype(np.float64).sum(axis=1) < 2.0**-4]
+    forward = ((lines[:, 0] + lines[:, 1]) + lines[:, 2]) + lines[:, 3]
+    backward = ((lines[:, 3] + lines[:, 2]) + lines[:, 1]) + lines[:, 0]
+    assert (to_storage(forward.astype(np.float64), dtype) != to_storage(backward.astype(np.float64), dtype)).any()
+
+
 def test_one_hot_holds_one_one() -> None:
     assert make((3, 5, 7), "FLOAT", "one_hot").sum() == 1
     for axis in range(3):

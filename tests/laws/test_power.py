@@ -75,6 +75,25 @@ def test_a_call_that_wavers_is_a_fact_where_nothing_promises_the_same_bits() -> 
     assert any(record.verdict.kind == Fault.LAW for record in promised)
 
 
+@pytest.mark.parametrize("operator", sorted({operator for law, operator in pairs() if law == "law/repeat"}))
+def test_another_order_of_a_sum_shows(operator: str) -> None:
+    """In narrow outputs too, but for a softmax, where other factors than the gradient keep sums from cancelling."""
+    made = bench(Emulated(fault="order varies"), DETERMINISTIC)
+    found = [record for record in records(made, "law/repeat", operator, 48) if record.verdict.result == Result.FAILED]
+    softmax = operator == "aclnnSoftmaxBackward"
+    assert len(found) >= (5 if softmax else 20)
+    assert softmax or {record.signature.dtype for record in found} >= {"FLOAT16", "BF16"}
+
+
+@pytest.mark.parametrize("operator", ["aclnnUpsampleNearestExact1dBackward", "aclnnSoftmaxBackward"])
+def test_one_call_in_four_that_differs_is_found_by_each_trial(operator: str) -> None:
+    made = bench(Emulated(fault="wavers seldom"))
+    found = records(made, "law/repeat", operator, 48)
+    wide = [record for record in found if all(tensor.dtype == "FLOAT" for _, tensor in record.trial.case.tensors())]
+    assert len(wide) >= 4
+    assert {record.verdict.result for record in wide} == {Result.FAILED}
+
+
 def test_exact_data_must_agree_bit_for_bit() -> None:
     """Small integers leave no tolerance: one unit in the last place is found."""
     made = bench(Emulated(fault="wavers"))

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.law import MAX_BASE_ELEMENTS, Law
+from aclnn_cts.core.law import Law
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Fault, Result
@@ -37,6 +37,7 @@ SOFTMAX = "aclnnSoftmaxBackward"
 def test_trials_are_small_and_all_their_calls_are_valid(law: str, operator: str) -> None:
     made = bench(ReferenceAdapter())
     spec = specs()[operator]
+    stated = laws.law_of(spec, law)
     generated = trials(made, law, operator, 6)
     assert len(generated) == 6
     assert len({trial.id for trial in generated}) == 6
@@ -47,7 +48,7 @@ def test_trials_are_small_and_all_their_calls_are_valid(law: str, operator: str)
         for call in (trial.case, *calls):
             assert not evaluate(spec, call).broken
             for _, tensor in call.tensors():
-                assert tensor.numel <= MAX_BASE_ELEMENTS
+                assert tensor.numel <= stated.base_elements
                 assert check_view(tensor) is None
 
 
@@ -61,6 +62,53 @@ def test_a_trial_file_gives_the_same_calls(law: str, operator: str) -> None:
         assert again.id == trial.id
         kept, read = PROMISES[law].calls(trial, spec), PROMISES[law].calls(again, spec)
         assert [case_id(call) for call in kept] == [case_id(call) for call in read]
+
+
+@pytest.mark.parametrize("operator", sorted(specs()))
+def test_bases_of_what_wants_long_sums_have_longer_ones(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bench(ReferenceAdapter())
+    spec = specs()[operator]
+
+    def measured() -> list[int]:
+        return [laws.orders(spec, trial.case) for trial in trials(made, "law/repeat", operator, 24)]
+
+    chosen = measured()
+    monkeypatch.setattr(laws, "_CANDIDATES", 1)
+    left_to_chance = measured()
+    assert all(one >= other for one, other in zip(chosen, left_to_chance, strict=True))
+    assert sum(chosen) > 2 * sum(left_to_chance)
+    assert sum(one > 0 for one in chosen) >= 12
+
+
+def test_orders_counts_roundings_beyond_the_first() -> None:
+    """Upsampling from 6 to 2 makes sums of three: two additions each, of which the second can come first."""
+    spec = specs()["aclnnUpsampleNearestExact1dBackward"]
+
+    def case(length: int) -> Case:
+        return Case(
+            spec.operator,
+            {
+                "gradOutput": Tensor((5, 1, length), "FLOAT", data=Data(recipe="normal")),
+                "outputSizeOptional": (length,),
+                "inputSize": (5, 1, 2),
+                "scalesOptional": 0.0,
+                "out": Tensor((5, 1, 2), "FLOAT"),
+            },
+        )
+
+    assert laws.orders(spec, case(6)) == 10
+    assert laws.orders(spec, case(4)) == 0
+
+
+def test_repeating_without_the_law_s_choice_of_data_takes_the_base_s_own() -> None:
+    """Trials that were recorded before there was a choice can be replayed."""
+    (trial,) = trials(bench(ReferenceAdapter()), "law/repeat", SOFTMAX, 1)
+    tensor = trial.case.arguments["gradOutput"]
+    assert isinstance(tensor, Tensor)
+    rounds = msgspec.structs.replace(tensor, data=Data(recipe="uniform", seed=3))
+    case = msgspec.structs.replace(trial.case, arguments={**trial.case.arguments, "gradOutput": rounds})
+    calls = PROMISES["law/repeat"].calls(Trial(trial.promise, case), specs()[SOFTMAX])
+    assert {case_id(call) for call in calls} == {case_id(case)}
 
 
 def test_the_same_seed_gives_the_same_trials() -> None:
