@@ -161,6 +161,26 @@ def test_a_scale_that_disagrees_with_the_sizes_opens_what_it_moves(
     assert result.value.tolist() == out(np.ones((1, 1, length)), width).value.tolist()
 
 
+@given(length=st.integers(1, 2**24), width=st.integers(1, 2**24))
+def test_the_exact_factor_is_the_ratio_of_the_lengths_in_float_too(length: int, width: int) -> None:
+    """Rounding a quotient of 24 bits by way of 53 gives what rounding it once gives (Figueroa, 1995: 2 * 24 + 2)."""
+    assert F(length / width) == F(length) / F(width)
+
+
+@few
+@given(data=st.data(), length=st.integers(1, 300), width=st.integers(1, 300))
+def test_whoever_does_not_read_the_scale_conforms(data: st.DataObject, length: int, width: int) -> None:
+    """What the maps of the sizes alone give differs from the value on open elements only, whatever the scale is."""
+    scales = [length / width, (2 * length + 1) / (2 * width), width / length, 1.0, 2.5]
+    result = out(np.ones((1, 1, length)), width, scale=data.draw(st.sampled_from(scales)))
+    settled = np.ones(width, np.bool_) if result.open is None else ~result.open[0, 0]
+    for edges in (
+        edges_range(F(length) / F(width), length, width),
+        edges_forward(F(width) / F(length), length, width),
+    ):
+        assert (np.diff(edges)[settled] == result.value[0, 0][settled]).all()
+
+
 @pytest.mark.parametrize("scale", [0.0, NAN, -1.0])
 def test_a_scale_that_is_none_leaves_the_sizes(scale: float) -> None:
     assert out(np.ones((1, 1, 10)), 3, scale=scale).open is None
