@@ -59,8 +59,9 @@ def test_the_library_says_what_it_knows(catalogue: Catalogue) -> None:
     assert told == [*catalogue.faults, *catalogue.decoys]
 
 
-def test_no_cell_is_bare(catalogue: Catalogue) -> None:
+def test_no_cell_is_bare(specs: Specs, catalogue: Catalogue) -> None:
     assert list(catalogue.bare_cells()) == []
+    assert {entry.operator for entry in catalogue.faults.values()} == set(specs)
     assert len(catalogue.faults) >= 150
     assert len(catalogue.decoys) >= 20
     assert {entry.fault_class for entry in catalogue.faults.values()} == set(CLASSES)
