@@ -65,13 +65,18 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         (f"found within {SOON} cases of their operator", f"{found.soon} of {judged}, {found.soon / judged:.1%}"),
         ("found by a promise that was foreseen", f"{found.foreseen:.1%}"),
         ("buckets in which the failures of one fault ended", f"{found.buckets:.2f}"),
+        ("findings that a campaign would make of them", f"{found.findings:.2f}" if found.findings else "not measured"),
         ("decoys, of which accused", f"{found.decoys}, {found.accused}"),
         ("cases of decoys", f"{sum(row.cases for row in matrix.decoys):,}"),
     )
     yield from table(("figure", "value"), rows)
     yield ""
     seen = "all failures of whole plans" if matrix.to_end else "the failures up to the slice with the first"
-    yield f"Buckets are counted over {seen}."
+    yield (
+        f"Both are counted over {seen}. A bucket is an operator and what kind of thing went wrong (a status, a value, "
+        "a stray write, ...), whatever promise, output, mode or dtype it shows in. A campaign's finding is finer: it "
+        "tells these apart, and the constraint or symptom, so that two mistakes are not taken for one."
+    )
     yield ""
 
 

@@ -40,10 +40,11 @@ _FAMILIES: Mapping[str, str] = {
 
 
 def bucket(signature: Signature) -> str:
-    """Failures of one bucket are told together: the operator, and what kind of thing went wrong.
+    """Failures of one bucket have one cause as a rule: the operator, and what kind of thing went wrong.
 
     Promise, mode, dtype and output are not part of it, since one mistake shows in many of them; nor is the constraint,
-    since one check that is missing or misplaced shows on several.
+    since one check that is missing or misplaced shows on several. A campaign's findings are finer: two mistakes must
+    not become one there.
     """
     return f"{signature.operator} | {_FAMILIES.get(signature.kind, signature.kind)}"
 
@@ -61,9 +62,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Trials up to and with the first failure, or all of the plan where there is none."""
     seconds: float = 0.0
     buckets: tuple[str, ...] = ()
-    """Of all failures that were seen."""
+    """Of all failures that were seen, and so are findings and signatures."""
+    findings: tuple[str, ...] = ()
+    """The signatures under which a campaign would put the failures together (`campaign.finding.found_as`), as text."""
     signatures: tuple[str, ...] = ()
-    """Of all failures that were seen, as text."""
+    """The failures' own signatures, as text."""
     errors: int = 0
     """Trials on which the harness itself failed."""
 
@@ -95,6 +98,8 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     """How often each promise was the first to notice it."""
     buckets: float
     """Mean number of buckets in which its failures ended, over the seeds that found it; 0 where none did."""
+    findings: float = 0.0
+    """The same of findings, which are finer: a campaign tells promises, kinds, outputs, modes and dtypes apart."""
 
     @property
     def survives(self) -> bool:
@@ -186,7 +191,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     foreseen: float
     """Share of the findings whose promise was foreseen."""
     buckets: float
-    """Mean over the faults that were found."""
+    """Mean over the faults that were found, and so is findings."""
+    findings: float
     decoys: int
     accused: int
 
@@ -195,17 +201,23 @@ def figures(matrix: KillMatrix) -> Figures:
     """Count."""
     judged = [row for row in matrix.faults if row.equivalent is None]
     results = [(row, result) for row in matrix.faults for result in row.by_seed if result.found]
-    spread = [row.buckets for row in matrix.faults if row.buckets]
     return Figures(
         faults=len(matrix.faults),
         equivalent=len(matrix.faults) - len(judged),
         found=sum(not row.survives for row in judged),
         soon=sum(not row.survives and row.cases <= SOON for row in judged),
         foreseen=sum(result.promise in row.foreseen for row, result in results) / max(len(results), 1),
-        buckets=statistics.fmean(spread) if spread else 0.0,
+        buckets=_mean(row.buckets for row in matrix.faults if row.buckets),
+        findings=_mean(row.findings for row in matrix.faults if row.findings),
         decoys=len(matrix.decoys),
         accused=len(matrix.accused),
     )
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean; 0 of nothing."""
+    given = list(values)
+    return statistics.fmean(given) if given else 0.0
 
 
 def build_matrix(
@@ -256,7 +268,8 @@ def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
             for attempt in attempts
         ),
         caught_by=dict(sorted(Counter(attempt.promise for attempt in found).items())),
-        buckets=round(statistics.fmean(len(attempt.buckets) for attempt in found), 2) if found else 0.0,
+        buckets=round(_mean(len(attempt.buckets) for attempt in found), 2),
+        findings=round(_mean(len(attempt.findings) for attempt in found), 2),
     )
 
 

@@ -21,6 +21,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.finding import found_as
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 from aclnn_cts.engine.kill_matrix import Attempt, bucket
 from aclnn_cts.engine.laws import law_ids
@@ -64,8 +65,9 @@ class _Tally:
     first_at: int = 0
     signatures: dict[str, None] = field(default_factory=dict)
     buckets: dict[str, None] = field(default_factory=dict)
+    findings: dict[str, None] = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record, found_as: Callable[[Record], Record]) -> None:
         self.cases += 1
         self.errors += record.verdict.result == Result.ERROR
         if record.verdict.result != Result.FAILED:
@@ -74,6 +76,7 @@ class _Tally:
             self.first, self.first_at = record, self.cases
         self.signatures.setdefault(record.signature.text())
         self.buckets.setdefault(bucket(record.signature))
+        self.findings.setdefault(found_as(record).signature.text())
 
 
 @contextlib.contextmanager
@@ -125,8 +128,12 @@ def attempt(
     with switched_on(task.id), ProcessHost(adapter, target=settings.target, limits=limits, spare=False) as host:
         # Known to fail: nobody needs to see each failure a second time.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+
+        def execute(trial: Trial) -> Record:
+            return next(record for judged in bench.run([trial]) for record in judged.records)
+
         for record in _records(task, bench, stopped, expanded or Expanded()):
-            tally.add(record)
+            tally.add(record, lambda failure: found_as(failure, specs, execute))
             if record is tally.first:
                 found_after = time.perf_counter() - began
     first = tally.first
@@ -139,6 +146,7 @@ def attempt(
         cases=tally.first_at or tally.cases,
         seconds=found_after or time.perf_counter() - began,
         buckets=tuple(tally.buckets),
+        findings=tuple(tally.findings),
         signatures=tuple(tally.signatures),
         errors=tally.errors,
     ), first

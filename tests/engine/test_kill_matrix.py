@@ -43,6 +43,7 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise
         cases=cases,
         seconds=1.0,
         buckets=buckets,
+        findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),
         signatures=("aclnnX | values | value",) if found else (),
     )
 
@@ -71,7 +72,7 @@ def test_the_figures_leave_out_what_is_equivalent() -> None:
     found = figures(matrix())
     assert (found.faults, found.equivalent, found.found, found.soon) == (3, 1, 1, 0)
     assert found.foreseen == pytest.approx(2 / 3)
-    assert found.buckets == 1.0
+    assert (found.buckets, found.findings) == (1.0, 2.0)
     assert (found.decoys, found.accused) == (1, 0)
 
 

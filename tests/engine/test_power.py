@@ -49,7 +49,17 @@ def test_a_fault_is_found(specs: Specs, identifier: str, promise: str, kind: str
     result = tried(identifier, specs)
     assert (result.found, result.promise, result.kind, result.errors) == (True, promise, kind, 0)
     assert len(result.buckets) == 1
+    assert len(result.findings) >= 1
+    assert all(text.startswith(f"{read_catalogue(specs).find(identifier).operator} | ") for text in result.findings)
     assert FAULT_VARIABLE not in os.environ
+
+
+@needs_compiler
+def test_findings_are_those_of_a_campaign(specs: Specs) -> None:
+    """The promises of one call's values are one, and its output and dtype are told apart."""
+    result = tried("softmax.sign", specs)
+    assert "aclnnSoftmaxBackward | example" in result.signatures[0]
+    assert "aclnnSoftmaxBackward | values | value | out | FLOAT" in result.findings
 
 
 @needs_compiler

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Signature
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature
 from aclnn_cts.engine.laws import PREFIX
+from aclnn_cts.engine.promises import promise
+from aclnn_cts.spec.load import Specs
 
-__all__ = ["EXAMPLES", "Confirmed", "Finding", "bucketed", "symptom"]
+__all__ = ["EXAMPLES", "Confirmed", "Finding", "bucketed", "found_as", "symptom"]
 
 EXAMPLES = 25
 """Records that a finding keeps; the failures after them are counted."""
@@ -103,6 +105,21 @@ def bucketed(record: Record) -> Record:
         promise = "values"
     changed = msgspec.structs.replace(signature, promise=promise, symptom=symptom(record))
     return msgspec.structs.replace(record, signature=changed)
+
+
+def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
+    """A failure under the signature of its fault, as `bucketed` gives it; `execute` runs a trial.
+
+    A law that is not kept since one of its calls is wrong by itself is no fault of its own: it has that call's.
+    """
+    if record.signature.kind == Fault.LAW:
+        trial = record.trial
+        calls = promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator])
+        for call in (call for place, call in enumerate(calls) if call not in calls[:place]):
+            alone = execute(Trial("values", call))
+            if alone.verdict.result == Result.FAILED:
+                return msgspec.structs.replace(record, signature=bucketed(alone).signature)
+    return bucketed(record)
 
 
 def finding_words(finding: Finding) -> Mapping[str, object]:

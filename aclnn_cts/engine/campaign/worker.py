@@ -9,15 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import msgspec
-
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Skip, Verdict
 from aclnn_cts.engine.bench import BATCH_TRIALS, Bench
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent, chunk_trials, parent_of
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, bucketed
+from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, found_as
 from aclnn_cts.engine.campaign.flight import Notes, NotingHost
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
@@ -25,7 +23,6 @@ from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.laws import LAW_KIND
-from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
@@ -183,17 +180,7 @@ class CampaignWorker:
         return _failed(record) and self._bucketed(record).signature == looked_for and not self.waivers.explains(record)
 
     def _bucketed(self, record: Record) -> Record:
-        """A failure under the signature of its fault.
-
-        A law that is not kept since one of its calls is wrong by itself is no fault of its own: it has that call's.
-        """
-        if record.signature.kind == Fault.LAW:
-            trial = record.trial
-            for call in promise(trial.promise, where="trial").calls(trial, self.specs[trial.case.operator]):
-                alone = self._execute(Trial("values", call))
-                if _failed(alone):
-                    return msgspec.structs.replace(record, signature=bucketed(alone).signature)
-        return bucketed(record)
+        return found_as(record, self.specs, self._execute)
 
 
 @dataclass(slots=True)
