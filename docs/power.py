@@ -79,9 +79,9 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield ""
     seen = "all failures of whole plans" if matrix.to_end else "the failures up to the slice with the first"
     yield (
-        f"Both are counted over {seen}. A bucket is an operator and what kind of thing went wrong (a status, a value, "
-        "a stray write, ...), whatever promise, output, mode or dtype it shows in. A campaign's finding is finer: it "
-        "tells these apart, and the constraint or symptom, so that two mistakes are not taken for one."
+        f"Both are counted over {seen}. A bucket is an operator, the constraint or promise that was broken, and what "
+        "kind of thing went wrong (a status, a value, a stray write, ...), whatever output, mode or dtype it shows in. "
+        "A campaign's finding tells these apart too, so that two mistakes are not taken for one."
     )
     yield ""
 

@@ -40,13 +40,13 @@ _FAMILIES: Mapping[str, str] = {
 
 
 def bucket(signature: Signature) -> str:
-    """Failures of one bucket have one cause as a rule: the operator, and what kind of thing went wrong.
+    """What a person would look into together: a campaign's finding, whatever output, mode and dtype it shows in.
 
-    Promise, mode, dtype and output are not part of it, since one mistake shows in many of them; nor is the constraint,
-    since one check that is missing or misplaced shows on several. A campaign's findings are finer: two mistakes must
-    not become one there.
+    `signature` is the finding's (`campaign.finding.found_as`). One mistake in a kernel shows in many outputs, modes and
+    dtypes, and as several kinds of wrong values; a campaign keeps these apart, since two mistakes must not become one.
     """
-    return f"{signature.operator} | {_FAMILIES.get(signature.kind, signature.kind)}"
+    what = signature.constraint or signature.promise
+    return f"{signature.operator} | {what} | {_FAMILIES.get(signature.kind, signature.kind)}"
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Trials up to and with the first failure, or all of the plan where there is none."""
     seconds: float = 0.0
     buckets: tuple[str, ...] = ()
-    """Of all failures that were seen, and so are findings and signatures."""
+    """Of all failures that were seen (`bucket`), and so are findings and signatures."""
     findings: tuple[str, ...] = ()
     """The signatures under which a campaign would put the failures together (`campaign.finding.found_as`), as text."""
     signatures: tuple[str, ...] = ()

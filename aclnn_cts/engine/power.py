@@ -75,8 +75,9 @@ class _Tally:
         if self.first is None:
             self.first, self.first_at = record, self.cases
         self.signatures.setdefault(record.signature.text())
-        self.buckets.setdefault(bucket(record.signature))
-        self.findings.setdefault(found_as(record).signature.text())
+        finding = found_as(record).signature
+        self.findings.setdefault(finding.text())
+        self.buckets.setdefault(bucket(finding))
 
 
 @contextlib.contextmanager

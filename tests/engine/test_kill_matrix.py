@@ -34,7 +34,7 @@ CATALOGUE = Catalogue(
 
 
 def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise: str = "values") -> Attempt:
-    buckets = ("aclnnX | value",) if found else ()
+    buckets = ("aclnnX | values | value",) if found else ()
     return Attempt(
         id=identifier,
         seed=seed,
@@ -108,6 +108,8 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_one_mistake_ends_in_one_bucket() -> None:
     first = Signature(operator="aclnnX", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT")
-    other = Signature(operator="aclnnX", promise="law/linear", kind=Fault.LAW, output="out", dtype="BF16", mode="M")
-    assert bucket(first) == bucket(other) == "aclnnX | value"
-    assert bucket(Signature(operator="aclnnX", promise="status", kind=Fault.STATUS)) == "aclnnX | status"
+    other = Signature(operator="aclnnX", promise="values", kind=Fault.MODEL, output="more", dtype="BF16", mode="M")
+    assert bucket(first) == bucket(other) == "aclnnX | values | value"
+    refused = Signature(operator="aclnnX", promise="status", constraint="x.rank", kind=Fault.STATUS)
+    assert bucket(refused) == "aclnnX | x.rank | status"
+    assert bucket(Signature(operator="aclnnX", promise="law/zero", kind=Fault.LAW)) == "aclnnX | law/zero | value"

@@ -120,7 +120,7 @@ def came_to(**found: bool) -> Any:  # noqa: ANN401 - stands in for `attempts`
                 promise="values" if seen else "",
                 kind="value" if seen else "",
                 cases=7,
-                buckets=("aclnnX | value",) if seen else (),
+                buckets=("aclnnX | values | value",) if seen else (),
                 signatures=("aclnnX | values | value",) if seen else (),
             )
 
