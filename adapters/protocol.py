@@ -19,6 +19,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.spec.model import Spec
 
 __all__ = [
+    "SOFTWARE_DEVICE",
     "Adapter",
     "Buffers",
     "Call",
@@ -28,6 +29,9 @@ __all__ = [
     "Session",
     "TensorBuffer",
 ]
+
+SOFTWARE_DEVICE = "software device"
+"""What stands in `Session.environment` (under `implementation`, `product` and `device`) where no hardware took part."""
 
 Manner: TypeAlias = Mapping[str, str | int | bool]
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.sentences import products_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 
 __all__ = ["ctrf_bytes"]
@@ -48,8 +49,12 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
             "tests": tests,
             "environment": {
                 "appName": ", ".join(dict.fromkeys(run.adapter for run in report.runs)),
-                "testEnvironment": ", ".join(dict.fromkeys(run.product for run in report.runs)),
-                "extra": {"runs": [run.name for run in report.runs]},
+                "testEnvironment": products_text(report, "en"),
+                "extra": {
+                    "runs": [run.name for run in report.runs],
+                    "ranOn": [run.ran_on for run in report.runs],
+                    "softwareDevice": [run.software for run in report.runs],
+                },
             },
         },
     }

@@ -16,8 +16,8 @@ from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, Prec
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
-from aclnn_cts.reports.sentences import insufficiencies, remarks, verdict_sentence
-from aclnn_cts.reports.text import Language, both, phrase, spans, words
+from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
+from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
 
 __all__ = ["SECTIONS", "html_bytes", "render_html"]
 
@@ -77,6 +77,7 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         t_zh=lambda address: phrase(address, "zh"),
         t_lang=lambda address: phrase(address, language),
         heat=_heat,
+        product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
         by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
         operators=[part.operator for part in report.operators],
         documents=_documents(report),

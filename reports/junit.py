@@ -6,6 +6,7 @@ import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.sentences import product_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 
 __all__ = ["junit_bytes"]
@@ -36,7 +37,13 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
             totals[kind] += int(suite.attrib[kind])
         properties = SubElement(suite, "properties")
         for run in report.runs:
-            for key, value in (("run", run.name), ("adapter", run.adapter), ("profile", run.profile)):
+            for key, value in (
+                ("run", run.name),
+                ("adapter", run.adapter),
+                ("ran on", run.ran_on),
+                ("product", product_text(run, "en")),
+                ("profile", run.profile),
+            ):
                 SubElement(properties, "property", name=key, value=_clean(value))
         for unit in units:
             _add(suite, unit)

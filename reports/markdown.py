@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
-from aclnn_cts.reports.sentences import insufficiency_texts, remark_texts, verdict_text
+from aclnn_cts.reports.sentences import insufficiency_texts, products_text, ran_on_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
 __all__ = ["cell", "markdown_bytes", "plain_text"]
@@ -43,8 +43,13 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         yield f"> {plain_text(text)}"
     yield ""
     adapters = ", ".join(dict.fromkeys(f"`{run.adapter.replace('`', '')}`" for run in report.runs))
-    products = ", ".join(dict.fromkeys(run.product for run in report.runs))
-    yield f"{word('cover.implementation')}: {adapters} · {word('cover.product')}: {plain_text(products)}"
+    yield (
+        f"{word('cover.implementation')}: {adapters} · "
+        f"{word('cover.product')}: {plain_text(products_text(report, language))}"
+    )
+    if told := ran_on_text(report):
+        yield ""
+        yield f"{word('cover.ran_on')}: {plain_text(told)}"
     yield ""
     order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
     yield f"| {word('numbers.clauses')} | " + " | ".join(word(f"verdict.{name}") for name in order) + " |"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.numbers import seconds_text
-from aclnn_cts.reports.sentences import insufficiency_texts, remark_texts, verdict_text
+from aclnn_cts.reports.sentences import insufficiency_texts, product_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import phrase
 
 __all__ = ["CHAPTERS", "outline_bytes"]
@@ -42,14 +42,15 @@ def _overview(report: Acceptance) -> Iterator[str]:
 
 
 def _version(report: Acceptance) -> Iterator[str]:
-    heads = ("运行", "实现", "产品", "档位", "种子", "开始时间（UTC）", "用时", "测试框架版本")
+    heads = ("运行", "实现", "运行于", "产品", "档位", "种子", "开始时间（UTC）", "用时", "测试框架版本")
     yield from _table(
         heads,
         [
             (
                 run.name,
                 run.adapter,
-                run.product,
+                run.ran_on,
+                product_text(run, "zh"),
                 run.profile or "—",
                 run.seed,
                 run.started,

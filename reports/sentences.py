@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
 
-__all__ = ["insufficiencies", "insufficiency_texts", "remark_texts", "remarks", "verdict_sentence", "verdict_text"]
+__all__ = [
+    "insufficiencies",
+    "insufficiency_texts",
+    "product_text",
+    "products_text",
+    "ran_on_text",
+    "remark_texts",
+    "remarks",
+    "verdict_sentence",
+    "verdict_text",
+]
 
 SUFFICIENT = ("standard", "thorough")
 
@@ -70,6 +80,8 @@ def remark_texts(report: Acceptance, language: Language) -> list[str]:
     if len({run.adapter for run in report.runs}) > 1:
         found.append(phrase("cover.mixed", language))
     for run in report.runs:
+        if run.software:
+            found.append(phrase("cover.software", language, run=run.name, product=run.product))
         if run.settings.get("phases") == 1:
             found.append(phrase("cover.one_phase", language))
         if run.command == "fuzz":
@@ -81,6 +93,21 @@ def remark_texts(report: Acceptance, language: Language) -> list[str]:
             for text in (*run.violations, *run.problems, *run.discrepancies)
         ]
     return list(dict.fromkeys(found))
+
+
+def product_text(run: RunFacts, language: Language) -> str:
+    """The product that a run is for, and that a software device stood in for it where one did."""
+    return phrase("cover.stand_in", language, product=run.product) if run.software else run.product
+
+
+def products_text(report: Acceptance, language: Language) -> str:
+    """The products of all runs."""
+    return ", ".join(dict.fromkeys(product_text(run, language) for run in report.runs))
+
+
+def ran_on_text(report: Acceptance) -> str:
+    """What the implementations say of themselves, each once; empty where none says anything."""
+    return "; ".join(dict.fromkeys(run.ran_on for run in report.runs if run.ran_on))
 
 
 def verdict_sentence(report: Acceptance) -> Markup:

@@ -10,7 +10,7 @@ from typing import Any
 import xlsxwriter
 
 from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict, TrialRow
-from aclnn_cts.reports.sentences import insufficiency_texts, verdict_text
+from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
 __all__ = ["SHEETS", "workbook_bytes"]
@@ -81,7 +81,9 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
     for run in report.runs:
         yield phrase("cover.run", language), run.name
         yield phrase("cover.implementation", language), run.adapter
-        yield phrase("cover.product", language), run.product
+        if run.ran_on:
+            yield phrase("cover.ran_on", language), run.ran_on
+        yield phrase("cover.product", language), product_text(run, language)
         yield phrase("cover.profile", language), run.profile
         yield phrase("cover.seed", language), str(run.seed)
         yield phrase("cover.started", language), run.started

@@ -88,7 +88,7 @@ def screen(status: Status, path: Path, *, width: int, height: int) -> Renderable
     """The screen of a moment; it keeps to the terminal's size."""
     width = min(width, 120)
     room = max(height - 1, 10)
-    head = [_title(status, path, width), *_figures(status)]
+    head = [_title(status, path, width), *_ran_on(status, width), *_figures(status)]
     slots = _slots(status, width)
     operators = _operators(status, width)
     used = len(head) + len(slots) + 2 + min(len(status.operators), OPERATORS_SHOWN)
@@ -103,6 +103,10 @@ def _title(status: Status, path: Path, width: int) -> Text:
     if status.ending:
         text.append(f"  ending: {status.ending}", style="yellow")
     return _cut(text, width)
+
+
+def _ran_on(status: Status, width: int) -> list[Text]:
+    return [_cut(Text(f"on {status.ran_on}"), width)] if status.ran_on else []
 
 
 def _figures(status: Status) -> list[Text]:
@@ -227,6 +231,7 @@ def progress(status: Status) -> dict[str, Any]:
         "chunks": status.chunks,
         "limit_chunks": status.limit_chunks,
         "phase": status.phase,
+        "ran_on": status.ran_on,
         "cases": total.cases,
         "cases_per_second": round(status.rate, 1),
         "passed": total.passed,
@@ -278,7 +283,7 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     show_table(out, made)
     standing = sorted((each for each in status.findings if not each.waiver), key=lambda each: -each.failures)
     waived = len(status.findings) - len(standing)
-    lines = 3 + min(len(ordered), shown) + len(summary.violations)
+    lines = 3 + min(len(ordered), shown) + len(summary.violations) + bool(status.ran_on)
     room = max(ENDING_LINES - lines - 3, 1)
     out.print(f"{count(len(standing), 'finding')}, {waived} waived, in {path / 'failures'}")
     for finding in standing[: room if len(standing) <= room else room - 1]:
@@ -287,6 +292,8 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
         out.print(f"  ... and {len(standing) - room + 1} more")
     for text in summary.violations:
         out.print(_cut(Text(text, style="red"), max(out.width, 40)))
+    for told in _ran_on(status, max(out.width, 40)):
+        out.print(told)
     out.print(f"report: aclnn-cts report {path} -o report.html", soft_wrap=True)
     sys.stdout.flush()
     click.echo(result_line(summary, path))

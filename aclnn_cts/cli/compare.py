@@ -81,11 +81,13 @@ def _show(out: Console, found: Comparison) -> None:
 
 def _side(side: RunSide) -> str:
     profile = f"{side.profile}, " if side.profile else ""
+    ran_on = f"; ran on {side.ran_on}" if side.ran_on else ""
+    products = joined(side.products) + (" (software device)" if side.software else "")
     unfinished = "" if side.finished else "; not finished: trials that it lacks may not have been reached"
     return (
-        f"{side.path}: {side.command} of {side.adapter} for {joined(side.products)}, {profile}seed {side.seed},"
+        f"{side.path}: {side.command} of {side.adapter} for {products}, {profile}seed {side.seed},"
         f" {side.started}: {side.verdict}, {count(side.cases, 'case')}, {side.passed} passed, {side.failed} failed"
-        f" ({side.waived} waived), {side.errors} errors, {side.skipped} skipped{unfinished}"
+        f" ({side.waived} waived), {side.errors} errors, {side.skipped} skipped{unfinished}{ran_on}"
     )
 
 

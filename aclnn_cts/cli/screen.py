@@ -18,6 +18,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
 from aclnn_cts.engine.explain import replay_command
 from aclnn_cts.engine.findings import FindingGroup, finding_groups
+from aclnn_cts.engine.manifest import ran_on
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import Counts, Summary, result_line
@@ -157,9 +158,8 @@ def _cells(counts: Counts) -> tuple[Text, ...]:
 
 def _show_device(out: Console, run: RunDirectory) -> None:
     """What an adapter that is a device says of it: whether it was hardware at all is part of what a run has shown."""
-    described = run.manifest.environment.get("adapter.description")
-    if described is not None:
-        wrap(out, f"Ran on: {described.value}")
+    if described := ran_on(run.manifest):
+        wrap(out, f"Ran on: {described}")
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:

@@ -119,6 +119,10 @@ class RunFacts:
     profile: str
     seed: int
     product: str
+    ran_on: str
+    """What the implementation says of itself in a line; empty where it says nothing."""
+    software: bool
+    """Whether a software device stood in for the product."""
     target: Mapping[str, Any]
     started: str
     seconds: float | None
@@ -418,6 +422,7 @@ class TrialRow:
     trial_id: str
     operator: str
     product: str
+    """With the words `software device` where one stood in for it."""
     promise: str
     kind: str
     constraint: str

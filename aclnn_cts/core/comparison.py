@@ -73,6 +73,10 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     adapter: str
     products: tuple[str, ...]
+    ran_on: str
+    """What the implementation says of itself in a line; empty where it says nothing."""
+    software: bool
+    """Whether a software device stood in for the products."""
     profile: str
     seed: int
     started: str

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from aclnn_cts import __version__
+from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 
@@ -27,7 +28,9 @@ __all__ = [
     "adapter_facts",
     "environment_facts",
     "file_hashes",
+    "is_software",
     "manifest_from_json",
+    "ran_on",
     "sources_hash",
     "timestamp",
 ]
@@ -105,6 +108,24 @@ def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     if manifest.format != MANIFEST_FORMAT:
         raise HarnessError(f"{where}: $.format: {manifest.format!r}; this version reads {MANIFEST_FORMAT!r}")
     return manifest
+
+
+def ran_on(manifest: Manifest) -> str:
+    """What the implementation says in a line that it ran on; empty where it says nothing."""
+    for name in ("description", "device", "implementation"):
+        fact = manifest.environment.get(f"adapter.{name}")
+        if fact is not None and fact.value:
+            return str(fact.value)
+    return ""
+
+
+def is_software(manifest: Manifest) -> bool:
+    """Whether a software device stood in for the product: what was opened tells, whatever the adapter is called."""
+    return any(
+        SOFTWARE_DEVICE in str(fact.value)
+        for name in ("implementation", "product", "device")
+        if (fact := manifest.environment.get(f"adapter.{name}")) is not None
+    )
 
 
 def timestamp(moment: datetime | None = None) -> str:

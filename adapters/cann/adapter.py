@@ -19,7 +19,7 @@ from aclnn_cts.adapters.cann.search import RUNTIME as RUNTIME_NAMES
 from aclnn_cts.adapters.cann.search import given, search
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.options import read_bool, read_number, read_positive
-from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.model import Spec
@@ -190,7 +190,7 @@ def _target(chip: Chip | None, target: Target, facts: Mapping[str, str]) -> Targ
 def _facts(
     library: Library, device: Device | None, chip: Chip | None, target: Target, *, software: bool
 ) -> dict[str, str]:
-    facts = {"implementation": "software device (loopback)" if software else "CANN", "product": target.product}
+    facts = {"implementation": f"{SOFTWARE_DEVICE} (loopback)" if software else "CANN", "product": target.product}
     if device is None or chip is None:
         facts |= {"soc": "unknown", "device": "none: first phases alone", "deterministic": "unknown"}
     else:
@@ -199,17 +199,17 @@ def _facts(
         facts |= {
             "product": chip.product,
             "soc": chip.soc,
-            "device": f"software device standing in for {chip.soc}" if software else chip.soc,
+            "device": f"{SOFTWARE_DEVICE} standing in for {chip.soc}" if software else chip.soc,
             "device_id": str(device.number),
             "core_count": str(cores) if cores is not None else "unknown",
             "runtime_version": device.runtime_version(),
             "deterministic": "unknown" if deterministic is None else str(deterministic).lower(),
             "overflow_mode": device.overflow_mode() or chip.overflow_mode,
         }
-    versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), "none: software device")
+    versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), f"none: {SOFTWARE_DEVICE}")
     facts |= versions if software else installed_versions(os.environ)
     if software:
-        facts |= {name: f"{facts[name]} (software device)" for name in ("product", "soc")}
+        facts |= {name: f"{facts[name]} ({SOFTWARE_DEVICE})" for name in ("product", "soc")}
         # Seeded faults and injected crashes among them: a run on a device that was told to err says so.
         facts |= {name: value for name, value in os.environ.items() if name.startswith(_LOOPBACK_VARIABLES) and value}
     facts["version"] = facts["cann_version"] if not software else "loopback"
@@ -222,10 +222,10 @@ def _facts(
 
 def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
     if chip is None:
-        what = "the software device (loopback)" if software else "a CANN installation"
+        what = f"the {SOFTWARE_DEVICE} (loopback)" if software else "a CANN installation"
         return f"the first phases of {what} without a runtime, as {target.product}"
     if software:
-        return f"software device (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
+        return f"{SOFTWARE_DEVICE} (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
     return f"{chip.soc} ({chip.title})"
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.acceptance import Ends, EvidenceFile, RunFacts
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.manifest import Known
+from aclnn_cts.engine.manifest import Known, is_software, ran_on
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
@@ -67,6 +67,8 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         profile=manifest.profile,
         seed=manifest.seed,
         product=manifest.target.product,
+        ran_on=ran_on(manifest),
+        software=is_software(manifest),
         target=msgspec.to_builtins(manifest.target),
         started=manifest.started,
         seconds=seconds,

@@ -68,6 +68,8 @@ class Head:
     stop: Stop
     spec_folders: Sequence[Path] = ()
     watchers: Sequence[Watcher] = ()
+    ran_on: str = ""
+    """What the implementation says of itself in a line."""
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     """Under way, by slot."""
     _examining: dict[int, ExamineJob] = field(default_factory=dict)
@@ -369,6 +371,7 @@ class Head:
             disk_limit=self.stop.disk_bytes,
             waiting=len(self._questions) + len(self._examining),
             ending=self._ending,
+            ran_on=self.ran_on,
         )
 
     def _status_of(self, name: str) -> OperatorStatus:

@@ -24,7 +24,7 @@ from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
 from aclnn_cts.engine.campaign.status import Status, Watcher
-from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, ran_on, timestamp
 from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
@@ -123,6 +123,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
             stop=options.stop,
             spec_folders=options.settings.spec_folders,
             watchers=watchers,
+            ran_on=ran_on(manifest),
         )
         return _run(head, expired)
 

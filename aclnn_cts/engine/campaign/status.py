@@ -58,6 +58,8 @@ class Status:
     """Findings that are yet to be confirmed."""
     ending: str = ""
     """Why no more chunks are made."""
+    ran_on: str = ""
+    """What the implementation says of itself in a line; empty where it says nothing."""
 
     @property
     def covered(self) -> Share:
