@@ -1,74 +1,63 @@
-"""Plots by matplotlib as inline SVG: one figure an operator, with two small panels for each output, dtype and mode.
-
-Text stays text, so that it is read, searched and printed in the page's fonts. Words are placeholders while the figure
-is drawn, and become both languages in the SVG.
-"""
+"""Precision as plots: one figure an operator, with three small panels for each output, dtype and mode."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from aclnn_cts.core.acceptance import PrecisionRow
-from aclnn_cts.reports.text import pair
+from aclnn_cts.reports.numbers import count_text
+from aclnn_cts.reports.svg import BLUES, INK, REDS, cells, power, shade, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["precision_figure"]
 
-_COLUMNS = 3
-"""Pairs of panels beside one another."""
+_COLUMNS = 2
+"""Rows of panels beside one another."""
 
-_PANEL = (3.9, 1.55)
-"""Inches of a pair."""
+_PANEL = (5.85, 1.6)
+"""Inches of a row of panels."""
 
-_INK, _BAR, _LIMIT, _BOUND, _POINT = "#1f2933", "#2f6fab", "#b42318", "#52606d", "#2f6fab"
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_WORDS = ("share", "elements", "magnitude", "error")
+_BAR, _LIMIT, _BOUND, _POINT = "#2f6fab", "#b42318", "#52606d", "#2f6fab"
+_WORDS = ("precision.share", "precision.elements", "precision.magnitude", "precision.error", "precision.zero")
+_ZERO = -2
+"""Where the class of an expected zero stands among classes, which are numbered from the lowest of a panel."""
 
 
-def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequence[int]) -> Markup:
-    """All outputs of an operator. `edges` are the histogram's, as powers of two."""
-    import matplotlib as mpl  # noqa: PLC0415 - the report alone draws
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
+def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequence[int], step: int) -> Markup:
+    """All outputs of an operator. `edges` are those of the shares, as powers of two; a class has `step` binades."""
     lines = math.ceil(len(rows) / _COLUMNS)
-    options: Any = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": operator,
-        "font.family": ["sans-serif"],
-        "font.size": 7,
-        "axes.linewidth": 0.6,
-        "path.simplify": True,
-    }
-    with mpl.rc_context(options):
-        width, height = _PANEL[0] * _COLUMNS, _PANEL[1] * lines + 0.35
-        figure = Figure(figsize=(width, height))
+    width, height = _PANEL[0] * _COLUMNS, _PANEL[1] * lines + 0.1
+
+    def paint(figure: Figure) -> None:
         for number, row in enumerate(rows):
             line, column = divmod(number, _COLUMNS)
             left = column / _COLUMNS
             top = 1.0 - (line * _PANEL[1] + 0.3) / height
-            bottom, tall = top - (_PANEL[1] - 0.55) / height, (_PANEL[1] - 0.62) / height
+            bottom, tall = top - (_PANEL[1] - 0.7) / height, (_PANEL[1] - 0.78) / height
             title = " ".join(filter(None, (row.output, row.dtype, row.mode)))
-            figure.text(left + 0.036, top + 0.035 / height * 2, title, fontsize=7.5, fontweight="bold", color=_INK)
-            _histogram(figure.add_axes((left + 0.036, bottom, 0.12, tall)), row, edges)
-            _magnitudes(figure.add_axes((left + 0.2, bottom, 0.12, tall)), row)
-        target = io.StringIO()
-        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return _inline(target.getvalue(), operator)
+            # No text of a record is a formula of matplotlib's.
+            figure.text(
+                left + 0.036, top + 0.1 / height, title, fontsize=7.5, fontweight="bold", color=INK, parse_math=False
+            )
+            _histogram(figure.add_axes((left + 0.036, bottom, 0.115, tall)), row, edges)
+            _magnitudes(figure.add_axes((left + 0.195, bottom, 0.115, tall)), row)
+            _spread(figure.add_axes((left + 0.355, bottom, 0.125, tall)), row, edges, step)
+
+    return svg(operator, width, height, paint, _WORDS)
 
 
-def _plain(axes: Axes, x: str, y: str) -> None:
+def _plain(axes: Axes, x: str, y: str, *, more: str = "") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(length=2, width=0.5, pad=1.5, labelsize=6)
-    axes.set_xlabel(f"@@{x}@@", labelpad=1.5, fontsize=6)
-    axes.text(-0.02, 1.03, f"@@{y}@@", transform=axes.transAxes, fontsize=6, ha="right", va="bottom")
+    axes.set_xlabel(f"@@precision.{x}@@{more}", labelpad=1.5, fontsize=6)
+    axes.text(-0.02, 1.03, f"@@precision.{y}@@", transform=axes.transAxes, fontsize=6, ha="left", va="bottom")
 
 
 def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
@@ -83,12 +72,12 @@ def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
     top = max(1, math.ceil(largest - 0.3))
     axes.set_xlim(bins[0], bins[-1])
     axes.set_ylim(0, max(largest, 1.0) * 1.08)
-    axes.set_xticks(
-        [edges[0], -8, -4, 0, edges[-1]], [_power(edges[0]), _power(-8), _power(-4), "1", _power(edges[-1])]
-    )
-    ticks = [power for power in range(top + 1) if top <= 3 or power % 2 == 0]
+    shown = (edges[0], -8, -4, 0, edges[-1])
+    axes.set_xticks(shown, [power(exponent) for exponent in shown])
+    ticks = [exponent for exponent in range(top + 1) if top <= 3 or exponent % 2 == 0]
     axes.set_yticks(
-        [power + 0.3 for power in ticks], [f"{10**power:,}" if power < 4 else _power(power, 10) for power in ticks]
+        [exponent + 0.3 for exponent in ticks],
+        [f"{10**exponent:,}" if exponent < 4 else power(exponent, 10) for exponent in ticks],
     )
     _plain(axes, "share", "elements")
 
@@ -115,8 +104,8 @@ def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
             markersize=2.4,
             color=colour,
         )
-    axes.xaxis.set_major_formatter(lambda value, _: _power(round(value)))
-    axes.yaxis.set_major_formatter(lambda value, _: _power(round(value)))
+    axes.xaxis.set_major_formatter(lambda value, _: power(round(value)))
+    axes.yaxis.set_major_formatter(lambda value, _: power(round(value)))
     axes.locator_params(nbins=4)
     if not seen:
         axes.set_xticks([])
@@ -124,31 +113,37 @@ def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
     _plain(axes, "magnitude", "error")
 
 
-def _power(exponent: int, base: int = 2) -> str:
-    """A power with a superscript: `2⁻⁸`."""
-    return f"{base}" + str(exponent).translate(_SUPERSCRIPTS)
+def _spread(axes: Axes, row: PrecisionRow, edges: Sequence[int], step: int) -> None:
+    """All elements of the trials that were counted so: share of the bound against magnitude, darker for more."""
+    exponents = [entry.exponent for entry in row.spread if entry.exponent is not None]
+    low, high = (min(exponents), max(exponents)) if exponents else (0, 0)
+    zero = any(entry.exponent is None for entry in row.spread)
+    bins = len(edges) + 1
+    within = list(edges).index(0) + 1
+    axes.set_xlim(_ZERO if zero else -0.2, (high - low) / step + 1.2)
+    axes.set_ylim(0, bins)
+    most = max((max(entry.counts) for entry in row.spread), default=1)
+    shades: dict[tuple[bool, int], list[tuple[float, float]]] = {}
+    for entry in row.spread:
+        x = _ZERO + 0.3 if entry.exponent is None else (entry.exponent - low) / step
+        for y, count in enumerate(entry.counts):
+            if count:
+                shades.setdefault((y >= within, shade(count, most)), []).append((x, float(y)))
+    for (beyond, dark), places in sorted(shades.items()):
+        cells(axes, places, (REDS if beyond else BLUES)[dark])
+    axes.axhline(within, color=_LIMIT, linewidth=1.0)
+    shown = (edges[0], -8, -4, 0, edges[-1])
+    axes.set_yticks([within + exponent for exponent in shown], [power(exponent) for exponent in shown])
+    ticks = sorted({low, (low + high) // 2 // step * step, high}) if exponents else []
+    axes.set_xticks(
+        [*([_ZERO + 0.8] if zero else []), *((exponent - low) / step for exponent in ticks)],
+        [*(["0"] if zero else []), *(power(exponent) for exponent in ticks)],
+    )
+    if not row.spread:
+        axes.set_yticks([])
+    elements = sum(sum(entry.counts) for entry in row.spread)
+    _plain(axes, "magnitude", "share", more=f"; n = {count_text(elements)}")
 
 
 def _log2(value: float) -> float:
     return math.log2(min(value, 1.7e308))
-
-
-def _inline(svg: str, operator: str) -> Markup:
-    """The `<svg>` alone, sized by the page, its ids unlike those of other figures, its words in both languages."""
-    body = svg[svg.index("<svg") :]
-    prefix = re.sub(r"[^A-Za-z0-9]", "", operator)
-    body = re.sub(r'\bid="', f'id="{prefix}-', body)
-    body = re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}-", body)
-    body = re.sub(r' xmlns:xlink="[^"]*"| xmlns="[^"]*"', "", body)
-    body = body.replace("xlink:href=", "href=")
-    body = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", body, count=1)
-    body = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", body, count=1)
-    body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r"font: ([^;\"]*?)'?sans-serif'?[^;\"]*", r"font: \1sans-serif", body)
-    for name in _WORDS:
-        english, chinese = pair(f"precision.{name}") or (name, name)
-        body = body.replace(
-            f"@@{name}@@",
-            f'<tspan class="l" lang="en">{escape(english)}</tspan><tspan class="l" lang="zh">{escape(chinese)}</tspan>',
-        )
-    return Markup(body.strip())  # noqa: S704 - matplotlib escapes what it writes

@@ -17,6 +17,7 @@ from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
 from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
+from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
 
 __all__ = ["SECTIONS", "html_bytes", "render_html"]
@@ -87,7 +88,9 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         insufficiencies=insufficiencies(report),
         remarks=remarks(report),
         matrix=promise_matrix(report),
-        figures=_figures(report.precision, report.share_edges),
+        spread=spread_total(report),
+        spread_rows=spread_rows(report),
+        figures=_figures(report),
         kill=kill_matrix_view(report.credibility.matrix),
         environment_rows=_environment(report),
         method=words("method"),
@@ -141,11 +144,14 @@ def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
     ]
 
 
-def _figures(rows: Sequence[PrecisionRow], edges: Sequence[int]) -> dict[str, Markup]:
+def _figures(report: Acceptance) -> dict[str, Markup]:
     by_operator: dict[str, list[PrecisionRow]] = {}
-    for row in rows:
+    for row in report.precision:
         by_operator.setdefault(row.operator, []).append(row)
-    return {operator: precision_figure(operator, mine, edges) for operator, mine in by_operator.items()}
+    return {
+        operator: precision_figure(operator, rows, report.share_edges, report.magnitude_step)
+        for operator, rows in by_operator.items()
+    }
 
 
 def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str, str]]]]:

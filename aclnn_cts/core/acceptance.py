@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.comparison import Comparison
+from aclnn_cts.core.verdict import MagnitudeCounts
 
 __all__ = [
     "Acceptance",
@@ -284,6 +285,10 @@ class PrecisionRow:
     used: tuple[str, ...] | None
     """Formats that every probe leaves possible; None where nothing was probed."""
     magnitudes: tuple[MagnitudeBin, ...]
+    spread: tuple[MagnitudeCounts, ...]
+    """All elements of the trials that were counted so, by magnitude of the expected value and by share of the bound."""
+    spread_trials: tuple[int, int]
+    """How many trials these are: of the sample that passed, and failures."""
     measured: int
     """Trials that all rulers were put to."""
     within_bound: int
@@ -456,6 +461,8 @@ class Acceptance:
     constraints: tuple[ConstraintRow, ...]
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
+    magnitude_step: int
+    """Binades of a class of magnitudes (`PrecisionRow.spread`)."""
     coverage: tuple[CoverageMap, ...]
     laws: tuple[tuple[str, str, str, str], ...]
     """Operator, promise, and what the law says in English and Chinese."""

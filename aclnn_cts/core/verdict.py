@@ -13,6 +13,7 @@ from aclnn_cts.core.trial import Trial
 __all__ = [
     "Deviation",
     "Fault",
+    "MagnitudeCounts",
     "Record",
     "Result",
     "RulerFigure",
@@ -72,6 +73,15 @@ class Skip:
     NOT_CHOSEN = "operator not chosen"
 
 
+class MagnitudeCounts(msgspec.Struct, frozen=True):
+    """Elements whose expected value lies in one class of magnitudes (`judge.magnitude`)."""
+
+    exponent: int | None
+    """2^exponent is the smallest magnitude of the class; None for an expected zero."""
+    counts: tuple[int, ...]
+    """By log2 of the share (`judge.compare.SHARE_EDGES`)."""
+
+
 class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The worst element of one output, on a pass as on a failure."""
 
@@ -91,6 +101,8 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Counts of elements by log2 of the share (`judge.compare.SHARE_EDGES`)."""
     open: int = 0
     """Elements that the document leaves open."""
+    magnitudes: tuple[MagnitudeCounts, ...] = ()
+    """All elements by magnitude and share, of failures and of a sample of what passed; else empty."""
 
 
 class RulerVerdict:

@@ -23,6 +23,7 @@ from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
 from aclnn_cts.generate.facts import lattice
 from aclnn_cts.judge.finer import FINER_FACT, finer_than_asked
+from aclnn_cts.judge.magnitude import by_magnitude
 from aclnn_cts.judge.model import ComputeModel, Precision
 from aclnn_cts.judge.operands import OperandFacts, known_operands
 from aclnn_cts.judge.status import judge_status
@@ -61,7 +62,7 @@ class Judge:
 
     @cached_property
     def thorough(self) -> Judge:
-        """The same judge, which puts every call to all rulers."""
+        """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
 
     @cached_property
@@ -143,6 +144,8 @@ class Judge:
         )
         if question is None:
             return verdict
+        if self.measuring.always or verdict.result == Result.FAILED:
+            verdict = _with_magnitudes(verdict, performed, expected, models, facts)
         if verdict.result == Result.PASSED and not all(entry.exact for entry in facts.values()):
             unrounded = self._models(performed, outputs, None)
             if finer_than_asked(performed.got, expected, models=models, unrounded=unrounded, operands=facts):
@@ -235,6 +238,29 @@ class Judge:
             values=values,
             has_statuses=self.has_statuses,
         )
+
+
+def _with_magnitudes(
+    verdict: Verdict,
+    performed: Performed,
+    expected: Expected,
+    models: Mapping[str, ComputeModel],
+    operands: Mapping[str, OperandFacts],
+) -> Verdict:
+    """The verdict with all elements of each compared output by magnitude and share."""
+    deviations = tuple(
+        msgspec.structs.replace(
+            item,
+            magnitudes=by_magnitude(
+                performed.got[item.output],
+                expected[item.output],
+                models[item.output],
+                operands=operands.get(item.output),
+            ),
+        )
+        for item in verdict.deviations
+    )
+    return msgspec.structs.replace(verdict, deviations=deviations)
 
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -31,7 +31,7 @@ from aclnn_cts.judge.bound import Bound, bound, loosest
 from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.operands import OperandFacts
 
-__all__ = ["SHARE_EDGES", "Comparison", "compare", "figure", "histogram", "index_of"]
+__all__ = ["SHARE_EDGES", "Comparison", "compare", "figure", "histogram", "index_of", "shares"]
 
 SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 """Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
@@ -81,6 +81,17 @@ def compare(
         if comparison is not None:
             return comparison
         return _carefully(output, values, expected, model, limits, operands)
+
+
+def shares(
+    got: NDArray[Any], expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None
+) -> tuple[Float64, NDArray[np.bool_]]:
+    """The share of every element, above 1 where it is at fault, and which are judged. Arguments as of `compare`."""
+    with np.errstate(all="ignore"):
+        values = got.astype(np.float64)
+        value = np.broadcast_to(expected.value, values.shape)
+        elements = _sort(values, value, expected, model, bound(expected, model, operands=operands))
+    return elements.share, ~elements.open
 
 
 def _exactly(output: str, values: Float64, expected: ExpectedOutput, limits: Bound) -> Comparison | None:

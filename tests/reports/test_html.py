@@ -150,6 +150,6 @@ def test_a_plot_s_title_is_text(faulty: Acceptance) -> None:
             **{name: getattr(row, name) for name in type(row).__dataclass_fields__} | {"output": "$x<b>&amp;</b>"}
         )
     ]
-    figure = precision_figure("aclnn<x>", hostile, faulty.share_edges)
+    figure = precision_figure("aclnn<x>", hostile, faulty.share_edges, faulty.magnitude_step)
     assert "<b>" not in figure
     assert "$x&lt;b&gt;" in figure

@@ -31,6 +31,7 @@ from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judge.compare import SHARE_EDGES
+from aclnn_cts.judge.magnitude import BINADES
 from aclnn_cts.spec.load import load_specs
 from aclnn_cts.spec.model import Spec
 
@@ -113,6 +114,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         ),
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
+        magnitude_step=BINADES,
         coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally)),
         laws=tuple(
             (name, PREFIX + law.id, law.en, law.zh)

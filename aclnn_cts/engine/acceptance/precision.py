@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.acceptance import MagnitudeBin, PrecisionRow, RulerRow
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.verdict import Deviation, Record, RulerResult, RulerVerdict
+from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, RulerResult, RulerVerdict
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT
 from aclnn_cts.judge.compare import SHARE_EDGES
@@ -55,6 +55,9 @@ class _Output:
     finer: int = 0
     magnitudes: dict[int, tuple[int, float, float, float]] = field(default_factory=dict)
     """By bin: trials, and share, error and bound of the element nearest to its bound."""
+    spread: dict[int | None, list[int]] = field(default_factory=dict)
+    spread_passed: int = 0
+    spread_failed: int = 0
     measured: int = 0
     within: int = 0
     rulers: dict[str, _Ruler] = field(default_factory=dict)
@@ -72,6 +75,8 @@ class _Output:
         self.bases[verdict.basis or "unknown"] += 1
         self.finer += bool(verdict.facts.get(FINER_FACT))
         self._place(deviation, share)
+        if deviation.magnitudes:
+            self._spread(deviation, failed=verdict.result == Result.FAILED)
         if len(verdict.rulers) == len(RULERS):
             self.measured += 1
             self.within += not deviation.beyond
@@ -88,6 +93,14 @@ class _Output:
         if share > before:
             before, error, bound = share, abs(got - expected), deviation.bound
         self.magnitudes[place] = (number + 1, before, error, bound)
+
+    def _spread(self, deviation: Deviation, *, failed: bool) -> None:
+        self.spread_failed += failed
+        self.spread_passed += not failed
+        for entry in deviation.magnitudes:
+            if len(entry.counts) == _BINS:
+                before = self.spread.get(entry.exponent, [0] * _BINS)
+                self.spread[entry.exponent] = [mine + theirs for mine, theirs in zip(before, entry.counts, strict=True)]
 
     def row(self, operator: str, key: tuple[str, str, str], used: tuple[str, ...] | None) -> PrecisionRow:
         output, dtype, mode = key
@@ -109,6 +122,13 @@ class _Output:
                 MagnitudeBin(exponent=place * _BINADES, trials=number, error=error, bound=bound)
                 for place, (number, _, error, bound) in sorted(self.magnitudes.items())
             ),
+            spread=tuple(
+                MagnitudeCounts(exponent=exponent, counts=tuple(counts))
+                for exponent, counts in sorted(
+                    self.spread.items(), key=lambda item: -math.inf if item[0] is None else item[0]
+                )
+            ),
+            spread_trials=(self.spread_passed, self.spread_failed),
             measured=self.measured,
             within_bound=self.within,
             rulers=tuple(

@@ -1,0 +1,61 @@
+"""Every element of an output by two things at once: the magnitude expected, and its error as a share of the bound.
+
+The histogram of a deviation says how near elements come to their bounds, and not where. This says both, and costs a
+second look at the output: it is made of a sample of what passes and of what fails alone (`Judge.thorough`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import ExpectedOutput
+from aclnn_cts.core.verdict import MagnitudeCounts
+from aclnn_cts.judge.compare import SHARE_EDGES, shares
+from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts
+
+__all__ = ["BINADES", "HIGHEST", "LOWEST", "by_magnitude"]
+
+BINADES = 8
+"""Binades of a class of magnitudes."""
+LOWEST = -160
+"""Exponent of the lowest class: not zero and below 2^-152, which FLOAT's smallest subnormals (2^-149) are not."""
+HIGHEST = 128
+"""Exponent of the highest class: 2^128, beyond the largest FLOAT, and all above it."""
+
+_CLASSES = (HIGHEST - LOWEST) // BINADES + 2
+"""The first is zero."""
+_BINS = len(SHARE_EDGES) + 1
+
+
+def by_magnitude(
+    got: NDArray[Any], expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None
+) -> tuple[MagnitudeCounts, ...]:
+    """Elements by class of magnitude, each with its counts by share of the bound; classes without one are left out.
+
+    Arguments as of `compare`. Open elements, and those whose exact value is inf or nan, have no place in it.
+    """
+    if got.size == 0:
+        return ()
+    with np.errstate(all="ignore"):
+        share, judged = shares(got, expected, model, operands=operands)
+        value = np.broadcast_to(expected.value, got.shape)
+        chosen = judged & np.isfinite(value)
+        value, share = value[chosen], share[chosen]
+        exponent = np.frexp(value)[1] - 1
+        place = 1 + (np.clip(exponent, LOWEST, HIGHEST) - LOWEST) // BINADES
+        place[value == 0.0] = 0
+        bins = np.searchsorted(_EDGES, share, side="left")
+    counts = np.bincount(place * _BINS + bins, minlength=_CLASSES * _BINS).reshape(_CLASSES, _BINS)
+    return tuple(
+        MagnitudeCounts(
+            exponent=None if index == 0 else LOWEST + (index - 1) * BINADES, counts=tuple(counts[index].tolist())
+        )
+        for index in np.flatnonzero(counts.any(axis=1)).tolist()
+    )
+
+
+_EDGES = 2.0 ** np.array(SHARE_EDGES, dtype=np.float64)

@@ -1,0 +1,85 @@
+"""Error against magnitude: from the records of a run to the panels and the table of the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.bundle.record_json import record_from_json, record_schema, record_to_json
+from aclnn_cts.engine.laws import PREFIX
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.numbers import count_text
+from aclnn_cts.reports.spread import spread_rows, spread_total
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+
+@pytest.fixture(scope="module")
+def records(faulty_run: Path) -> list[Record]:
+    with RunDirectory(faulty_run).results() as results:
+        return [item for item in results.records() if not item.trial.promise.startswith(PREFIX)]
+
+
+def test_failures_and_a_sample_are_counted_and_nothing_else(records: list[Record]) -> None:
+    kinds = set()
+    for item in records:
+        sampled = int(item.trial_id[:2], 16) % 64 == 0
+        for deviation in item.verdict.deviations:
+            if deviation.magnitudes:
+                assert item.verdict.result == Result.FAILED or sampled
+                judged = tuple(map(sum, zip(*(entry.counts for entry in deviation.magnitudes), strict=True)))
+                # Elements whose exact value is not finite have a share and no magnitude.
+                assert all(mine <= whole for mine, whole in zip(judged, deviation.histogram, strict=True))
+                kinds.add((item.verdict.result, sampled))
+            elif sampled and item.verdict.result == Result.PASSED:
+                assert deviation.elements == 0 or deviation.open
+    assert (Result.FAILED, False) in kinds
+
+
+def test_a_record_with_them_keeps_to_its_schema_and_comes_back(records: list[Record]) -> None:
+    item = next(item for item in records if any(deviation.magnitudes for deviation in item.verdict.deviations))
+    document = json.loads(json.dumps(record_to_json(item), allow_nan=False))
+    jsonschema.validate(document, record_schema(), cls=jsonschema.Draft202012Validator)
+    again = record_from_json(document, where="here")
+    assert again.verdict.deviations[0].magnitudes == item.verdict.deviations[0].magnitudes
+
+
+def test_the_figures_are_the_records_own(faulty: Acceptance, records: list[Record]) -> None:
+    counted = [deviation for item in records for deviation in item.verdict.deviations if deviation.magnitudes]
+    total = spread_total(faulty)
+    assert total.elements == sum(sum(entry.counts) for item in counted for entry in item.magnitudes) > 0
+    assert total.passed + total.failed == len(counted)
+    assert total.all == sum(row.elements for row in faulty.precision)
+    for rows in spread_rows(faulty).values():
+        for row, bins in rows:
+            assert sum(item.elements for item in bins) == sum(sum(entry.counts) for entry in row.spread)
+            assert sum(item.beyond for item in bins) <= row.beyond
+    assert any(item.beyond for rows in spread_rows(faulty).values() for _, bins in rows for item in bins)
+
+
+def test_the_page_draws_them_and_says_of_how_many_elements(faulty: Acceptance) -> None:
+    page = render_html(faulty)
+    section = page.partition('<section id="precision"')[2].partition("</section>")[0]
+    [figure] = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
+    total = spread_total(faulty)
+    assert f"{count_text(total.elements)} of {count_text(total.all)} elements" in section
+    assert figure.count("; n = ") == len(faulty.precision)
+    for row in faulty.precision:
+        elements = sum(sum(entry.counts) for entry in row.spread)
+        assert f"; n = {count_text(elements)}<" in figure
+    assert "#b42318" in figure
+    assert "The right panels as a table" in section
+    assert section.count('scope="rowgroup"') == sum(bool(row.spread) for row in faulty.precision)
+
+
+def test_records_of_earlier_versions_have_none_and_the_page_says_so(tmp_path: Path) -> None:
+    report = acceptance([synthetic_run(tmp_path / "run", [record(softmax_case())])])
+    assert [row.spread for row in report.precision] == [()]
+    assert "hold the histogram alone" in render_html(report)
