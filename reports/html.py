@@ -12,8 +12,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, PrecisionRow, Severity
+from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, CoverageMap, PrecisionRow, Severity
 from aclnn_cts.reports.figures import precision_figure
+from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
 from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
@@ -91,6 +92,7 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         spread=spread_total(report),
         spread_rows=spread_rows(report),
         figures=_figures(report),
+        coverage_figures=_maps(report),
         kill=kill_matrix_view(report.credibility.matrix),
         environment_rows=_environment(report),
         method=words("method"),
@@ -152,6 +154,13 @@ def _figures(report: Acceptance) -> dict[str, Markup]:
         operator: precision_figure(operator, rows, report.share_edges, report.magnitude_step)
         for operator, rows in by_operator.items()
     }
+
+
+def _maps(report: Acceptance) -> dict[str, Markup]:
+    by_operator: dict[str, list[CoverageMap]] = {}
+    for entry in report.coverage:
+        by_operator.setdefault(entry.operator, []).append(entry)
+    return {operator: coverage_figure(operator, maps) for operator, maps in by_operator.items()}
 
 
 def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str, str]]]]:

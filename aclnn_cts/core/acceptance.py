@@ -306,6 +306,8 @@ class CoverageMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
+    possible: tuple[tuple[bool, ...], ...]
+    """Cells that a supported call can fall into; what was reached is among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
             *interface_rows(shipped.interface_clauses, [judges[name] for name in collected.operators]),
         )
     )
+    targets = [run.manifest.target for run in runs]
     folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
     programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
     findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
@@ -115,7 +116,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
         magnitude_step=BINADES,
-        coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally)),
+        coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally, targets)),
         laws=tuple(
             (name, PREFIX + law.id, law.en, law.zh)
             for name, tally in collected.operators.items()

@@ -12,6 +12,7 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import Record, Result, Signature, Skip
+from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
 from aclnn_cts.engine.again import ALONE_FACT
@@ -30,7 +31,6 @@ ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
 
 _MESSAGES = 12
-_RANKS = 9
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class OperatorTally:
         largest = max(tensor.numel for tensor in tensors)
         contents = first.data.recipe or "values" if first.data is not None else "none"
         for kind, column in (
-            ("rank", str(min(len(first.shape), _RANKS))),
+            ("rank", str(min(len(first.shape), RANKS))),
             ("size", _size_class(largest)),
             ("contents", contents),
             ("layout", _layout(tensors)),
@@ -240,4 +240,6 @@ def coverage_order(kind: str, columns: Mapping[str, int] | set[str]) -> list[str
     """The columns of a coverage map in the order in which a person looks for them."""
     if kind == "size":
         return sorted(columns, key=lambda word: int(word.partition("-")[0]))
+    if kind == "layout":
+        return sorted(columns, key=LAYOUTS.index)
     return sorted(columns)

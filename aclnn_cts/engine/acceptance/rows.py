@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from aclnn_cts.core.acceptance import ConstraintRow, CoverageMap, Ends, OperatorPart, PromiseRow
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.collect import OperatorTally, coverage_order
+from aclnn_cts.engine.acceptance.possible import possible_cells
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.runs import ends_of
 from aclnn_cts.engine.acceptance.speakers import Said
@@ -79,18 +81,29 @@ def constraint_rows(
         )
 
 
-def coverage_maps(tally: OperatorTally) -> Iterator[CoverageMap]:
-    """What judged valid calls of an operator covered."""
+def coverage_maps(tally: OperatorTally, targets: Iterable[Target]) -> Iterator[CoverageMap]:
+    """What judged valid calls of an operator covered, of what calls on these targets can."""
+    if not tally.maps:
+        return
+    possible = possible_cells(tally.spec, targets)
     for kind in _MAPS:
         counts = tally.maps.get(kind)
         if not counts:
             continue
-        rows = sorted({row for row, _ in counts})
-        columns = coverage_order(kind, {column for _, column in counts})
+        can = possible[kind]
+        rows = sorted({*can.rows, *(row for row, _ in counts)})
+        columns = coverage_order(kind, {*can.columns, *(column for _, column in counts)})
         yield CoverageMap(
             operator=tally.spec.operator,
             kind=kind,
             rows=tuple(rows),
             columns=tuple(columns),
             counts=tuple(tuple(counts[row, column] for column in columns) for row in rows),
+            possible=tuple(
+                tuple(
+                    counts[row, column] > 0 or (row, column) in can.cells or (can.every and row in can.reachable)
+                    for column in columns
+                )
+                for row in rows
+            ),
         )

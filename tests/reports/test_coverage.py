@@ -1,0 +1,129 @@
+"""Coverage maps: counts, what was never reached, and what cannot occur, in the plots and in the tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance, CoverageMap
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.acceptance.possible import LAYOUTS, possible_cells
+from aclnn_cts.reports.heat import coverage_figure
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.svg import BLUES
+from aclnn_cts.spec.load import load_specs
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+
+SPECS = load_specs()
+
+
+def of_rank(rank: int, seed: int) -> Case:
+    case = softmax_case(seed)
+    shape = (2,) * rank
+    data = Data(recipe="normal", seed=seed)
+    arguments = {**case.arguments, "dim": 0, "out": Tensor(shape, "FLOAT")}
+    for name in ("gradOutput", "output"):
+        arguments[name] = Tensor(shape, "FLOAT", data=data)
+    return renamed(case, arguments=arguments)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Acceptance:
+    """Softmax on Atlas training, which has no BF16: ranks 1 and 3, the latter often."""
+    cases = [of_rank(1, 0), *(of_rank(3, seed) for seed in range(1, 9))]
+    cases = [renamed(case, target=Target(product="atlas-training")) for case in cases]
+    changes = {"target": Target(product="atlas-training")}
+    return acceptance(
+        [synthetic_run(tmp_path_factory.mktemp("map") / "run", list(map(record, cases)), changes=changes)]
+    )
+
+
+def map_of(report: Acceptance, kind: str) -> CoverageMap:
+    [found] = [entry for entry in report.coverage if entry.kind == kind]
+    return found
+
+
+def cell(entry: CoverageMap, row: str, column: str) -> tuple[int, bool]:
+    line, place = entry.rows.index(row), entry.columns.index(column)
+    return entry.counts[line][place], entry.possible[line][place]
+
+
+def test_what_was_reached_what_was_not_and_what_cannot_be(report: Acceptance) -> None:
+    ranks = map_of(report, "rank")
+    assert ranks.columns == tuple("012345678")
+    assert ranks.rows == ("BF16", "FLOAT", "FLOAT16")
+    assert cell(ranks, "FLOAT", "3") == (8, True)
+    assert cell(ranks, "FLOAT", "1") == (1, True)
+    assert cell(ranks, "FLOAT", "8") == (0, True)
+    assert cell(ranks, "FLOAT16", "1") == (0, True)
+    # The document wants at least one dimension, and its table for this product has no BF16.
+    assert cell(ranks, "FLOAT", "0") == (0, False)
+    assert cell(ranks, "BF16", "3") == (0, False)
+    assert cell(map_of(report, "layout"), "FLOAT", "strided") == (0, True)
+    sizes = map_of(report, "size")
+    assert cell(sizes, "FLOAT16", sizes.columns[0]) == (0, True)
+    assert cell(sizes, "BF16", sizes.columns[0]) == (0, False)
+
+
+@pytest.mark.parametrize("operator", SPECS)
+def test_whatever_a_document_s_product_has_can_occur(operator: str) -> None:
+    spec = SPECS[operator]
+    found = possible_cells(spec, [Target(product=spec.products[-1])])
+    assert found["contents"].cells
+    assert found["rank"].cells
+    assert {column for _, column in found["layout"].cells} <= set(LAYOUTS)
+    assert found["rank"].reachable <= set(found["rank"].rows)
+
+
+def test_what_was_reached_can_occur(faulty: Acceptance) -> None:
+    for entry in faulty.coverage:
+        for counts, possible in zip(entry.counts, entry.possible, strict=True):
+            assert all(can for number, can in zip(counts, possible, strict=True) if number)
+
+
+def test_a_plot_has_a_mark_for_each_cell(report: Acceptance) -> None:
+    for entry in report.coverage:
+        figure = coverage_figure(entry.operator, [entry])
+        numbers = [number for line in entry.counts for number in line]
+        possible = [can for line in entry.possible for can in line]
+        shown = [text.strip() for text in re.findall(r"<text[^>]*>([^<]*)</text>", figure)]
+        labels = [name for name in entry.columns if name.isdigit()]
+        for number in {number for number in numbers if number}:
+            assert shown.count(str(number)) >= numbers.count(number)
+        never = sum(can and not number for number, can in zip(numbers, possible, strict=True))
+        assert shown.count("0") == never + labels.count("0")
+        assert ("url(#" in figure) >= bool(never)
+        if any(numbers):
+            assert BLUES[-1] in figure
+        # A cross is drawn of two strokes, and used once for each cell that cannot occur.
+        crosses = re.findall(r'<use href="#([^"]+)"[^>]*style="fill: #7b8794', figure)
+        assert len(crosses) == possible.count(False)
+
+
+def test_the_table_stays_behind_a_summary_and_says_it_in_words(report: Acceptance) -> None:
+    page = render_html(report)
+    section = page.partition('<section id="coverage"')[2].partition("</section>")[0]
+    assert section.count("<svg") == 1
+    assert section.index("<svg") < section.index("<details") < section.index("<table")
+    impossible = sum(not can for entry in report.coverage for line in entry.possible for can in line)
+    assert section.count("cannot occur</span>") == impossible
+    assert 'lang="zh">不可能出现' in section
+
+
+def test_a_plot_s_names_are_text(report: Acceptance) -> None:
+    entry = map_of(report, "contents")
+    hostile = replace(entry, columns=("$x<b>&amp;</b>", *entry.columns[1:]), rows=("<i>@@map.rank@@$", *entry.rows[1:]))
+    figure = coverage_figure("aclnn<x>", [hostile])
+    assert "<b>" not in figure
+    assert "<i>" not in figure
+    assert "$x&lt;b&gt;" in figure
+
+
+def test_plots_of_all_operators_are_small(five_run: Path) -> None:
+    page = render_html(acceptance([five_run]))
+    assert sum(map(len, re.findall(r"<svg.*?</svg>", page, re.DOTALL))) < 1024 * 1024
