@@ -17,6 +17,7 @@ from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
+from aclnn_cts.reports.said import chinese_message, ruler_text
 from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
@@ -79,6 +80,8 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         t_zh=lambda address: phrase(address, "zh"),
         t_lang=lambda address: phrase(address, language),
         heat=_heat,
+        chinese=chinese_message,
+        ruler_text=ruler_text,
         product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
         by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
         operators=[part.operator for part in report.operators],

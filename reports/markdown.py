@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
+from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiency_texts, products_text, ran_on_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
@@ -80,9 +81,11 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield "| --- | " + " | ".join("---" for _ in columns) + " |"
     for card in unwaived[:_FINDINGS]:
         clauses = ", ".join(at for _, at in card.clauses[:3])
+        said = chinese_message(card) if language == "zh" else card.message
+        what = f"{word(f'kind.{card.kind}')}: {said}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
-            f"{cell(f'{card.kind}: {card.message}')} | {card.number} / {card.of} | {cell(clauses)} |"
+            f"{cell(what)} | {card.number} / {card.of} | {cell(clauses)} |"
         )
     if len(unwaived) > _FINDINGS:
         yield ""

@@ -40,7 +40,9 @@ class FaultRow:
     operator: str
     kind: str
     sentence: str
+    sentence_zh: str
     equivalent: str
+    equivalent_zh: str
     found: int
     seeds: int
     by: tuple[str, ...]
@@ -84,7 +86,9 @@ def kill_matrix_view(document: Mapping[str, Any] | None) -> KillMatrix | None:
                 operator=str(entry.get("operator", "")),
                 kind=str(entry.get("class", "")),
                 sentence=str(entry.get("sentence", "")),
+                sentence_zh=str(entry.get("sentence_zh") or entry.get("sentence", "")),
                 equivalent=str(entry.get("equivalent") or ""),
+                equivalent_zh=str(entry.get("equivalent_zh") or entry.get("equivalent") or ""),
                 found=sum(bool(item.get("found")) for item in tries),
                 seeds=len(tries),
                 by=tuple(dict.fromkeys(str(item["promise"]) for item in tries if item.get("promise"))),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.numbers import seconds_text
+from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiency_texts, product_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import phrase
 
@@ -138,7 +139,8 @@ def _left(report: Acceptance) -> Iterator[str]:
     yield from _table(
         ("编号", "严重程度", "算子", "现象", "失败用例", "豁免", "条款", "重放"),
         [
-            (card.id, phrase(f"severity.{card.severity}", "zh"), card.operator, phrase(f"fault.{card.kind}", "zh"),
+            (card.id, phrase(f"severity.{card.severity}", "zh"), card.operator,
+             f"{phrase(f'kind.{card.kind}', 'zh')}：{chinese_message(card)}",
              f"{card.number}/{card.of}", "、".join(card.waivers) or "—", "、".join(at for _, at in card.clauses[:3]),
              card.replay)
             for card in report.findings[:_FINDINGS]

@@ -22,12 +22,14 @@ __all__ = [
     "Credibility",
     "Ends",
     "EvidenceFile",
+    "FaultFacts",
     "FindingCard",
     "MagnitudeBin",
     "OperatorPart",
     "PrecisionRow",
     "Program",
     "PromiseRow",
+    "RulerLine",
     "RulerRow",
     "RunFacts",
     "Severity",
@@ -179,6 +181,7 @@ class ConstraintRow:
     operator: str
     id: str
     rule: str
+    rule_zh: str
     strength: str
     group: str
     promised: tuple[str, ...]
@@ -325,6 +328,45 @@ class WorstElement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFacts:
+    """A failure in figures: those of the call that shows it. What does not concern its kind is 0 or empty."""
+
+    call: int = 0
+    """Its number, from 1; 0 where no single call shows the failure."""
+    calls: int = 0
+    basis: str = ""
+    """Of the compute model."""
+    ended: str = ""
+    signal: int | None = None
+    seconds: float = 0.0
+    returned: str = ""
+    """The status that decides; empty where there is none."""
+    promised: tuple[str, ...] = ()
+    unwritten: int = 0
+    """Elements of the output."""
+    guard_before: int = 0
+    """Bytes, as in all that follow."""
+    guard_after: int = 0
+    gap: int = 0
+    changed: int = 0
+    grown: int = 0
+    form: str = ""
+    """The shape or dtype that came back instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulerLine:
+    """What one ruler says of one output of a finding's case."""
+
+    ruler: str
+    output: str
+    verdict: str
+    message: str
+    figures: tuple[tuple[str, float | str, str, float], ...]
+    """Name, value, relation, limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """A program that shows a case and needs nothing of ours."""
 
@@ -365,8 +407,8 @@ class FindingCard:
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""
     worst: tuple[WorstElement, ...]
-    rulers: tuple[tuple[str, str, str, str], ...]
-    """Ruler, output, what it says, and why."""
+    rulers: tuple[RulerLine, ...]
+    fault: FaultFacts
     outcome: tuple[str, ...]
     programs: tuple[Program, ...]
     no_program: str
@@ -388,6 +430,8 @@ class WaiverRow:
     failures: int
     findings: tuple[str, ...]
     reason: str | None
+    reason_zh: str | None
+    """The same in Chinese, where its owner has written it."""
     owner: str | None
     expiry: str | None
     link: str | None

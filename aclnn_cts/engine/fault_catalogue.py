@@ -55,6 +55,9 @@ class SeededFault:
     """Addresses in the operator's document that it breaks, or `interface/` and one of the interface's."""
     equivalent: str = ""
     """Where and why it cannot be told from correct behaviour; empty where it can."""
+    sentence_zh: str = ""
+    """The sentence in Chinese, for reports; empty where nobody has written it."""
+    equivalent_zh: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,7 @@ class Decoy:
     sentence: str
     why: str
     """Why it is correct."""
+    sentence_zh: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +116,8 @@ class _Fault(_Model):
     promises: Annotated[list[_Text], Field(min_length=1)]
     clauses: Annotated[list[_Clause], Field(min_length=1)]
     equivalent: _Text | None = None
+    sentence_zh: _Text | None = None
+    equivalent_zh: _Text | None = None
 
 
 class _Decoy(_Model):
@@ -119,6 +125,7 @@ class _Decoy(_Model):
     operator: _Text
     sentence: _Text
     why: _Text
+    sentence_zh: _Text | None = None
 
 
 class _Empty(_Model):
@@ -153,7 +160,13 @@ def read_catalogue(specs: Specs, path: Path | None = None) -> Catalogue:
     return Catalogue(
         faults={entry.id: _as_fault(entry) for entry in content.faults},
         decoys={
-            entry.id: Decoy(id=entry.id, operator=entry.operator, sentence=entry.sentence, why=entry.why)
+            entry.id: Decoy(
+                id=entry.id,
+                operator=entry.operator,
+                sentence=entry.sentence,
+                why=entry.why,
+                sentence_zh=entry.sentence_zh or "",
+            )
             for entry in content.decoys
         },
         empty={(entry.operator, entry.fault_class): entry.reason for entry in content.empty},
@@ -169,6 +182,8 @@ def _as_fault(entry: _Fault) -> SeededFault:
         promises=tuple(entry.promises),
         clauses=tuple(entry.clauses),
         equivalent=entry.equivalent or "",
+        sentence_zh=entry.sentence_zh or "",
+        equivalent_zh=entry.equivalent_zh or "",
     )
 
 

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.verdict import Fault, Signature
-from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
+from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.spec.load import Specs
 
 __all__ = ["FORMAT", "Accusation", "Attempt", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
 __all__ += ["bucket", "build_matrix", "figures", "read_matrix", "shipped_matrix"]
@@ -303,3 +305,20 @@ def read_matrix(path: Path | None = None) -> KillMatrix:
     if matrix.format != FORMAT:
         raise UsageError(f"{file}: format {matrix.format!r}; expected {FORMAT!r}")
     return matrix
+
+
+def with_chinese(document: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
+    """A matrix as JSON with the Chinese of each sentence that the catalogue still has as it was measured."""
+    catalogue = read_catalogue(specs)
+    known: dict[str, SeededFault | Decoy] = {**catalogue.faults, **catalogue.decoys}
+    made = dict(document)
+    for name in ("faults", "decoys"):
+        made[name] = [_translated(item, known.get(item.get("id", ""))) for item in document.get(name, ())]
+    return made
+
+
+def _translated(item: Mapping[str, Any], entry: SeededFault | Decoy | None) -> dict[str, Any]:
+    if entry is None or entry.sentence != item.get("sentence"):
+        return dict(item)
+    chinese = {"sentence_zh": entry.sentence_zh, "equivalent_zh": getattr(entry, "equivalent_zh", "")}
+    return {**item, **{key: text for key, text in chinese.items() if text}}

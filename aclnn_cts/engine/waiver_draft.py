@@ -104,6 +104,7 @@ def _lines(run: RunDirectory, entry: Finding, records: list[Record], identifier:
     )
     for key, what in _FILL_IN:
         yield f"    {key}:  # {what}"
+    yield "    # reason_zh: the reason in Chinese, for the Chinese page of the report"
     yield "    # link: where it is tracked"
     yield f"    cases: [{_scalar(pinned)}]"
 

@@ -70,6 +70,8 @@ class Waiver:
     owner: str
     expiry: date
     """The last day on which it holds."""
+    reason_zh: str = ""
+    """The reason in Chinese, where its owner has written it: reports show it in the Chinese page."""
     link: str = ""
     cases: tuple[Trial | Case, ...] = ()
     """Pinned: they run first, and show whether the failure is still there."""
@@ -121,6 +123,7 @@ class _WaiverModel(_Model):
     expiry: Annotated[date, BeforeValidator(_filled)]
     link: _Text = ""
     cases: list[_Text] = []
+    reason_zh: _Text = ""
 
 
 class _FileModel(_Model):
@@ -205,6 +208,7 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinn
             id=entry.id,
             scope=_scope(entry.scope, problems, (*place, "scope"), compiler),
             reason=entry.reason,
+            reason_zh=entry.reason_zh,
             owner=entry.owner,
             expiry=entry.expiry,
             link=entry.link,

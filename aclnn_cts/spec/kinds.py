@@ -70,6 +70,10 @@ class Rule(Protocol):
         """The rule in a few words and symbols, for tables and messages."""
         ...
 
+    def describe_zh(self, product: str) -> str:
+        """The same in Chinese."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:

@@ -86,6 +86,9 @@ class Finite:
     def describe(self, product: str) -> str:
         return f"{', '.join(self.of)} hold neither inf nor nan"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{'、'.join(self.of)} 不含 inf 与 nan"
+
 
 @dataclass(frozen=True, slots=True)
 class Elements:
@@ -126,3 +129,6 @@ class Elements:
 
     def describe(self, product: str) -> str:
         return f"elements of {self.of} lie in [{self.low}, {self.high}]"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的元素在 [{self.low}, {self.high}] 内"

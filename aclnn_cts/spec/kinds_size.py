@@ -79,6 +79,9 @@ class Length:
     def describe(self, product: str) -> str:
         return f"{self.of} has {self.count} item{'s' if self.count != 1 else ''}"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 有 {self.count} 个元素"
+
 
 @dataclass(frozen=True, slots=True)
 class Dims:
@@ -124,6 +127,10 @@ class Dims:
     def describe(self, product: str) -> str:
         where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
         return f"{where} of {self.of} lies in {_bound_text(self.low, self.high)}"
+
+    def describe_zh(self, product: str) -> str:
+        where = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
+        return f"{self.of} 的{where}在 {_bound_text(self.low, self.high)} 内"
 
 
 def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
@@ -193,6 +200,9 @@ class ShapeIs:
     def describe(self, product: str) -> str:
         return f"{self.of} is shaped {self.shape.text}"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的 shape 为 {self.shape.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class SizeIs:
@@ -220,6 +230,9 @@ class SizeIs:
 
     def describe(self, product: str) -> str:
         return f"{self.of}[{self.axis}] equals {self.text}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of}[{self.axis}] 等于 {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +311,9 @@ class Range:
     def describe(self, product: str) -> str:
         return f"{self.of} lies in {_bound_text(self.low, self.high)}"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 在 {_bound_text(self.low, self.high)} 内"
+
 
 @dataclass(frozen=True, slots=True)
 class Holds:
@@ -317,6 +333,9 @@ class Holds:
         return iter(())
 
     def describe(self, product: str) -> str:
+        return self.text
+
+    def describe_zh(self, product: str) -> str:
         return self.text
 
 

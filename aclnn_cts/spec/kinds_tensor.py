@@ -43,8 +43,8 @@ def _tensor(case: Case, name: str) -> Tensor:
     return value
 
 
-def _joined(values: tuple[str, ...]) -> str:
-    return ", ".join(values) if values else "nothing"
+def _joined(values: tuple[str, ...], *, none: str = "nothing") -> str:
+    return ", ".join(values) if values else none
 
 
 def _other_names(
@@ -93,6 +93,9 @@ class Present(_NoLimits):
     def describe(self, product: str) -> str:
         return f"{self.of} is not a null pointer"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 不是空指针"
+
 
 @dataclass(frozen=True, slots=True)
 class CallPresent(_NoLimits):
@@ -109,6 +112,9 @@ class CallPresent(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"{self.of} is not a null pointer"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 不是空指针"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,9 @@ class DtypeIn(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"dtype of {self.of} is one of {_joined(self.table.get(product, ()))}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的数据类型为 {_joined(self.table.get(product, ()), none='无')} 之一"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +169,9 @@ class SameDtype(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"dtype of {self.of} equals dtype of {self.other}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 与 {self.other} 的数据类型相同"
 
 
 def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
@@ -193,6 +205,10 @@ class DtypeRows(_NoLimits):
     def describe(self, product: str) -> str:
         count = len(self.rows.get(product, ()))
         return f"dtypes of {', '.join(self.parameters)} stand in a row of the table ({count} rows)"
+
+    def describe_zh(self, product: str) -> str:
+        count = len(self.rows.get(product, ()))
+        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内, 共 {count} 行"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +245,16 @@ class ModeSupported(_NoLimits):
                     )
 
     def describe(self, product: str) -> str:
-        rejected = [
-            f"{value} with {dtype}"
-            for dtype, row in self.operand.get(product, {}).items()
-            for value, promised in enumerate(row)
-            if promised is None
-        ]
+        rejected = [f"{value} with {dtype}" for value, dtype in self._rejected(product)]
         return f"{self.attribute} is supported for the dtype" + (f" (not {', '.join(rejected)})" if rejected else "")
+
+    def describe_zh(self, product: str) -> str:
+        rejected = [f"{dtype} 不支持 {value}" for value, dtype in self._rejected(product)]
+        return f"该数据类型支持此 {self.attribute}" + (f" ({', '.join(rejected)})" if rejected else "")
+
+    def _rejected(self, product: str) -> Iterator[tuple[int, str]]:
+        for dtype, row in self.operand.get(product, {}).items():
+            yield from ((value, dtype) for value, promised in enumerate(row) if promised is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +278,9 @@ class FormatIn(_NoLimits):
     def describe(self, product: str) -> str:
         return f"format of {self.of} is one of {_joined(self.table.get(product, ()))}"
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的数据格式为 {_joined(self.table.get(product, ()), none='无')} 之一"
+
 
 @dataclass(frozen=True, slots=True)
 class SameFormat(_NoLimits):
@@ -281,6 +303,9 @@ class SameFormat(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"format of {self.of} equals format of {self.other}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 与 {self.other} 的数据格式相同"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +338,9 @@ class Rank:
     def describe(self, product: str) -> str:
         return f"rank of {self.of} is {self.low}" + (f" to {self.high}" if self.high != self.low else "")
 
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的维数为 {self.low}" + (f" 至 {self.high}" if self.high != self.low else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Contiguous(_NoLimits):
@@ -330,6 +358,9 @@ class Contiguous(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"{self.of} is contiguous"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 是连续的"
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,3 +381,6 @@ class NotEmpty(_NoLimits):
 
     def describe(self, product: str) -> str:
         return f"{self.of} is not empty"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 非空"

@@ -49,6 +49,17 @@ def test_every_entry_is_in_the_code_and_the_other_way_round(catalogue: Catalogue
     assert shared <= {name.rpartition(".")[2] for name in listed}
 
 
+def test_every_sentence_stands_in_chinese_too(catalogue: Catalogue) -> None:
+    chinese = re.compile("[\u4e00-\u9fff]")
+    for entry in (*catalogue.faults.values(), *catalogue.decoys.values()):
+        assert chinese.search(entry.sentence_zh), entry.id
+        # Names and figures are the same in both.
+        for word in re.findall(r"\b[a-z]+[A-Z]\w*|\b[A-Z]+[0-9]+\b|\b\d{3,}\b", entry.sentence):
+            assert word in entry.sentence_zh, (entry.id, word)
+    for entry in catalogue.faults.values():
+        assert bool(entry.equivalent) == bool(chinese.search(entry.equivalent_zh)), entry.id
+
+
 @needs_compiler
 def test_the_library_says_what_it_knows(catalogue: Catalogue) -> None:
     tell = ctypes.CDLL(str(home().library)).aclLoopbackFaultId

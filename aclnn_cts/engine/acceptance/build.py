@@ -25,6 +25,7 @@ from aclnn_cts.engine.acceptance.rows import constraint_rows, coverage_maps, ope
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.compare import compare_runs
+from aclnn_cts.engine.kill_matrix import with_chinese
 from aclnn_cts.engine.laws import PREFIX, laws_of
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
@@ -32,7 +33,7 @@ from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judge.compare import SHARE_EDGES
 from aclnn_cts.judge.magnitude import BINADES
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["KILL_MATRIX_FORMAT", "acceptance"]
@@ -125,7 +126,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         findings=findings,
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
-            matrix=_kill_matrix(),
+            matrix=_kill_matrix(shipped),
             disputes=collected.disputes,
             dispute_messages=tuple(collected.dispute_messages),
             second_oracle=dict(sorted(collected.second_oracle.items())),
@@ -187,6 +188,7 @@ def _waivers(
     summary: Summary, findings: Sequence[FindingCard], runs: Sequence[RunDirectory], files: Sequence[Path]
 ) -> Iterator[WaiverRow]:
     known: dict[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    today = dict(known)
     for run in runs:
         # As the run used them: the cases that they pin lie elsewhere.
         known |= {entry.id: entry for path in run.waivers() for entry in read_waivers([path], pinned=False)}
@@ -198,6 +200,7 @@ def _waivers(
             failures=number,
             findings=tuple(card.id for card in findings if identifier in card.waivers),
             reason=entry.reason if entry is not None else None,
+            reason_zh=_chinese_reason(entry, today) if entry is not None else None,
             owner=entry.owner if entry is not None else None,
             expiry=entry.expiry.isoformat() if entry is not None else None,
             link=entry.link if entry is not None else None,
@@ -206,12 +209,22 @@ def _waivers(
         )
 
 
-def _kill_matrix() -> Mapping[str, Any] | None:
-    """What `aclnn-cts faults` found with this version of the harness; None where it does not ship."""
+def _chinese_reason(entry: Waiver, today: Mapping[str, Waiver]) -> str | None:
+    """The reason in Chinese; a run's own file may be older than the Chinese of a reason that is still the same."""
+    now = today.get(entry.id)
+    later = now.reason_zh if now is not None and now.reason == entry.reason else ""
+    return entry.reason_zh or later or None
+
+
+def _kill_matrix(specs: Specs) -> Mapping[str, Any] | None:
+    """What `aclnn-cts faults` found with this version of the harness; None where it does not ship.
+
+    Sentences stand in it as they were when it was measured; those that the catalogue still has get its Chinese ones.
+    """
     path = Path(__file__).resolve().parents[2] / "reports" / "kill_matrix.json"
     if not path.is_file():
         return None
     document = json.loads(path.read_bytes())
     if not isinstance(document, dict) or document.get("format") != KILL_MATRIX_FORMAT:
         return None
-    return document
+    return with_chinese(document, specs)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import FindingCard, Program, Severity, WorstElement
+from aclnn_cts.core.acceptance import FindingCard, Program, RulerLine, Severity, WorstElement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.acceptance.collect import Collected, Failures
+from aclnn_cts.engine.acceptance.fault_facts import fault_facts
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.explain import argument_text, replay_command
 from aclnn_cts.engine.repro.write import LANGUAGES, Programs, is_one_call
@@ -107,8 +108,15 @@ def _card(
         trial_id=record.trial_id,
         trial=document if len(document) <= _TRIAL_BYTES else "",
         worst=_worst(record),
+        fault=fault_facts(record, collected.operators[signature.operator].spec),
         rulers=tuple(
-            (name, output, result.verdict, result.message)
+            RulerLine(
+                ruler=name,
+                output=output,
+                verdict=result.verdict,
+                message=result.message,
+                figures=tuple((item.name, item.value, item.relation, item.limit) for item in result.figures),
+            )
             for name, outputs in record.verdict.rulers.items()
             for output, result in outputs.items()
         ),

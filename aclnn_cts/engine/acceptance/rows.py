@@ -62,11 +62,12 @@ def constraint_rows(
     for item in spec.constraints:
         side = summary.operator(spec.operator).constraint(item.id)
         said = tally.speakers.by_constraint.get(item.id, Said())
-        condition = f" (when {item.when_text})" if item.when_text is not None else ""
+        when = item.when_text
         yield ConstraintRow(
             operator=spec.operator,
             id=item.id,
-            rule=item.rule.describe(product) + condition,
+            rule=item.rule.describe(product) + (f" (when {when})" if when is not None else ""),
+            rule_zh=item.rule.describe_zh(product) + (f" (当 {when} 时)" if when is not None else ""),
             strength=item.strength,
             group=item.group or "",
             promised=item.statuses or (ANY_ERROR, SUCCESS),

@@ -1,0 +1,119 @@
+"""What a failure is, said in Chinese: a sentence from its figures, beside which its recorded English message stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aclnn_cts.core.acceptance import FindingCard, RulerLine, WorstElement
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.verdict import Fault, RulerVerdict
+from aclnn_cts.reports.numbers import count_text, number_text, share_text
+from aclnn_cts.reports.text import phrase, words
+
+__all__ = ["chinese_message", "ruler_text"]
+
+_VALUES = frozenset({Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE})
+_ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
+
+
+def chinese_message(card: FindingCard) -> str:
+    """The smallest case's failure in a sentence or two; the meaning of its kind where no figures are recorded."""
+    text = _sentence(card)
+    facts = card.fault
+    if facts.call and facts.calls > 1 and card.kind not in (Fault.STATUS, Fault.LEAK):
+        text += _said("call", calls=count_text(facts.calls), call=facts.call)
+    return text
+
+
+def ruler_text(line: RulerLine) -> str:
+    """What a ruler measured, in Chinese; why there is nothing to measure stands in the record in English alone."""
+    if line.verdict == RulerVerdict.NOT_APPLICABLE or not line.figures:
+        return ""
+    return "、".join(
+        _said("figure", name=name, value=number_text(value), relation=relation, limit=number_text(limit))
+        for name, value, relation, limit in line.figures
+    )
+
+
+def _sentence(card: FindingCard) -> str:
+    kind, facts = card.kind, card.fault
+    worst = _worst(card)
+    if kind in _VALUES or kind == Fault.LAW:
+        if worst is None:
+            return _meaning(card)
+        text = _element(kind, worst)
+        if kind == Fault.MODEL:
+            text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
+        return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
+    if kind == Fault.RULER:
+        failed = dict.fromkeys(line.ruler for line in card.rulers if line.verdict == RulerVerdict.FAIL)
+        return _said("ruler", output=card.output, rulers="、".join(failed)) if failed else _meaning(card)
+    if kind in (Fault.STATUS, Fault.REJECTED):
+        return _status(card)
+    if kind == Fault.CRASH:
+        return _said(facts.ended if facts.ended in _ENDS else "crash", signal=facts.signal)
+    figures: Mapping[str, tuple[str, dict[str, object]]] = {
+        Fault.HANG: ("hang", {"seconds": number_text(facts.seconds)}),
+        Fault.UNWRITTEN: ("unwritten", {"number": count_text(facts.unwritten)}),
+        Fault.SHAPE: ("shape", {"form": facts.form}),
+        Fault.DTYPE: ("dtype", {"form": facts.form}),
+        Fault.GUARD: (
+            "guard",
+            {
+                "before": count_text(facts.guard_before),
+                "after": count_text(facts.guard_after),
+                "gap": count_text(facts.gap),
+            },
+        ),
+        Fault.INPUT: ("input", {"number": count_text(facts.changed)}),
+        Fault.LEAK: ("leak", {"number": count_text(facts.grown)}),
+    }
+    known = figures.get(kind)
+    if known is None or not facts.call or (kind in (Fault.SHAPE, Fault.DTYPE) and not facts.form):
+        return _meaning(card)
+    return _said(known[0], output=card.output, **known[1])
+
+
+def _element(kind: str, worst: WorstElement) -> str:
+    special = isinstance(worst.got, str) or isinstance(worst.expected, str)
+    name = "law" if kind == Fault.LAW else "special" if special else "value" if worst.bound else "exact"
+    return _said(
+        name,
+        place=f"{worst.output}{list(worst.index)}" if worst.index else worst.output,
+        got=_number(worst.got),
+        expected=_number(worst.expected),
+        bound=number_text(worst.bound),
+        share=share_text(worst.share),
+        beyond=count_text(worst.beyond),
+        elements=count_text(worst.elements),
+    )
+
+
+def _status(card: FindingCard) -> str:
+    facts = card.fault
+    if not facts.call:
+        return _meaning(card)
+    names = {"constraint": card.constraint, "returned": facts.returned, "promised": " / ".join(facts.promised)}
+    if card.kind == Fault.REJECTED:
+        return _said("rejected" if facts.returned else "raised", **names)
+    if not facts.returned:
+        return _said("status_raised", **names)
+    return _said("phase_two" if facts.returned in facts.promised else "status", **names)
+
+
+def _worst(card: FindingCard) -> WorstElement | None:
+    named = [element for element in card.worst if element.output == card.output]
+    return next(iter(named or [element for element in card.worst if element.beyond]), None)
+
+
+def _meaning(card: FindingCard) -> str:
+    return phrase(f"fault.{card.kind}", "zh") + "。"
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.9g}"
+
+
+def _said(address: str, /, **values: object) -> str:
+    text: str = words("said")[address]
+    return text.format(**values)

@@ -1,0 +1,194 @@
+"""The Chinese page in Chinese: failures as sentences from their figures, rules, faults, waivers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance, FaultFacts, FindingCard
+from aclnn_cts.core.case import Origin
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.verdict import Deviation, Fault, Record, Result, RulerFigure, RulerResult
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.life_cycle import GROWN_BYTES
+from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.matrix import kill_matrix_view
+from aclnn_cts.reports.outline import outline_bytes
+from aclnn_cts.reports.said import chinese_message
+from aclnn_cts.reports.text import words
+from aclnn_cts.spec.load import load_specs
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
+KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
+NULLPTR, INVALID = 161001, 161002
+
+
+def failed(kind: str, *, outcome: Outcome | None = None, **fields: Any) -> Record:  # noqa: ANN401 - any field
+    made = record(
+        softmax_case(), result=Result.FAILED, kind=kind, message="recorded", output="out", share=2.5, **fields
+    )
+    return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
+
+
+def broken(status: int | None, **fields: Any) -> Record:  # noqa: ANN401 - any field
+    case = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
+    made = record(
+        case, promise="status", result=Result.FAILED, kind=Fault.STATUS, constraint="gradOutput.null", **fields
+    )
+    return msgspec.structs.replace(made, attempts=((Outcome(phase_one=status),),))
+
+
+def card_of(path: Path, item: Record) -> FindingCard:
+    [card] = acceptance([synthetic_run(path / "run", [item])]).findings
+    return card
+
+
+CASES: dict[str, tuple[Record, str]] = {
+    "value": (
+        failed(Fault.VALUE),
+        "out[0, 1] 为 1.5，期望 1.25，误差界 ±1，误差为其 2.5 倍；6 个元素中有 1 个错误。",
+    ),
+    "model": (failed(Fault.MODEL), "计算模型（依据：假定）不能解释，承诺格式下更粗的运算可以解释。"),
+    "limit": (
+        failed(Fault.LIMIT_VALUE, constraint="dim.range"),
+        "违反约束 dim.range 的调用成功返回，但结果错误：out[0, 1]",
+    ),
+    "law": (failed(Fault.LAW, promise="law/zero"), "在关系式一侧为 1.5，另一侧为 1.25"),
+    "status": (broken(0), "违反约束 gradOutput.null 的调用返回 ACLNN_SUCCESS，期望 ACLNN_ERR_PARAM_NULLPTR。"),
+    "another status": (broken(INVALID), "返回 ACLNN_ERR_PARAM_INVALID，期望 ACLNN_ERR_PARAM_NULLPTR。"),
+    "no status": (broken(None), "没有返回码（抛出异常）"),
+    "rejected": (
+        failed(Fault.REJECTED, outcome=Outcome(phase_one=INVALID)),
+        "文档支持的调用返回 ACLNN_ERR_PARAM_INVALID，期望 ACLNN_SUCCESS。",
+    ),
+    "raised": (failed(Fault.REJECTED, outcome=Outcome(ended=Ended.RAISED)), "文档支持的调用被拒绝（抛出异常）"),
+    "signal": (failed(Fault.CRASH, outcome=Outcome(ended=Ended.SIGNAL, signal=11)), "因信号 11 终止。"),
+    "exit": (failed(Fault.CRASH, outcome=Outcome(ended=Ended.EXIT)), "进程自行退出。"),
+    "hang": (failed(Fault.HANG, outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)), "在 7.5 秒内没有返回。"),
+    "unwritten": (
+        failed(Fault.UNWRITTEN, outcome=Outcome(phase_one=0, buffers={"out": BufferState(unwritten=4)})),
+        "out：有 4 个元素从未写入",
+    ),
+    "guard": (
+        failed(Fault.GUARD, outcome=Outcome(phase_one=0, buffers={"out": BufferState(guard_after=3, gap=2)})),
+        "之前 0 字节、之后 3 字节、视图之外的空隙 2 字节。",
+    ),
+    "input": (
+        failed(Fault.INPUT, outcome=Outcome(phase_one=0, buffers={"out": BufferState(changed=9)})),
+        "改动了该输入的 9 字节。",
+    ),
+    "leak": (
+        failed(Fault.LEAK, outcome=Outcome(phase_one=161001, facts={GROWN_BYTES: 2_000_000})),
+        "使进程增长 2\u202f000\u202f000 字节",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_failure_is_told_by_its_figures(name: str, tmp_path: Path) -> None:
+    item, said = CASES[name]
+    assert said in chinese_message(card_of(tmp_path, item))
+
+
+def test_the_call_at_fault_is_told_of_several(tmp_path: Path) -> None:
+    good = Outcome(phase_one=0, phase_two=0)
+    item = failed(Fault.CRASH, promise="life-cycle/two-streams")
+    item = msgspec.structs.replace(item, attempts=((good, Outcome(ended=Ended.SIGNAL, signal=6)),))
+    assert chinese_message(card_of(tmp_path, item)) == "调用期间进程因信号 6 终止。共 2 次调用，第 2 次出错。"
+
+
+def test_special_values_and_exact_ones_have_words_of_their_own(tmp_path: Path) -> None:
+    card = card_of(tmp_path, failed(Fault.SPECIAL))
+    [worst] = card.worst
+    nan = replace(card, worst=(replace(worst, got="nan", share="inf"),))
+    assert chinese_message(nan).startswith("out[0, 1] 为 nan，期望 1.25；")
+    assert "必须精确" in chinese_message(replace(card, kind=Fault.VALUE, worst=(replace(worst, bound=0.0),)))
+
+
+def test_a_ruler_s_figures_are_told(tmp_path: Path) -> None:
+    figures = (RulerFigure(name="mere", value=0.02, limit=0.01), RulerFigure(name="mare", value="inf", limit=0.1))
+    ruler = RulerResult(ruler="mixed", verdict="fail", message="mean error too large", figures=figures)
+    none = RulerResult(ruler="double", verdict="not applicable", message="no benchmark")
+    item = failed(Fault.RULER)
+    verdict = msgspec.structs.replace(
+        item.verdict,
+        rulers={"mixed": {"out": ruler}, "double": {"out": none}},
+        deviations=(Deviation(output="out", elements=6),),
+    )
+    report = acceptance([synthetic_run(tmp_path / "run", [msgspec.structs.replace(item, verdict=verdict)])])
+    [card] = report.findings
+    assert chinese_message(card) == "out 在推导的误差界之内，但不满足精度标准 mixed。"
+    page = render_html(report)
+    assert "mere = 0.02，要求 &lt;= 0.01、mare = inf，要求 &lt;= 0.1" in page
+    assert "不适用" in page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_sentence_whatever_is_recorded(kind: str, faulty: Acceptance) -> None:
+    bare = replace(faulty.findings[0], kind=kind, worst=(), rulers=(), fault=FaultFacts())
+    for card in (bare, replace(bare, fault=FaultFacts(call=1, calls=1))):
+        assert CHINESE.search(chinese_message(card))
+        assert "{" not in chinese_message(card)
+
+
+def test_the_recorded_message_stands_behind_a_summary_of_the_chinese_page(faulty: Acceptance) -> None:
+    page = render_html(faulty)
+    cards = re.findall(r"<article.*?</article>", page, re.DOTALL)
+    assert len(cards) == len(faulty.findings)
+    for card, text in zip(faulty.findings, cards, strict=True):
+        assert f'<p class="message l" lang="zh">{chinese_message(card)[:10]}' in text.replace("&#39;", "'")
+        assert '<details class="l" lang="zh"><summary>记录的原文' in text
+    outline = outline_bytes(faulty, None, "zh").decode().replace("\\", "")
+    assert all(chinese_message(card)[:20] in outline for card in faulty.findings)
+
+
+def test_every_sentence_is_chinese() -> None:
+    assert all(CHINESE.search(text) for name, text in words("said").items() if name != "figure")
+
+
+@pytest.mark.parametrize("operator", load_specs())
+def test_every_rule_describes_itself_in_both_languages(operator: str) -> None:
+    spec = load_specs()[operator]
+    for item in spec.constraints:
+        for product in spec.products:
+            english, chinese = item.rule.describe(product), item.rule.describe_zh(product)
+            assert not CHINESE.search(english), item.id
+            # An expression is the same in both.
+            assert CHINESE.search(chinese) or chinese == english, item.id
+            codes = set(re.findall(r"[A-Za-z_]\w*\[|\b[A-Z][A-Z0-9]+\b|\d{3,}", english))
+            assert all(code in chinese for code in codes), (english, chinese)
+
+
+def test_the_page_has_rules_faults_and_decoys_in_chinese(faulty: Acceptance) -> None:
+    for row in faulty.constraints:
+        assert CHINESE.search(row.rule_zh) or row.rule_zh == row.rule
+    kill = kill_matrix_view(faulty.credibility.matrix)
+    assert kill is not None
+    for fault in kill.faults:
+        assert CHINESE.search(fault.sentence_zh), fault.id
+        assert bool(fault.equivalent) == bool(CHINESE.search(fault.equivalent_zh))
+    page = render_html(faulty)
+    section = page.partition('<section id="credibility"')[2].partition("</section>")[0]
+    for decoy in kill.decoys:
+        assert CHINESE.search(decoy["sentence_zh"])
+    equivalent = sum(bool(fault.equivalent) for fault in kill.faults)
+    assert section.count('<small><span class="l" lang="en">') == len(kill.faults) + len(kill.decoys) + equivalent
+
+
+def test_shipped_waivers_say_their_reason_in_both_languages(tmp_path: Path) -> None:
+    waivers = read_waivers(shipped_waivers())
+    assert waivers
+    assert all(CHINESE.search(waiver.reason_zh) for waiver in waivers)
+    item = failed(Fault.VALUE, waiver=waivers[0].id)
+    report = acceptance([synthetic_run(tmp_path / "run", [item])])
+    assert report.waivers[0].reason_zh == waivers[0].reason_zh
+    page = render_html(report)
+    assert waivers[0].reason_zh in page
+    assert waivers[0].reason.replace("'", "&#39;") in page
