@@ -12,7 +12,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, CoverageMap, PrecisionRow, Severity
+from aclnn_cts.core.acceptance import (
+    Acceptance,
+    ClauseRow,
+    ClauseVerdict,
+    CoverageMap,
+    PrecisionRow,
+    RunFacts,
+    Severity,
+)
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
@@ -48,6 +56,8 @@ _POLICY = (
     "form-action 'none'"
 )
 """What the browser may do with the page: nothing from anywhere, and no script but ours."""
+
+_DETERMINISTIC = "adapter.deterministic"
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -100,11 +110,7 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         environment_rows=_environment(report),
         method=words("method"),
         life_cycle=[row for row in report.promises if row.promise == "memory" or row.promise.startswith("life-cycle/")],
-        determinism=[
-            row
-            for row in report.promises
-            if row.promise in ("law/repeat", "life-cycle/repeatable", "life-cycle/cold-warm")
-        ],
+        declared=[(run, *_declared(run)) for run in report.runs],
         law_rows=_laws(report),
         rulers=_rulers(report.precision),
     )
@@ -177,6 +183,13 @@ def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str, str]]]]:
             cells.append(known)
         rows.append((name, cells))
     return rows
+
+
+def _declared(run: RunFacts) -> tuple[str, str]:
+    """What the implementation says of its determinism, and how that is known."""
+    known = (("unknown" if not value else how, value) for name, value, how in run.environment if name == _DETERMINISTIC)
+    how, value = next(known, ("unknown", ""))
+    return ("" if how == "unknown" else value), how
 
 
 def _laws(report: Acceptance) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ __all__ = [
     "ConstraintRow",
     "CoverageMap",
     "Credibility",
+    "DeterminismPart",
     "Ends",
     "EvidenceFile",
     "FaultFacts",
@@ -29,6 +30,7 @@ __all__ = [
     "PrecisionRow",
     "Program",
     "PromiseRow",
+    "RepeatRow",
     "RulerLine",
     "RulerRow",
     "RunFacts",
@@ -172,6 +174,33 @@ class PromiseRow:
     """Largest share of a bound; of a law, of what its relation allows."""
     facts: Mapping[str, int] = field(default_factory=dict)
     """What was recorded and not judged, with the number of trials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatRow:
+    """One way in which one operator was asked for the same result again."""
+
+    operator: str
+    promise: str
+    ends: Ends
+    """Nothing planned: the runs did not try it."""
+    findings: tuple[str, ...]
+    compared: int
+    """Trials whose calls of one case all came back with outputs; 0 where the promise makes no such calls."""
+    alike: int
+    """Of these, those whose outputs all had the same bits, judged or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeterminismPart:
+    """What is promised of one operator's bits, and what was seen of them."""
+
+    operator: str
+    promised: tuple[tuple[str, str, str], ...]
+    """When the same call must give the same bits (`always`, `deterministic`, `never`), the basis and the source."""
+    held: int
+    """Runs in which calls were held to it."""
+    rows: tuple[RepeatRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -510,6 +539,7 @@ class Acceptance:
     magnitude_step: int
     """Binades of a class of magnitudes (`PrecisionRow.spread`)."""
     coverage: tuple[CoverageMap, ...]
+    determinism: tuple[DeterminismPart, ...]
     laws: tuple[tuple[str, str, str, str], ...]
     """Operator, promise, and what the law says in English and Chinese."""
     findings: tuple[FindingCard, ...]

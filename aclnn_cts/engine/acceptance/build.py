@@ -19,6 +19,7 @@ from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
+from aclnn_cts.engine.acceptance.determinism import determinism_part
 from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.rows import constraint_rows, coverage_maps, operator_part, promise_rows
@@ -102,6 +103,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     targets = [run.manifest.target for run in runs]
     folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
     programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
+    promises = tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids))
     findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
@@ -109,7 +111,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         suffices=_suffices(runs),
         ends=ends_of(summary.total),
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
-        promises=tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids)),
+        promises=promises,
         clauses=clauses,
         constraints=tuple(
             row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
@@ -118,6 +120,10 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         share_edges=SHARE_EDGES,
         magnitude_step=BINADES,
         coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally, targets)),
+        determinism=tuple(
+            determinism_part(tally, [row for row in promises if row.operator == name], targets)
+            for name, tally in collected.operators.items()
+        ),
         laws=tuple(
             (name, PREFIX + law.id, law.en, law.zh)
             for name, tally in collected.operators.items()

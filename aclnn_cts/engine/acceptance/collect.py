@@ -30,6 +30,9 @@ SECOND_ORACLE = "second oracle"
 ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
 
+SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
+"""Promises whose trials make one call several times."""
+
 _MESSAGES = 12
 
 
@@ -123,6 +126,10 @@ class OperatorTally:
     maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By promise, mode and dtype."""
+    compared: Counter[str] = field(default_factory=Counter)
+    """By promise: trials that made one call several times and got outputs each time."""
+    alike: Counter[str] = field(default_factory=Counter)
+    """Of these, those with the same bits each time."""
 
     def add(self, record: Record) -> None:
         """Count one record."""
@@ -137,6 +144,8 @@ class OperatorTally:
         for name in (FINER_FACT, LIMIT_NOT_ENFORCED, GROWN_BYTES):
             if verdict.facts.get(name):
                 self.facts.setdefault(promise, Counter())[name] += 1
+        if promise in SAME_CALLS:
+            self._compare(promise, record)
         judged = verdict.result in (Result.PASSED, Result.FAILED)
         if judged:
             self.judged[promise, verdict.mode, record.signature.dtype] += 1
@@ -149,6 +158,16 @@ class OperatorTally:
             self.broken.setdefault(constraint, EndsTally()).add(record)
             self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
             self.not_enforced[constraint] += bool(verdict.facts.get(LIMIT_NOT_ENFORCED))
+
+    def _compare(self, promise: str, record: Record) -> None:
+        """Whether the outputs of one call that was made several times had the same bits, by their SHA-256."""
+        calls = record.attempts[0] if record.attempts else ()
+        if any(item.ended != Ended.RETURNED or item.status for item in calls):
+            return
+        bits = [{name: state.sha256 for name, state in item.buffers.items() if state.sha256} for item in calls]
+        if len(bits) > 1 and all(bits):
+            self.compared[promise] += 1
+            self.alike[promise] += all(item == bits[0] for item in bits[1:])
 
     def _place(self, record: Record) -> None:
         """Where a judged valid call stands in the coverage maps."""
