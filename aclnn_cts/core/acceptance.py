@@ -430,21 +430,32 @@ class FindingCard:
     """Operator (empty: the interface) and address of those that it contradicts."""
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
+    shrunk: bool
+    """Whether a campaign made the case smaller; else it is the smallest of those that were recorded."""
+    shrink: str
+    """The command that makes it smaller."""
     change: str
     """What was changed against the valid twin."""
     trial_id: str
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""
+    figures_of: str
+    """The trial whose figures `worst`, `rulers`, `fault` and `outcome` are, where it is not the case's own: of a case
+    that was shrunk no record is kept."""
     worst: tuple[WorstElement, ...]
     rulers: tuple[RulerLine, ...]
     fault: FaultFacts
     outcome: tuple[str, ...]
     programs: tuple[Program, ...]
+    program_call: tuple[int, int]
+    """Which of how many calls of the trial the programs make; (1, 1) where it has one."""
     no_program: str
-    """Why there is no program: `several calls`, `too large`, `room`; empty where there is one."""
+    """Why there is no program: `law`, `life cycle`, `too large`, `room`; empty where there is one."""
     replay: str
     file: str
     """Its trial file in the run directory."""
+    file_is_case: bool
+    """Whether the file holds the case; else it holds the first one that failed so."""
     alone: Mapping[str, int]
     """Of those that were run again alone in a fresh process, what came of it."""
     second_oracle: Mapping[str, int]

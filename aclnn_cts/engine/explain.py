@@ -17,7 +17,7 @@ from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.model import Clause, Spec
 
-__all__ = ["argument_text", "explain", "replay_command"]
+__all__ = ["argument_text", "explain", "replay_command", "shrink_command"]
 
 VALUES_SHOWN = 12
 
@@ -58,6 +58,12 @@ def replay_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Pat
     """The command that runs a trial file again."""
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
     return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -v"
+
+
+def shrink_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = ()) -> str:
+    """The command that makes a trial file's failure smaller, into a file beside where it is called."""
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
+    return f"aclnn-cts shrink {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -o smaller.json"
 
 
 def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:

@@ -8,23 +8,43 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import FindingCard, Program, RulerLine, Severity, WorstElement
+from aclnn_cts.core.acceptance import FaultFacts, FindingCard, Program, RulerLine, Severity, WorstElement
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
-from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.acceptance.collect import Collected, Failures
 from aclnn_cts.engine.acceptance.fault_facts import fault_facts
 from aclnn_cts.engine.acceptance.precision import plain
-from aclnn_cts.engine.explain import argument_text, replay_command
+from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
+from aclnn_cts.engine.laws import PREFIX
+from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.repro.write import LANGUAGES, Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+from aclnn_cts.spec.model import Spec
 
 __all__ = ["finding_cards", "finding_ids", "severity"]
 
 _CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
 _MINOR = frozenset({Fault.MODEL, Fault.RULER})
+
+_BY_ITSELF = frozenset(
+    {
+        Fault.REJECTED,
+        Fault.CRASH,
+        Fault.HANG,
+        Fault.UNWRITTEN,
+        Fault.GUARD,
+        Fault.INPUT,
+        Fault.SHAPE,
+        Fault.DTYPE,
+    }
+)
+"""Faults of one call of a law, whatever its other calls give."""
 
 _PROGRAM_BYTES = 48 * 1024
 """Longest program that a page shows."""
@@ -65,8 +85,9 @@ def finding_cards(
 ) -> tuple[FindingCard, ...]:
     """The cards in the order of their ids; `clauses` are those that each finding contradicts, by its id."""
     room = _Room()
+    shrunk = shrunk_findings(runs)
     return tuple(
-        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, room)
+        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, room, shrunk)
         for key, identifier in ids.items()
     )
 
@@ -79,11 +100,17 @@ def _card(
     runs: Sequence[RunDirectory],
     programs: Programs,
     room: _Room,
+    shrunk: Mapping[tuple[int, str], Finding],
 ) -> FindingCard:
     signature, record = failures.signature, failures.smallest
-    run, trial = runs[failures.run], record.trial
-    made, missing = _programs(trial, programs, room)
+    run = runs[failures.run]
+    small = shrunk.get((failures.run, signature_key(signature)))
+    trial = small.trial if small is not None and small.trial is not None else record.trial
+    spec = collected.operators[signature.operator].spec
+    facts = fault_facts(record, spec)
+    made, missing, call = _programs(trial, record, facts, spec, programs, room)
     file = run.path / "failures" / failure_name(signature)
+    folders = run.manifest.settings.get("spec_folders", ())
     judged = collected.operators[signature.operator].judged[signature.promise, record.verdict.mode, signature.dtype]
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
     return FindingCard(
@@ -101,14 +128,17 @@ def _card(
         waivers=tuple(failures.waivers),
         of=judged,
         runs=tuple(runs[number].path.resolve().name for number in failures.runs),
-        message=record.verdict.message[:_MESSAGE],
+        message=(small.message if small is not None and small.message else record.verdict.message)[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
+        shrunk=small is not None,
+        shrink=shrink_command(file, run.manifest.adapter, spec_folders=folders),
         change=trial.case.origin.change or "",
-        trial_id=record.trial_id,
+        trial_id=trial.id,
+        figures_of=record.trial_id if trial.id != record.trial_id else "",
         trial=document if len(document) <= _TRIAL_BYTES else "",
         worst=_worst(record),
-        fault=fault_facts(record, collected.operators[signature.operator].spec),
+        fault=facts,
         rulers=tuple(
             RulerLine(
                 ruler=name,
@@ -122,28 +152,64 @@ def _card(
         ),
         outcome=tuple(_outcome_text(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
         programs=made,
+        program_call=call,
         no_program=missing,
-        replay=replay_command(file, run.manifest.adapter, spec_folders=run.manifest.settings.get("spec_folders", ())),
+        replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
         file=str(Path(run.path.resolve().name, "failures", file.name)),
+        file_is_case=_id_of(file) == trial.id,
         alone=dict(sorted(failures.alone.items())),
         second_oracle=dict(sorted(failures.second.items())),
     )
 
 
-def _programs(trial: Trial, programs: Programs, room: _Room) -> tuple[tuple[Program, ...], str]:
+def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Finding]:
+    """What campaigns have made smaller, by the number of the run and the key of the signature."""
+    found: dict[tuple[int, str], Finding] = {}
+    for number, run in enumerate(runs):
+        if run.manifest.command != "fuzz":
+            continue
+        with run.results() as results:
+            for _, value in results.states("finding/"):
+                finding = msgspec.convert(value, Finding)
+                if finding.shrunk and finding.trial is not None:
+                    found[number, signature_key(finding.signature)] = finding
+    return found
+
+
+def _programs(
+    trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs, room: _Room
+) -> tuple[tuple[Program, ...], str, tuple[int, int]]:
+    """Programs that show the trial, or why there are none; and which of how many calls they make."""
+    item: Trial | Case = trial
+    call = (1, 1)
     if not is_one_call(trial):
-        return (), "several calls"
+        if not trial.promise.startswith(PREFIX):
+            return (), "life cycle", call
+        if record.signature.kind not in _BY_ITSELF or not facts.call or trial.id != record.trial_id:
+            return (), "law", call
+        # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
+        call = (facts.call, facts.calls)
+        item = promise(trial.promise, where="trial").calls(trial, spec)[facts.call - 1]
     try:
-        texts = programs.texts(trial, LANGUAGES)
+        texts = programs.texts(item, LANGUAGES)
     except UsageError:
-        return (), "too large"
+        return (), "too large", call
     if max(map(len, texts.values())) > _PROGRAM_BYTES:
-        return (), "too large"
+        return (), "too large", call
     size = sum(map(len, texts.values()))
     if size > room.left:
-        return (), "room"
+        return (), "room", call
     room.left -= size
-    return tuple(Program(language=language, text=text) for language, text in texts.items()), ""
+    return tuple(Program(language=language, text=text) for language, text in texts.items()), "", call
+
+
+def _id_of(file: Path) -> str:
+    """The id of the trial in a file of `failures/`; empty where it cannot be read."""
+    try:
+        content = trial_from_json(msgspec.json.decode(file.read_bytes()), where=str(file))
+    except (OSError, msgspec.DecodeError, UsageError):
+        return ""
+    return content.id if isinstance(content, Trial) else ""
 
 
 def _worst(record: Record) -> tuple[WorstElement, ...]:

@@ -1,0 +1,154 @@
+"""What a finding's card says of its case: how small it is, which file and which programs show it, and what cannot."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.acceptance import Acceptance, FindingCard
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.trial import Trial, trial_from_json
+from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.text import pair
+from aclnn_cts.spec.load import load_specs, package_folder
+from tests.engine.build_records import SOFTMAX, make_manifest
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+
+GOOD = Outcome(phase_one=0, phase_two=0)
+STRAY = Outcome(phase_one=0, phase_two=0, buffers={"out": BufferState(guard_after=4)})
+
+
+def of_size(rows: int, seed: int = 0) -> Case:
+    case = softmax_case(seed)
+    data = Data(recipe="normal", seed=seed)
+    arguments = {**case.arguments, "out": Tensor((rows, 3), "FLOAT")}
+    for name in ("gradOutput", "output"):
+        arguments[name] = Tensor((rows, 3), "FLOAT", data=data)
+    return renamed(case, arguments=arguments)
+
+
+def failed(case: Case, *outcomes: Outcome, kind: str = Fault.VALUE, name: str = "values") -> Record:
+    made = record(case, promise=name, result=Result.FAILED, kind=kind, output="out", share=2.0)
+    return msgspec.structs.replace(made, attempts=(outcomes or (GOOD,),))
+
+
+def card_and_text(report: Acceptance) -> tuple[FindingCard, str]:
+    [card] = report.findings
+    page = render_html(report)
+    return card, page[page.index("<article") : page.index("</article>")]
+
+
+def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "run", [failed(of_size(9)), failed(of_size(4)), failed(of_size(6))])
+    card, text = card_and_text(acceptance([run]))
+    assert card.trial_id == failed(of_size(4)).trial_id
+    assert not card.shrunk
+    assert "smallest of 3 recorded, not shrunk" in text
+    assert "记录的 3 个中最小者" in text
+    words = shlex.split(card.shrink)
+    assert words[:2] == ["aclnn-cts", "shrink"]
+    assert Path(words[2]).is_file()
+    assert card.shrink in text
+    # The run wrote the first failure down, which is another case.
+    assert not card.file_is_case
+    assert "the trial file holds the first failure of the finding" in text
+
+
+def test_the_trial_file_is_the_case_where_it_is_the_first(tmp_path: Path) -> None:
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [failed(of_size(4)), failed(of_size(9))])]))
+    assert card.file_is_case
+    assert "holds the first failure" not in text
+
+
+def test_the_command_shrinks(
+    faulty: Acceptance, faulty_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = next(card for card in faulty.findings if card.promise == "values")
+    monkeypatch.chdir(tmp_path)
+    assert main([*shlex.split(card.shrink)[1:], "--executions", "3"]) == 1
+    small = trial_from_json(json.loads(Path("smaller.json").read_text()), where="smaller.json")
+    assert isinstance(small, Trial)
+    assert small.promise == card.promise
+
+
+def campaign(path: Path, recorded: Record, small: Trial) -> Path:
+    """A campaign that met one finding and made it smaller."""
+    finding = Finding(
+        signature=recorded.signature, failures=40, trial=small, message="the small one", shrunk=True, executions=12
+    )
+    manifest = make_manifest(command="fuzz", adapter="torch")
+    spec = (package_folder() / "softmax_backward.yaml").read_bytes()
+    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}) as writer:
+        writer.summary.plan(SOFTMAX, "valid")
+        writer.append([recorded], state={"finding/1": finding})
+        writer.replace_failure(recorded.signature, small)
+        writer.finish(seconds=1.0)
+    return path
+
+
+def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
+    recorded, small = failed(of_size(40)), Trial("values", of_size(2))
+    card, text = card_and_text(acceptance([campaign(tmp_path / "run", recorded, small)]))
+    assert card.shrunk
+    assert (card.trial_id, card.message) == (small.id, "the small one")
+    assert card.file_is_case
+    assert dict(card.case)["gradOutput"].count("[2, 3]") == 1
+    assert json.loads(card.trial)["case"]["arguments"]["out"]["tensor"]["shape"] == [2, 3]
+    assert "shrunk by the campaign" in text
+    assert "not shrunk" not in text
+    # Its figures are of the case whose record is kept, and say so.
+    assert card.figures_of == recorded.trial_id
+    assert recorded.trial_id in text
+    assert card.programs
+    same = failed(of_size(40))
+    card, text = card_and_text(acceptance([campaign(tmp_path / "same", same, same.trial)]))
+    assert card.figures_of == ""
+    assert "No record of the shrunk case" not in text
+
+
+def test_a_broken_law_has_no_program_and_says_why(tmp_path: Path) -> None:
+    item = failed(of_size(4), GOOD, GOOD, kind=Fault.LAW, name="law/repeat")
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
+    assert (card.programs, card.no_program) == ((), "law")
+    assert "each of which may conform by itself" in text
+    assert card.replay in text
+
+
+def test_a_call_of_a_law_that_is_at_fault_by_itself_has_a_program(tmp_path: Path) -> None:
+    item = failed(of_size(4), GOOD, STRAY, kind=Fault.GUARD, name="law/layout")
+    item = msgspec.structs.replace(item, trial=Trial("law/layout", softmax_case(3, strided=True)))
+    item = msgspec.structs.replace(item, trial_id=item.trial.id)
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
+    assert card.program_call == (2, 2)
+    assert {program.language for program in card.programs} == {"cpp", "python"}
+    assert "the programs make call 2, which is at fault by itself" in text
+    # The second call of this law has the same contents without strides, and so has the program.
+    spec = load_specs()[SOFTMAX]
+    second = promise("law/layout", where="test").calls(item.trial, spec)[1]
+    assert second.arguments != item.trial.case.arguments
+    base = acceptance([synthetic_run(tmp_path / "base", [renamed(item, attempts=((STRAY, GOOD),))])]).findings[0]
+    assert base.program_call == (1, 2)
+    assert base.programs != card.programs
+
+
+def test_a_manner_of_calling_has_no_program_and_says_why(tmp_path: Path) -> None:
+    item = failed(of_size(4), STRAY, GOOD, kind=Fault.GUARD, name="life-cycle/two-streams")
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
+    assert (card.programs, card.no_program) == ((), "life cycle")
+    assert "a manner of calling" in text
+
+
+@pytest.mark.parametrize("reason", ["law", "life cycle", "too large", "room"])
+def test_every_reason_has_words(reason: str) -> None:
+    assert pair(f"no_program.{reason}") is not None
