@@ -30,8 +30,22 @@ _ZERO = -2
 """Where the class of an expected zero stands among classes, which are numbered from the lowest of a panel."""
 
 
+_LINES = 9
+"""Lines of panels that a sheet of A4 holds beneath a heading; a taller figure would be cut where the sheet ends."""
+
+
 def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequence[int], step: int) -> Markup:
-    """All outputs of an operator. `edges` are those of the shares, as powers of two; a class has `step` binades."""
+    """All outputs of an operator, in as many parts as there must be sheets.
+
+    `edges` are those of the shares, as powers of two; a class of magnitudes has `step` binades.
+    """
+    size = _LINES * _COLUMNS
+    parts = [rows[first : first + size] for first in range(0, len(rows), size)]
+    names = [operator, *(f"{operator} part {number}" for number in range(2, len(parts) + 1))]
+    return Markup("\n").join(_part(name, part, edges, step) for name, part in zip(names, parts, strict=True))
+
+
+def _part(name: str, rows: Sequence[PrecisionRow], edges: Sequence[int], step: int) -> Markup:
     lines = math.ceil(len(rows) / _COLUMNS)
     width, height = _PANEL[0] * _COLUMNS, _PANEL[1] * lines + 0.1
 
@@ -50,7 +64,7 @@ def precision_figure(operator: str, rows: Sequence[PrecisionRow], edges: Sequenc
             _magnitudes(figure.add_axes((left + 0.195, bottom, 0.115, tall)), row)
             _spread(figure.add_axes((left + 0.355, bottom, 0.125, tall)), row, edges, step)
 
-    return svg(operator, width, height, paint, _WORDS)
+    return svg(name, width, height, paint, _WORDS)
 
 
 def _plain(axes: Axes, x: str, y: str, *, more: str = "") -> None:

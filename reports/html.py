@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -62,8 +63,9 @@ _DETERMINISTIC = "adapter.deterministic"
 _FOLDER = Path(__file__).parent / "templates"
 
 
-def render_html(report: Acceptance, *, language: Language = "en") -> str:
-    """The page; `language` is the one that it opens in."""
+@functools.cache
+def _templates() -> Environment:
+    """The templates, compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -74,45 +76,56 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
     environment.filters.update(
         count=count_text, number=number_text, share=share_text, seconds=seconds_text, bytes=bytes_text, short=_short
     )
+    return environment
+
+
+def render_html(report: Acceptance, *, language: Language = "en") -> str:
+    """The page; `language` is the one that it opens in."""
     style, script = (_read(name) for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html").render(
-        report=report,
-        language=language,
-        sections=SECTIONS,
-        # Both come from this package, and neither holds a value of the report.
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        policy=_POLICY.format(digest),
-        t=both,
-        spans=spans,
-        t_en=lambda address: phrase(address, "en"),
-        t_zh=lambda address: phrase(address, "zh"),
-        t_lang=lambda address: phrase(address, language),
-        heat=_heat,
-        chinese=chinese_message,
-        ruler_text=ruler_text,
-        product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
-        by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
-        operators=[part.operator for part in report.operators],
-        documents=_documents(report),
-        verdicts=_verdicts(report.clauses),
-        severities=_severities(report),
-        sentence=verdict_sentence(report),
-        insufficiencies=insufficiencies(report),
-        remarks=remarks(report),
-        matrix=promise_matrix(report),
-        spread=spread_total(report),
-        spread_rows=spread_rows(report),
-        figures=_figures(report),
-        coverage_figures=_maps(report),
-        kill=kill_matrix_view(report.credibility.matrix),
-        environment_rows=_environment(report),
-        method=words("method"),
-        life_cycle=[row for row in report.promises if row.promise == "memory" or row.promise.startswith("life-cycle/")],
-        declared=[(run, *_declared(run)) for run in report.runs],
-        law_rows=_laws(report),
-        rulers=_rulers(report.precision),
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            report=report,
+            language=language,
+            sections=SECTIONS,
+            # Both come from this package, and neither holds a value of the report.
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            policy=_POLICY.format(digest),
+            t=both,
+            spans=spans,
+            t_en=lambda address: phrase(address, "en"),
+            t_zh=lambda address: phrase(address, "zh"),
+            t_lang=lambda address: phrase(address, language),
+            heat=_heat,
+            chinese=chinese_message,
+            ruler_text=ruler_text,
+            product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
+            by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
+            operators=[part.operator for part in report.operators],
+            documents=_documents(report),
+            verdicts=_verdicts(report.clauses),
+            severities=_severities(report),
+            sentence=verdict_sentence(report),
+            insufficiencies=insufficiencies(report),
+            remarks=remarks(report),
+            matrix=promise_matrix(report),
+            spread=spread_total(report),
+            spread_rows=spread_rows(report),
+            figures=_figures(report),
+            coverage_figures=_maps(report),
+            kill=kill_matrix_view(report.credibility.matrix),
+            environment_rows=_environment(report),
+            method=words("method"),
+            life_cycle=[
+                row for row in report.promises if row.promise == "memory" or row.promise.startswith("life-cycle/")
+            ],
+            declared=[(run, *_declared(run)) for run in report.runs],
+            law_rows=_laws(report),
+            rulers=_rulers(report.precision),
+        )
     )
 
 

@@ -41,7 +41,7 @@ def _sentence(card: FindingCard) -> str:
     if kind in _VALUES or kind == Fault.LAW:
         if worst is None:
             return _meaning(card)
-        text = _element(kind, worst)
+        text = _element(worst, of_law=card.promise.startswith("law/"))
         if kind == Fault.MODEL:
             text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
@@ -74,9 +74,9 @@ def _sentence(card: FindingCard) -> str:
     return _said(known[0], output=card.output, **known[1])
 
 
-def _element(kind: str, worst: WorstElement) -> str:
+def _element(worst: WorstElement, *, of_law: bool) -> str:
     special = isinstance(worst.got, str) or isinstance(worst.expected, str)
-    name = "law" if kind == Fault.LAW else "special" if special else "value" if worst.bound else "exact"
+    name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
     return _said(
         name,
         place=f"{worst.output}{list(worst.index)}" if worst.index else worst.output,

@@ -86,7 +86,7 @@
 
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open]):not(.program)")];
+    closed = [...document.querySelectorAll("details:not([open]):not(.program):not(.numbers)")];
     for (const part of closed) part.open = true;
   });
   addEventListener("afterprint", () => {

@@ -13,12 +13,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.cli.campaign_screen import progress
+from aclnn_cts.cli.campaign_screen import progress, show_campaign_end
 from aclnn_cts.cli.main import main
+from aclnn_cts.cli.output import console
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.verdict import Fault, Result
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.trials import trial_rows
+from aclnn_cts.engine.campaign.session import Ended
 from aclnn_cts.engine.manifest import adapter_facts
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
@@ -153,10 +155,9 @@ def test_a_library_that_turns_out_to_be_ours_is_called_so(tmp_path: Path, capsys
     assert "software device (loopback)" in markdown_bytes(report, None, "en").decode().replace("\\", "")
 
 
-@needs_compiler
-def test_a_campaign_s_end_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["softmax_backward", "--adapter", "loopback", "--chunks", "1", "--chunk-trials", "8"]
-    assert main(["fuzz", *words, "-o", str(tmp_path / "run")]) == 0
+def test_a_campaign_s_end_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    status = replace(a_status(operators=40, findings=200, slots=8), ran_on=DEVICE)
+    show_campaign_end(console(), Ended(summary=status.summary, status=status, why="the time is over"), Path("runs/x"))
     out = capsys.readouterr().out
     assert "on software device (loopback)" in out
     assert len(out.splitlines()) <= 15
