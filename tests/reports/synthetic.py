@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from aclnn_cts.engine.manifest import Fact
 from aclnn_cts.engine.run_directory import create_run
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import load_specs, package_folder
+from aclnn_cts.spec.model import Spec
 from tests.engine.build_records import SOFTMAX, make_manifest
 
 BINS = 18
@@ -105,7 +107,7 @@ def synthetic_run(
     """A run of softmax on the shipped spec (or on `spec`); all that is recorded was planned."""
     content = spec or (package_folder() / "softmax_backward.yaml").read_bytes()
     manifest = make_manifest(**{"profile": "standard", "environment": environment or {}} | (changes or {}))
-    softmax = load_specs()[SOFTMAX]
+    softmax = _softmax()
     with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": content}) as writer:
         coverage = Coverage()
         for item in records:
@@ -115,6 +117,11 @@ def synthetic_run(
         if finish:
             writer.finish(seconds=1.5)
     return path
+
+
+@functools.cache
+def _softmax() -> Spec:
+    return load_specs()[SOFTMAX]
 
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
