@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue, shipped_path
+from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, Decoy, SeededFault, read_catalogue, shipped_path
 from aclnn_cts.engine.kill_matrix import read_matrix
 from aclnn_cts.spec.load import Specs, load_specs
 from tests.loopback.support import SOURCES, home, needs_compiler
@@ -51,13 +51,14 @@ def test_every_entry_is_in_the_code_and_the_other_way_round(catalogue: Catalogue
 
 def test_every_sentence_stands_in_chinese_too(catalogue: Catalogue) -> None:
     chinese = re.compile("[\u4e00-\u9fff]")
-    for entry in (*catalogue.faults.values(), *catalogue.decoys.values()):
+    entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
+    for entry in entries:
         assert chinese.search(entry.sentence_zh), entry.id
         # Names and figures are the same in both.
         for word in re.findall(r"\b[a-z]+[A-Z]\w*|\b[A-Z]+[0-9]+\b|\b\d{3,}\b", entry.sentence):
             assert word in entry.sentence_zh, (entry.id, word)
-    for entry in catalogue.faults.values():
-        assert bool(entry.equivalent) == bool(chinese.search(entry.equivalent_zh)), entry.id
+    for fault in catalogue.faults.values():
+        assert bool(fault.equivalent) == bool(chinese.search(fault.equivalent_zh)), fault.id
 
 
 @needs_compiler

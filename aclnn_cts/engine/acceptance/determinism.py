@@ -13,7 +13,7 @@ from aclnn_cts.judge.model import load_precision
 __all__ = ["REPEATS", "determinism_part"]
 
 REPEATS = ("law/repeat", "life-cycle/cold-warm", "life-cycle/two-streams", "life-cycle/repeatable")
-"""Promises that ask for one result again: the same call twice, cold and warm, beside another, from one executor."""
+"""Promises that ask for one result again: the same call again, cold and warm, beside another, from one executor."""
 
 _SECTION = "repeatable"
 
