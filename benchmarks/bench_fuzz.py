@@ -33,6 +33,7 @@ from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 from benchmarks.campaign_rates import open_alone, random_chunk, rates
 from benchmarks.measure import Figure, processor_seconds
+from benchmarks.overlapping import overlap
 from benchmarks.rare_faults import FAULTS
 
 PLAIN_LIMIT = 4000
@@ -218,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
     parser.add_argument("--cases", type=int, default=200_000, metavar="N", help="cases of the look at memory (200000)")
     parser.add_argument("--seeds", type=int, default=10, metavar="N", help="searches for each fault (10)")
-    parser.add_argument("--only", default="rates,scaling,memory,faults", metavar="NAME,...", help="parts of it (all)")
+    parser.add_argument("--only", default="rates,scaling,overlap,memory,faults", metavar="NAME,...", help="parts of it (all)")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
     specs, target = load_specs(), Target()
@@ -230,6 +231,8 @@ def main(arguments: Sequence[str]) -> int:
         rates(out, chosen, target, options.rounds)
     if "scaling" in parts:
         scaling(out, specs, chosen, target, min(options.rounds, 3))
+    if "overlap" in parts:
+        overlap(out, chosen, target, options.rounds)
     if "memory" in parts:
         memory(out, chosen[-1], target, options.cases)
     if "faults" in parts:

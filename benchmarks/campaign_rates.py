@@ -25,7 +25,7 @@ from aclnn_cts.spec.model import Spec
 from benchmarks.hypothesis_driver import plain_examples
 from benchmarks.measure import Figure, geometric_mean, interleave, rate, ratio
 
-__all__ = ["open_alone", "random_chunk", "rates"]
+__all__ = ["CASES", "open_alone", "random_chunk", "rates"]
 
 CASES, PLAIN_CASES = 1000, 100
 """Of a round."""

@@ -35,9 +35,9 @@ class BatchOutcomes:
         """Whether every call has its outcome."""
         return len(self.known) >= len(self._calls)
 
-    def fill(self, outcome: Outcome) -> list[Outcome]:
+    def fill(self, outcome: Outcome) -> None:
         """The same outcome for all that is left."""
-        return self.known + [outcome] * (len(self._calls) - len(self.known))
+        self.known += [outcome] * (len(self._calls) - len(self.known))
 
     def runner_ended(self, answers: Sequence[Outcome], ending: Ending) -> Outcome | None:
         """A runner has ended that gave these answers, which `known` holds by now.

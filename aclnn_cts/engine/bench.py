@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aclnn_cts.adapters.cann.safety import hazard
@@ -19,7 +19,7 @@ from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.laws import LAW_KIND, PREFIX
 from aclnn_cts.engine.life_cycle import asked_calls
-from aclnn_cts.engine.perform import Asked, Performed, Performer
+from aclnn_cts.engine.perform import Asked, Performed, Performer, Prepared
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.sentinel import device_check
@@ -50,6 +50,30 @@ class Judged:
 
 
 @dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Trials on their way to their records."""
+
+    trials: Sequence[Trial]
+    evaluations: Sequence[Evaluation]
+    skipped: Sequence[Verdict | None]
+    """The verdict on what is not to be run."""
+    spans: Sequence[tuple[int, int]]
+    """Of each trial, the first of its calls and the first that is not its own."""
+    prepared: Prepared
+    seconds: float
+    """Spent on it."""
+    performed: Sequence[Performed] = ()
+    finished: bool = False
+
+    def finish(self) -> None:
+        """Wait until the calls are made, unless that was done; afterwards nothing of it is under way."""
+        if not self.finished:
+            began = time.perf_counter()
+            self.performed, self.finished = self.prepared.performed(), True
+            self.seconds += time.perf_counter() - began
+
+
+@dataclass(slots=True, kw_only=True)
 class Bench:
     """Runs and judges trials in one process. Holds an open host; whoever opened that closes it."""
 
@@ -59,6 +83,8 @@ class Bench:
     """With the target that cases are made for."""
     explained: Callable[[Record], bool] = lambda _record: False
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
+    overlapped: bool = True
+    """Whether an isolated implementation is at work on the next batch while one is judged."""
     _judges: dict[str, Judge] = field(default_factory=dict)
     _samplers: dict[str, Sampler] = field(default_factory=dict)
     _precision: Precision | None = None
@@ -116,23 +142,85 @@ class Bench:
         if part.kind == LAW_KIND and number < part.count:
             self._withheld.withhold(part.operator, part.promise, part.count - number)
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Judged]:
-        """Run and judge trials, batch by batch."""
+    def run(
+        self, trials: Iterable[Trial], *, batch_trials: Callable[[], int] = lambda: BATCH_TRIALS
+    ) -> Iterator[Judged]:
+        """Run and judge trials, batch by batch; they are taken from an iterator as batches need them.
+
+        `batch_trials`: how many a batch may have from now on.
+        """
+        yield from self.judged(self._batches(trials, batch_trials))
+        yield from self._told_withheld()
+
+    def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
+        """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came."""
+        waiting: deque[tuple[Part, int]] = deque()
+
+        def batches() -> Iterator[Sequence[Trial]]:
+            for part in parts:
+                trials = list(self.expand(part, seed=seed))
+                number = len(trials)
+                for batch in self._batches(trials, lambda: BATCH_TRIALS):
+                    waiting.append((part, number))
+                    yield batch
+                    number = 0
+                if not trials:
+                    waiting.append((part, 0))
+                    yield ()
+
+        for judged in self.judged(batches()):
+            part, number = waiting.popleft()
+            yield part, number, judged
+            for withheld in self._told_withheld():
+                yield part, 0, withheld
+
+    def _batches(self, trials: Iterable[Trial], batch_trials: Callable[[], int]) -> Iterator[Sequence[Trial]]:
         batch: list[Trial] = []
         size = 0
         for trial in trials:
             batch.append(trial)
             size += min(trial.case.nbytes, self.settings.max_bytes)
-            if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
-                yield self._batch(batch)
+            if len(batch) >= batch_trials() or size >= BATCH_BYTES:
+                yield batch
                 batch, size = [], 0
         if batch:
-            yield self._batch(batch)
+            yield batch
+
+    def _told_withheld(self) -> Iterator[Judged]:
         if self._withheld.withheld:
             withheld, self._withheld = self._withheld, Coverage()
             yield Judged(records=(), coverage=withheld)
 
-    def _batch(self, trials: Sequence[Trial]) -> Judged:
+    def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
+        """Run and judge batches. An isolated implementation is at work on the next while one is judged.
+
+        What else the host is asked for meanwhile waits for that next one; records are the same as one by one.
+        """
+        remaining = iter(batches)
+        trials = next(remaining, None)
+        started: deque[_Batch] = deque()
+        try:
+            while trials is not None:
+                batch = self._prepared(trials)
+                trials = next(remaining, None)
+                if not (self.overlapped and self.host.isolated) or (trials is None and not started):
+                    # Nothing is to be done meanwhile.
+                    yield self._judged(batch)
+                    continue
+                for before in started:
+                    before.finish()
+                batch.prepared.start()
+                started.append(batch)
+                if len(started) > 1:
+                    yield self._judged(started[0], meanwhile=batch)
+                    started.popleft().prepared.end()
+            if started:
+                yield self._judged(started[0])
+        finally:
+            for batch in started:
+                batch.prepared.end()
+
+    def _prepared(self, trials: Sequence[Trial]) -> _Batch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
         skipped = [self._skipped(trial.case, found) for trial, found in zip(trials, evaluations, strict=True)]
@@ -142,14 +230,30 @@ class Bench:
             calls = [] if verdict is not None else self._asked(trial, group=len(spans))
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
-        performed = self._performer.perform(asked)
-        share = (time.perf_counter() - began) / max(len(trials), 1)
+        prepared = self._performer.prepare(asked)
+        return _Batch(
+            trials=trials,
+            evaluations=evaluations,
+            skipped=skipped,
+            spans=spans,
+            prepared=prepared,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _judged(self, batch: _Batch, *, meanwhile: _Batch | None = None) -> Judged:
+        """What a batch came to; `meanwhile` is under way and is seen to."""
+        batch.finish()
+        share = batch.seconds / max(len(batch.trials), 1)
         records: list[Record] = []
         coverage = Coverage()
         blobs: list[bytes] = []
-        for trial, evaluation, unsafe, (first, last) in zip(trials, evaluations, skipped, spans, strict=True):
+        for trial, evaluation, unsafe, (first, last) in zip(
+            batch.trials, batch.evaluations, batch.skipped, batch.spans, strict=True
+        ):
+            if meanwhile is not None:
+                meanwhile.prepared.advance()
             started = time.perf_counter()
-            attempt = performed[first:last]
+            attempt = batch.performed[first:last]
             coverage.add(trial.case.operator, evaluation)
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
@@ -161,7 +265,7 @@ class Bench:
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
-            records = self._confirmed(records, evaluations)
+            records = self._confirmed(records, batch.evaluations, meanwhile)
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
@@ -175,7 +279,9 @@ class Bench:
         calls = asked_calls(trial, self.specs[trial.case.operator], cases, known=self.host.capabilities.manners)
         return [call if call.group is None else replace(call, group=group) for call in calls]
 
-    def _confirmed(self, records: Sequence[Record], evaluations: Sequence[Evaluation]) -> list[Record]:
+    def _confirmed(
+        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: _Batch | None
+    ) -> list[Record]:
         """The records, with the first unwaived failures of each signature run again alone in a fresh process."""
         found = list(records)
         fresh = False
@@ -183,6 +289,8 @@ class Bench:
             if record.verdict.result != Result.FAILED or self.explained(record) or not self._is_new(record):
                 continue
             if not fresh:
+                if meanwhile is not None:
+                    meanwhile.finish()
                 self.host.refresh()
                 fresh = True
             attempt = self._performer.perform(self._asked(record.trial, group=0))

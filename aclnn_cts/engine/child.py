@@ -170,6 +170,12 @@ class Child:
             time.sleep(_SHORT)
         return True
 
+    def strike(self) -> None:
+        """End it while another thread reads from it, which sees that end."""
+        if not self._closed and os.getpid() == self._parent and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def kill(self) -> None:
         """End it and all that it started, and let go of everything. May be called again."""
         if self._closed or os.getpid() != self._parent:

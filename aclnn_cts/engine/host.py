@@ -1,6 +1,7 @@
 """Where an adapter lives: in this process or in a runner, behind one interface, with memory that it lends for buffers.
 
 A batch goes: `memory` for each case, `generate.buffers.prepare` in it, `run`, `inspect` of the buffers, `recycle`.
+Where something else is to be done meanwhile, `start` stands for `run`, and what it gives keeps the memory to its `end`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.engine.arena import ALIGNMENT
+from aclnn_cts.engine.pending import Made, Pending
 from aclnn_cts.engine.process import Limits, ProcessHost
 from aclnn_cts.spec.model import Spec
 
@@ -47,11 +49,15 @@ class SessionHost(Protocol):
         ...
 
     def recycle(self) -> None:
-        """End all loans of memory: what was judged is done with."""
+        """End all loans of memory, but of batches that were started and not ended: what was judged is done with."""
         ...
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls, one outcome each, whatever becomes of the implementation."""
+        ...
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """Begin to make the calls. Whatever else is asked of the host meanwhile waits until they are made."""
         ...
 
     def refresh(self) -> None:
@@ -108,6 +114,10 @@ class InProcessHost:
             except SystemExit as error:
                 outcomes += [Outcome(ended=Ended.EXIT, message=f"sys.exit({error.code!r})")] * len(together)
         return outcomes
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """Make the calls at once: one process does one thing at a time."""
+        return Made(self.run(calls))
 
     def refresh(self) -> None:
         """Not possible here: the process stays the same."""

@@ -1,7 +1,7 @@
 """Putting calls to an implementation: data, memory, the run, and what became of it.
 
 A batch's buffers lie in memory that the host lends, so everything that a `Performed` shows of outputs is good until the
-next batch.
+next batch is prepared; of a batch that was started, until its end.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.pending import Pending
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["TOO_LARGE", "Asked", "Performed", "Performer"]
+__all__ = ["TOO_LARGE", "Asked", "Performed", "Performer", "Prepared"]
 
 TOO_LARGE = "too large: "
 """How the message of a call opens that was not made for its size."""
@@ -70,6 +71,10 @@ class Performer:
 
     def perform(self, asked: Sequence[Asked]) -> list[Performed]:
         """Make the calls; the outputs of the batch before are gone."""
+        return self.prepare(asked).performed()
+
+    def prepare(self, asked: Sequence[Asked]) -> Prepared:
+        """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
         self.host.recycle()
         performed: list[Performed | None] = [None] * len(asked)
         calls: list[Call] = []
@@ -90,10 +95,7 @@ class Performer:
             calls.append(Call(case, buffers, manner=item.manner, group=item.group))
             places.append(place)
             prepared.append((arrays, buffers))
-        outcomes = self.host.run(calls)
-        for place, done in zip(places, self._finished(calls, prepared, outcomes), strict=True):
-            performed[place] = done
-        return [item for item in performed if item is not None]
+        return Prepared(host=self.host, calls=calls, prepared=prepared, places=places, made=performed)
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -137,15 +139,45 @@ class Performer:
         memory = self.host.memory(plan.size)
         return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
 
-    def _finished(
-        self,
-        calls: Sequence[Call],
-        prepared: Sequence[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]],
-        outcomes: Sequence[Outcome],
-    ) -> list[Performed]:
+
+@dataclass(slots=True, kw_only=True)
+class Prepared:
+    """A batch whose data lie ready. `Performer.prepare` makes one."""
+
+    host: SessionHost
+    calls: Sequence[Call]
+    prepared: Sequence[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]]
+    places: Sequence[int]
+    """Of each call, among all that were asked."""
+    made: list[Performed | None]
+    """What was asked, with those that are no calls filled in."""
+    pending: Pending | None = None
+
+    def start(self) -> None:
+        """Have the calls made meanwhile; then `end` is to be called."""
+        self.pending = self.host.start(self.calls)
+
+    def advance(self) -> None:
+        """See to it that what was started goes on."""
+        if self.pending is not None:
+            self.pending.advance()
+
+    def performed(self) -> list[Performed]:
+        """Wait until the calls are made, or make them now."""
+        outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(self.calls)
+        for place, done in zip(self.places, self._finished(outcomes), strict=True):
+            self.made[place] = done
+        return [item for item in self.made if item is not None]
+
+    def end(self) -> None:
+        """Let go of what was started: its outputs may go, and calls under way are broken off."""
+        if self.pending is not None:
+            self.pending.end()
+
+    def _finished(self, outcomes: Sequence[Outcome]) -> list[Performed]:
         results = [
             _Finishing(call, arrays, buffers, outcome, buffers.inspect() if buffers is not None else {})
-            for call, (arrays, buffers), outcome in zip(calls, prepared, outcomes, strict=True)
+            for call, (arrays, buffers), outcome in zip(self.calls, self.prepared, outcomes, strict=True)
         ]
         # An element may hold the fill by chance: the second fill tells.
         doubtful = [item for item in results if item.seems_unwritten]

@@ -52,46 +52,32 @@ def _open(options: PoolOptions) -> None:
     keep_for_good()
 
 
-def _work(part: Part) -> tuple[int, list[Judged]]:
+def _work(part: Part) -> list[tuple[Part, int, Judged]]:
     bench, seed = _BENCH[0]
-    trials = list(bench.expand(part, seed=seed))
-    return len(trials), list(bench.run(trials))
+    return list(bench.run_parts([part], seed=seed))
 
 
-def judge_parts(
-    parts: Sequence[Part], options: PoolOptions
-) -> Iterator[tuple[Part, Iterator[tuple[int, Judged | None]]]]:
-    """Judge parts on `options.workers` processes. HarnessError where a worker cannot be opened or dies."""
+def judge_parts(parts: Sequence[Part], options: PoolOptions) -> Iterator[tuple[Part, int, Judged]]:
+    """Judge parts on `options.workers` processes, as `Bench.run_parts` does on one.
+
+    HarnessError where a worker cannot be opened or dies.
+    """
     with ProcessPoolExecutor(
         options.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_open, initargs=(options,)
     ) as pool:
-        waiting: deque[tuple[Part, Future[tuple[int, list[Judged]]]]] = deque()
+        waiting: deque[Future[list[tuple[Part, int, Judged]]]] = deque()
         remaining = iter(parts)
         try:
             for part in remaining:
                 with interrupts_held_back():
-                    waiting.append((part, pool.submit(_work, part)))
+                    waiting.append(pool.submit(_work, part))
                 if len(waiting) >= AHEAD * options.workers:
-                    yield _next(waiting)
+                    yield from waiting.popleft().result()
             while waiting:
-                yield _next(waiting)
+                yield from waiting.popleft().result()
         except BrokenProcessPool:
             raise HarnessError("a worker died; run with --workers 1 to see why") from None
         finally:
             # Waiting here costs nothing, since Python waits for the workers when it ends; and there it may wake a
             # pool through a pipe that is just being closed, which ends in a traceback.
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _next(
-    waiting: deque[tuple[Part, Future[tuple[int, list[Judged]]]]],
-) -> tuple[Part, Iterator[tuple[int, Judged | None]]]:
-    part, future = waiting.popleft()
-    number, results = future.result()
-    return part, _numbered(number, results)
-
-
-def _numbered(number: int, results: Sequence[Judged]) -> Iterator[tuple[int, Judged | None]]:
-    for judged in results:
-        yield number, judged
-        number = 0

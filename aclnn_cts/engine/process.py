@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,9 +27,13 @@ from aclnn_cts.engine.arena import Arena
 from aclnn_cts.engine.batch import BatchOutcomes
 from aclnn_cts.engine.child import Child, Ending
 from aclnn_cts.engine.limits import Limits, beyond, half_of_memory
+from aclnn_cts.engine.pending import Aside, Pending
 from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
 
 __all__ = ["Limits", "ProcessHost"]
+
+_Answers: TypeAlias = tuple[list[Outcome], Ending | None]
+"""Of a runner, and how it ended if it did."""
 
 
 class ProcessHost:
@@ -64,6 +70,8 @@ class ProcessHost:
         self._check: Callable[[], str] | None = None
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""
+        self._pending: RunnersBatch | None = None
+        """The batch that a runner is at work on while its starter does something else."""
         try:
             self._opened = self._runner_opened()
             if limits is None:
@@ -115,8 +123,38 @@ class ProcessHost:
         Raises HarnessError for buffers that do not lie in this host's memory. What a runner that cannot be replaced
         leaves undone is `not run`.
         """
-        wired = [self._wire(call) for call in calls]
+        self._finish_pending()
         outcomes = BatchOutcomes(calls)
+        for _ in self._made(outcomes, calls, aside=False):
+            pass
+        return outcomes.known
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """Have the calls made while the caller does something else. What was started before is finished first.
+
+        A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
+        the caller's thread, with which they would end.
+        """
+        self._finish_pending()
+        held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
+        outcomes = BatchOutcomes(calls)
+        pending = RunnersBatch(self, outcomes, self._made(outcomes, calls, aside=True), held)
+        try:
+            pending.go_on()
+        except BaseException:
+            pending.end()
+            raise
+        return pending
+
+    def _finish_pending(self) -> None:
+        if self._pending is not None:
+            self._pending.outcomes()
+
+    def _made(
+        self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
+    ) -> Generator[Aside[_Answers], None, None]:
+        """Make the calls; with `aside` it yields what to wait for whenever a runner has been given some."""
+        wired = [self._wire(call) for call in calls]
         while not outcomes.complete:
             done = len(outcomes.known)
             if isinstance(refused := self._lost or wired[done], Outcome):
@@ -126,9 +164,19 @@ class ProcessHost:
             try:
                 child = self._ready_child()
             except (HarnessError, UsageError) as error:
-                return outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
+                outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
+                return
+            work: Callable[[], _Answers] = partial(self._work, child, sendable)
+            if aside:
+                work = Aside(work, strike=child.strike)
+                try:
+                    yield work
+                except GeneratorExit:
+                    # Nobody waits for it any more.
+                    self._retire(child)
+                    raise
             with self._ended_on_interrupt():
-                answers, ending = self._work(child, sendable)
+                answers, ending = work()
             outcomes.known += answers
             if ending is None:
                 continue
@@ -136,15 +184,17 @@ class ProcessHost:
             suspicion = outcomes.runner_ended(answers, ending)
             if suspicion is not None and self._may_be_of_device(suspicion):
                 self._look_at_device(suspicion)
-        return outcomes.known
 
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet."""
+        self._finish_pending()
         if self._children:
             self._retire(self._children[0])
 
     def close(self) -> None:
         """End all runners, kindly where they are idle, and give the memory back."""
+        if self._pending is not None:
+            self._pending.end()
         for child in self._children:
             child.close_input()
         for child in self._children:
@@ -171,7 +221,7 @@ class ProcessHost:
             message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
             return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
 
-    def _work(self, child: Child, calls: tuple[msgspec.Raw, ...]) -> tuple[list[Outcome], Ending | None]:
+    def _work(self, child: Child, calls: tuple[msgspec.Raw, ...]) -> _Answers:
         outcomes: list[Outcome] = []
         batch = self._encoder.encode(Batch(self._arena.size, calls))
         if ending := child.send(batch, seconds=self._limits.call_seconds):
@@ -257,6 +307,51 @@ class ProcessHost:
             for child in tuple(self._children):
                 self._retire(child)
             raise
+
+
+class RunnersBatch:
+    """A batch that was given to a runner. `ProcessHost.start` makes one."""
+
+    def __init__(
+        self,
+        host: ProcessHost,
+        outcomes: BatchOutcomes,
+        steps: Generator[Aside[_Answers], None, None],
+        held: tuple[int, ...],
+    ) -> None:
+        self._host = host
+        self._outcomes = outcomes
+        self._steps = steps
+        self._held = held
+        self._work: Aside[_Answers] | None = None
+
+    def go_on(self) -> None:
+        """One step: up to where a runner has been given calls, or the end."""
+        # What a step asks of the host (of the device, after a fault) has nothing to wait for.
+        self._host._pending = self._work = None  # noqa: SLF001 - one thing in two classes
+        self._work = next(self._steps, None)
+        self._host._pending = None if self._work is None else self  # noqa: SLF001
+
+    def advance(self) -> None:
+        """Where a runner has ended, give what it left to the next; never waits for a call."""
+        if self._work is not None and self._work.done:
+            self.go_on()
+
+    def outcomes(self) -> list[Outcome]:
+        """Wait until all calls are made."""
+        while self._work is not None:
+            self.go_on()
+        return self._outcomes.known
+
+    def end(self) -> None:
+        """Let go of the buffers. Calls that are still under way are ended, with their runner."""
+        if self._work is not None:
+            self._work.strike()
+            self._work = None
+            self._host._pending = None  # noqa: SLF001
+            self._steps.close()
+        self._host._arena.release(self._held)  # noqa: SLF001
+        self._held = ()
 
 
 def _leading_raw(wired: Sequence[msgspec.Raw | Outcome]) -> Iterator[msgspec.Raw]:

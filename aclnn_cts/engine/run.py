@@ -189,18 +189,15 @@ def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
 def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
     product = options.settings.target.product
     parts = plan_parts(options.operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
-    for part, results in _judged_parts(bench, parts, options, teller.tell):
-        for number, judged in results:
-            if number:
-                teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
-            if judged is not None:
-                _tell_judged(judged, waivers, teller)
+    for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
+        if number:
+            teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
+        _tell_judged(judged, waivers, teller)
 
 
 def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
-) -> Iterator[tuple[Part, Iterator[tuple[int, Judged | None]]]]:
-    """Each part with its batches: how many trials it planned (with the first batch), and what they came to."""
+) -> Iterator[tuple[Part, int, Judged]]:
     if options.workers > 1:
         pool = PoolOptions(
             settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
@@ -208,18 +205,10 @@ def _judged_parts(
         yield from judge_parts(parts, pool)
         return
     phase = ("", "")
-    for part in parts:
+    for part, number, judged in bench.run_parts(parts, seed=options.seed):
         if phase != (phase := (part.operator, part.kind)):
             tell(PhaseStarted(name=part.kind, operator=part.operator))
-        yield part, _expand(bench, part, options.seed)
-
-
-def _expand(bench: Bench, part: Part, seed: int) -> Iterator[tuple[int, Judged | None]]:
-    trials = list(bench.expand(part, seed=seed))
-    number = len(trials)
-    for judged in bench.run(trials):
-        yield number, judged
-        number = 0
+        yield part, number, judged
 
 
 def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:

@@ -70,6 +70,10 @@ def _hang() -> None:
     time.sleep(3600)
 
 
+def _nap() -> None:
+    time.sleep(0.3)
+
+
 def _swallow() -> None:
     kept = []
     while True:
@@ -117,6 +121,7 @@ _TROUBLE: Mapping[str, Callable[[], object]] = {
     "exit": lambda: os._exit(7),
     "sys.exit": lambda: sys.exit(4),
     "hang": _hang,
+    "nap": _nap,
     "swallow": _swallow,
     "leak": _leak,
     "leave a child": _leave_a_child,

@@ -22,6 +22,7 @@ from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.child import Child, Ending
 from aclnn_cts.engine.limits import Limits
+from aclnn_cts.engine.pending import Pending
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.spec.load import load_specs
@@ -119,7 +120,8 @@ def _bare(numel: int) -> Tensor:
 
 @dataclass(slots=True)
 class _Clock:
-    depth: int = 0
+    looking: bool = False
+    """At the device, in the middle of a batch."""
     ended: float | None = None
     gaps: list[float] = field(default_factory=list)
 
@@ -138,13 +140,26 @@ class TimedHost(ProcessHost):
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """What has ended before this batch has nothing to do with it; the sentinels in its middle are part of it."""
-        if not self.clock.depth:
+        self._finish_pending()
+        self._begin()
+        return super().run(calls)
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """As `run`."""
+        self._finish_pending()
+        self._begin()
+        return super().start(calls)
+
+    def _begin(self) -> None:
+        if not self.clock.looking:
             self.clock.ended = None
-        self.clock.depth += 1
+
+    def _look_at_device(self, fault: Outcome) -> None:
+        self.clock.looking = True
         try:
-            return super().run(calls)
+            super()._look_at_device(fault)
         finally:
-            self.clock.depth -= 1
+            self.clock.looking = False
 
 
 def injected_device() -> TimedHost:

@@ -17,6 +17,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.engine.files import storage_failure
 from aclnn_cts.engine.host import SessionHost, group_of
+from aclnn_cts.engine.pending import Made, Pending
 
 __all__ = ["InFlight", "Notes", "NotingHost", "read_notes"]
 
@@ -58,7 +59,7 @@ class Notes:
         self._put(b"")
 
     def batch(self, chunk: int, first: int, count: int) -> None:
-        """Say that trials `first` to `first + count - 1` of a chunk are next."""
+        """Say that trials `first` to `first + count - 1` of a chunk are next or under way."""
         self._where = (chunk, first, count)
         self._put(b"")
 
@@ -120,6 +121,10 @@ class NotingHost:
             self._notes.call(together[0].case)
             outcomes += self._host.run(together)
         return outcomes
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """Make the calls at once."""
+        return Made(self.run(calls))
 
     def __enter__(self) -> NotingHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -72,35 +72,26 @@ class CampaignWorker:
         items = list(chunk_trials(chunk, sampler))
         tally = _Tally(chunk, self._factors_of(chunk.operator))
         tally.withhold(items)
-        done = 0
-        size = BATCH_TRIALS
-        while done < len(items) and time.monotonic() - began < self.chunk_seconds:
-            batch = items[done : done + size]
-            if self.notes is not None:
-                self.notes.batch(chunk.index, done, len(batch))
-            done += len(batch)
-            for item, record in self._records(batch, avoid, tally):
-                if record.verdict.kind == Fault.HANG:
-                    size = AFTER_HANG
-                tally.add(item, record)
+        for item in items:
+            if item.trial.id in avoid:
+                tally.add(item, _deadly(item.trial))
+        run = [item for item in items if item.trial.id not in avoid]
+        handout = _Handout(chunk, run, self.notes, until=began + self.chunk_seconds)
+        for item, record in zip(run, self._records(handout, tally, handout.batch_trials), strict=False):
+            handout.done(record)
+            tally.add(item, record)
         if self.notes is not None:
             self.notes.idle()
         parents = tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good)
-        return tally.result(parents, seconds=time.monotonic() - began, broken_off=len(items) - done)
+        return tally.result(parents, seconds=time.monotonic() - began, broken_off=len(run) - handout.handed)
 
     def _records(
-        self, batch: Sequence[ChunkTrial], avoid: frozenset[str], tally: _Tally
-    ) -> Iterator[tuple[ChunkTrial, Record]]:
-        run = [item for item in batch if not avoid or item.trial.id not in avoid]
-        place = 0
-        for judged in self.bench.run([item.trial for item in run]):
+        self, trials: Iterable[Trial], tally: _Tally, batch_trials: Callable[[], int] = lambda: BATCH_TRIALS
+    ) -> Iterator[Record]:
+        for judged in self.bench.run(trials, batch_trials=batch_trials):
             tally.summary.cover(judged.coverage)
             for record in judged.records:
-                yield run[place], self._bucketed(self.waivers.apply(record)) if _failed(record) else record
-                place += 1
-        for item in batch:
-            if len(run) < len(batch) and item.trial.id in avoid:
-                yield item, _deadly(item.trial)
+                yield self._bucketed(self.waivers.apply(record)) if _failed(record) else record
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
@@ -163,10 +154,9 @@ class CampaignWorker:
         self.bench.host.refresh()
         items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
         tally = _Tally(job.chunk, self._factors_of(job.chunk.operator))
-        for start in range(0, len(items), BATCH_TRIALS):
-            for item, record in self._records(items[start : start + BATCH_TRIALS], frozenset(), tally):
-                if self._same(record, job.signature):
-                    return item.trial
+        for record in self._records((item.trial for item in items), tally):
+            if self._same(record, job.signature):
+                return record.trial
         return None
 
     def _execute(self, trial: Trial) -> Record:
@@ -181,6 +171,39 @@ class CampaignWorker:
 
     def _bucketed(self, record: Record) -> Record:
         return found_as(record, self.specs, self._execute)
+
+
+@dataclass(slots=True)
+class _Handout:
+    """Hands out a chunk's trials as batches take them, and notes which are under way or wait for their verdict."""
+
+    chunk: Chunk
+    items: Sequence[ChunkTrial]
+    notes: Notes | None
+    until: float
+    """When, by the monotonic clock, no more are handed out."""
+    handed: int = 0
+    _judged: int = 0
+    _most: int = BATCH_TRIALS
+
+    def __iter__(self) -> Iterator[Trial]:
+        for item in self.items:
+            if time.monotonic() >= self.until:
+                return
+            self.handed += 1
+            if self.notes is not None:
+                self.notes.batch(self.chunk.index, self._judged, self.handed - self._judged)
+            yield item.trial
+
+    def batch_trials(self) -> int:
+        """How many trials a batch may have by now."""
+        return self._most
+
+    def done(self, record: Record) -> None:
+        """A trial has its record."""
+        self._judged += 1
+        if record.verdict.kind == Fault.HANG:
+            self._most = AFTER_HANG
 
 
 @dataclass(slots=True)

@@ -1,0 +1,77 @@
+"""What it saves that an isolated implementation is at work on the next batch while one is judged, by the wall."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from aclnn_cts.cli.output import show_table, table, wrap
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.worker import CampaignWorker
+from aclnn_cts.engine.laws import law_ids
+from aclnn_cts.engine.plan import plan_parts, profile
+from aclnn_cts.spec.model import Spec
+from benchmarks.campaign_rates import CASES, open_alone, random_chunk
+from benchmarks.measure import Figure, geometric_mean
+
+__all__ = ["overlap"]
+
+ADAPTERS = ("loopback", "torch")
+
+
+def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
+    """Of a campaign's chunk and of a run's plan, on the software device and on torch."""
+    made = table("adapter", "operator", "a chunk", "a quick run's plan")
+    load = os.getloadavg()[0]
+    for adapter in ADAPTERS:
+        columns: tuple[list[Figure], ...] = ([], [])
+        try:
+            with open_alone(adapter, target) as worker:
+                for spec in chosen:
+                    works = (_chunk(worker, spec), _plan(worker.bench, spec))
+                    figures = [_saved(worker.bench, work, rounds) for work in works]
+                    for column, figure in zip(columns, figures, strict=True):
+                        column.append(figure)
+                    made.add_row(adapter, spec.operator.removeprefix("aclnn"), *(item.text(".2f") for item in figures))
+        except HarnessError as error:
+            wrap(out, f"{adapter}: {error}")
+            continue
+        made.add_row(adapter, "geometric mean", *(geometric_mean(column).text(".2f") for column in columns))
+    wrap(
+        out,
+        "Wall time of one batch after the other over that with the next batch under way while one is judged, in turns "
+        f"(above 1: overlapping is faster); {len(os.sched_getaffinity(0))} cores, with a load of {load:.1f} before",
+    )
+    show_table(out, made)
+    out.print()
+
+
+def _chunk(worker: CampaignWorker, spec: Spec) -> Callable[[int], object]:
+    return lambda number: worker.judge(random_chunk(spec, number, CASES))
+
+
+def _plan(bench: Bench, spec: Spec) -> Callable[[int], object]:
+    """The parts of a quick run, as one worker of it runs them."""
+    parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"), laws=law_ids)
+    return lambda number: sum(len(judged.records) for _, _, judged in bench.run_parts(parts, seed=number))
+
+
+def _saved(bench: Bench, work: Callable[[int], object], rounds: int) -> Figure:
+    """Wall time without over with, round by round."""
+    work(0)
+    values = []
+    for number in range(1, rounds + 1):
+        seconds = {}
+        for overlapped in (number % 2 == 0, number % 2 == 1):
+            bench.overlapped = overlapped
+            began = time.perf_counter()
+            work(number)
+            seconds[overlapped] = time.perf_counter() - began
+        values.append(seconds[False] / seconds[True])
+    bench.overlapped = True
+    return Figure(tuple(values))
