@@ -54,9 +54,8 @@ def shrink(
     from aclnn_cts.engine.campaign.finding import bucketed  # noqa: PLC0415
     from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial  # noqa: PLC0415
     from aclnn_cts.engine.files import write_atomically  # noqa: PLC0415
-    from aclnn_cts.engine.promises import promise_of_case  # noqa: PLC0415
+    from aclnn_cts.engine.promises import as_trial  # noqa: PLC0415
     from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
-    from aclnn_cts.spec.evaluate import evaluate  # noqa: PLC0415
 
     specs = load_specs(folders)
     entries = read_trials((file,), specs)
@@ -67,7 +66,7 @@ def shrink(
     entry = entries[0]
     case = entry.case if isinstance(entry, Trial) else entry
     spec = specs[case.operator]
-    trial = entry if isinstance(entry, Trial) else Trial(promise_of_case(evaluate(spec, case)), case)
+    trial = as_trial(spec, entry)
     settings = BenchSettings(
         adapter=adapter,
         target=case.target,

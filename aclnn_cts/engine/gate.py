@@ -24,11 +24,14 @@ from aclnn_cts.engine.search import SEARCHED, search, trial_strategy
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Counts
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.engine.waivers import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
+__all__ = ["PINNED", "Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
+
+PINNED = "pinned/"
+"""Before the name of a case that a waiver pins (`GateOptions.pinned`), where a promise's id may stand."""
 
 _SEEDS = 2**64
 
@@ -44,6 +47,11 @@ class GateOptions:
     operators: tuple[Spec, ...]
     """Those that are to be tested, in the order of the files."""
     waivers: tuple[Waiver, ...] = ()
+
+    def pinned(self, spec: Spec) -> tuple[str, ...]:
+        """The cases of an operator that waivers for this adapter pin, by names that `Gate.check` takes."""
+        pins = pins_for(self.waivers, self.settings.adapter, [spec])[spec.operator]
+        return tuple(PINNED + name for name in pins)
 
 
 def gate_options(
@@ -105,6 +113,8 @@ class GateResult:
     """Unwaived ones, the most frequent first."""
     waived: dict[str, int]
     errors: tuple[str, ...]
+    beside: str = ""
+    """Why nothing was tried; empty where something was."""
 
 
 @dataclass(slots=True)
@@ -147,10 +157,16 @@ class Gate:
         self._waivers = waivers_of_run(
             options.waivers, settings=options.settings, environment=host.environment, specs=options.specs
         )
+        self._told = WaiverEvidence()
 
     def check(self, spec: Spec, promise: str) -> GateResult:
-        """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases."""
+        """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases.
+
+        Or one case that a waiver pins.
+        """
         tally = _Tally()
+        if promise.startswith(PINNED):
+            return self._check_pinned(spec, promise.removeprefix(PINNED), tally)
         parts = plan_parts(
             [spec], product=self.options.settings.target.product, chosen=self.options.profile, laws=law_ids
         )
@@ -160,6 +176,20 @@ class Gate:
                     tally.add(record)
         if promise in SEARCHED:
             self._search(spec, promise, tally)
+        return self._result(tally)
+
+    def _check_pinned(self, spec: Spec, name: str, tally: _Tally) -> GateResult:
+        trial = pins_for(self.options.waivers, self.options.settings.adapter, [spec])[spec.operator][name]
+        if trial not in pinned_trials(self._waivers, [spec]):
+            target = self.options.settings.target.product
+            version = self._host.environment.get("version", "of an unknown version")
+            what = f"its waiver does not speak for {self.options.settings.adapter} {version} on {target}"
+            return GateResult(counts=tally.counts, findings=(), waived={}, errors=(), beside=what)
+        for record in self._run([trial]):
+            tally.add(record)
+        return self._result(tally)
+
+    def _result(self, tally: _Tally) -> GateResult:
         failures = sorted(tally.failures.values(), key=lambda failure: -failure[1])
         findings = tuple(self._finding(record, number) for record, number in failures)
         return GateResult(counts=tally.counts, findings=findings, waived=tally.waived, errors=tuple(tally.errors))
@@ -167,6 +197,12 @@ class Gate:
     def expired(self) -> tuple[str, ...]:
         """Why the gate fails whatever the trials say: waivers that have expired."""
         return self._waivers.report().violations()
+
+    def news(self) -> WaiverEvidence:
+        """What the trials since the last call say of waivers."""
+        news = self._waivers.evidence.beyond(self._told)
+        self._told.include(news)
+        return news
 
     def describe(self, finding: GateFinding, spec: Spec) -> Iterator[str]:
         """Lines about a finding: how often, one case whole, and the command that replays it."""

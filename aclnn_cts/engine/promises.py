@@ -32,7 +32,7 @@ from aclnn_cts.judge.verdict import ended_badly
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["PROMISES", "Promise", "build_registry", "check_trial", "derived_trial", "promise"]
+__all__ = ["PROMISES", "Promise", "as_trial", "build_registry", "check_trial", "derived_trial", "promise"]
 
 
 class Promise(Protocol):
@@ -286,3 +286,8 @@ def check_trial(trial: Trial, spec: Spec, *, where: str) -> None:
 def promise_of_case(evaluation: Evaluation) -> str:
     """The promise that a bare case is a trial of."""
     return "values" if not evaluation.broken else "status"
+
+
+def as_trial(spec: Spec, item: Trial | Case) -> Trial:
+    """The trial of a file: a bare case stands for one."""
+    return item if isinstance(item, Trial) else Trial(promise_of_case(evaluate(spec, item)), item)

@@ -27,14 +27,13 @@ from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
-from aclnn_cts.engine.promises import promise_of_case
+from aclnn_cts.engine.promises import as_trial
 from aclnn_cts.engine.run_directory import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
-from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
@@ -163,11 +162,15 @@ def _run_trials(
 ) -> None:
     """Trials of files, each under its own kind."""
     chosen = {spec.operator for spec in options.operators}
-    trials = [trial for trial in (_as_trial(bench.specs, item) for item in given) if trial.case.operator in chosen]
+    trials = [
+        trial
+        for trial in (as_trial(bench.specs[_case_of(item).operator], item) for item in given)
+        if trial.case.operator in chosen
+    ]
     for trial in trials:
         teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     for item in options.trials:
-        case = item.case if isinstance(item, Trial) else item
+        case = _case_of(item)
         if case.operator not in chosen:
             teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
             teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.NOT_CHOSEN))
@@ -175,10 +178,8 @@ def _run_trials(
         _tell_judged(judged, waivers, teller)
 
 
-def _as_trial(specs: Specs, item: Trial | Case) -> Trial:
-    if isinstance(item, Trial):
-        return item
-    return Trial(promise_of_case(evaluate(specs[item.operator], item)), item)
+def _case_of(item: Trial | Case) -> Case:
+    return item.case if isinstance(item, Trial) else item
 
 
 def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:

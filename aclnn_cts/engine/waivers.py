@@ -15,12 +15,13 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.promises import as_trial, promise
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Scope, Waiver
 from aclnn_cts.spec.load import Specs
+from aclnn_cts.spec.model import Spec
 
-__all__ = ["WaiverReport", "Waivers", "waivers_of_run"]
+__all__ = ["WaiverEvidence", "WaiverReport", "Waivers", "pinned_trials", "pins_for", "waivers_of_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,52 @@ class WaiverReport:
         )
 
 
+class WaiverEvidence(msgspec.Struct):
+    """What the records of a process, or of several together, say of waivers; plain JSON values when encoded."""
+
+    pins: dict[str, tuple[str, ...]] = {}
+    """Of each waiver that speaks, by its id: the ids of the cases that are pinned for the product."""
+    judged: set[str] = set()
+    """Ids of waivers in whose scope trials were judged."""
+    used: set[str] = set()
+    """Ids of waivers that a failure needed."""
+    passed: set[str] = set()
+    """Ids of pinned cases."""
+    failed: set[str] = set()
+
+    def include(self, other: WaiverEvidence) -> None:
+        """Take in what another process has seen; where the two know other pins of a waiver, these here count."""
+        self.pins = {**other.pins, **self.pins}
+        self.judged |= other.judged
+        self.used |= other.used
+        self.passed |= other.passed
+        self.failed |= other.failed
+
+    def beyond(self, told: WaiverEvidence) -> WaiverEvidence:
+        """What of it is not told yet."""
+        return WaiverEvidence(
+            pins={name: pins for name, pins in self.pins.items() if name not in told.pins},
+            judged=self.judged - told.judged,
+            used=self.used - told.used,
+            passed=self.passed - told.passed,
+            failed=self.failed - told.failed,
+        )
+
+    def report(self, waivers: Iterable[Waiver], *, expired: tuple[Waiver, ...] = ()) -> WaiverReport:
+        """What it comes to."""
+        speaking = [waiver for waiver in waivers if waiver.id in self.pins]
+        mended = tuple(waiver for waiver in speaking if self._mended(self.pins[waiver.id]))
+        unused = tuple(
+            waiver
+            for waiver in speaking
+            if waiver.id in self.judged and waiver.id not in self.used and waiver not in mended
+        )
+        return WaiverReport(expired=expired, mended=mended, unused=unused)
+
+    def _mended(self, pins: tuple[str, ...]) -> bool:
+        return bool(pins) and all(pin in self.passed and pin not in self.failed for pin in pins)
+
+
 @final
 class Waivers:
     """The waivers that concern one run: applies them to its records and remembers what they were needed for."""
@@ -78,16 +125,14 @@ class Waivers:
         self._valid = tuple(waiver for waiver in chosen if waiver.expiry >= today)
         self._expired = tuple(waiver for waiver in chosen if waiver.expiry < today)
         self._calls = calls
-        self._used: set[str] = set()
-        self._judged: set[str] = set()
         self._pinned = {
             waiver.id: tuple(pin for pin in waiver.cases if product in (None, _case_of(pin).product))
             for waiver in self._valid
         }
         self._pins = frozenset(_id_of(pin) for pins in self._pinned.values() for pin in pins)
-        self._bare = any(isinstance(pin, Case) for pins in self._pinned.values() for pin in pins)
-        self._passed: set[str] = set()
-        self._failed: set[str] = set()
+        self._bare = frozenset(_look_of(pin) for pins in self._pinned.values() for pin in pins if isinstance(pin, Case))
+        self.evidence = WaiverEvidence(pins={name: tuple(map(_id_of, pins)) for name, pins in self._pinned.items()})
+        """What all records that were applied say of the waivers."""
 
     @property
     def pinned(self) -> tuple[Trial | Case, ...]:
@@ -104,16 +149,17 @@ class Waivers:
         if not self._valid or result not in (Result.PASSED, Result.FAILED):
             return record
         self._see_pin(record)
-        self._judged.update(
+        judged = self.evidence.judged
+        judged.update(
             waiver.id
             for waiver in self._valid
-            if waiver.id not in self._judged and _admits_trial(waiver.scope, record, [record.trial.case])
+            if waiver.id not in judged and _admits_trial(waiver.scope, record, [record.trial.case])
         )
         needed = self.needed(record)
         if not needed:
             return record
-        self._judged.update(waiver.id for waiver in needed)
-        self._used.update(waiver.id for waiver in needed)
+        judged.update(waiver.id for waiver in needed)
+        self.evidence.used.update(waiver.id for waiver in needed)
         return msgspec.structs.replace(record, waiver=needed[0].id)
 
     def needed(self, record: Record) -> list[Waiver]:
@@ -134,25 +180,16 @@ class Waivers:
     def _see_pin(self, record: Record) -> None:
         if not self._pins:
             return
-        outcomes = self._passed if record.verdict.result == Result.PASSED else self._failed
-        for identifier in (record.trial_id, case_id(record.trial.case)) if self._bare else (record.trial_id,):
-            if identifier in self._pins:
-                outcomes.add(identifier)
-
-    def _mended(self, pinned: Trial | Case) -> bool:
-        return _id_of(pinned) in self._passed and _id_of(pinned) not in self._failed
+        outcomes = self.evidence.passed if record.verdict.result == Result.PASSED else self.evidence.failed
+        if record.trial_id in self._pins:
+            outcomes.add(record.trial_id)
+        # An id costs more than judging a small case does.
+        if _look_of(record.trial.case) in self._bare and (identifier := case_id(record.trial.case)) in self._pins:
+            outcomes.add(identifier)
 
     def report(self) -> WaiverReport:
         """What all records that were applied say of the waivers."""
-        mended = tuple(
-            waiver for waiver in self._valid if (pins := self._pinned[waiver.id]) and all(map(self._mended, pins))
-        )
-        unused = tuple(
-            waiver
-            for waiver in self._valid
-            if waiver.id in self._judged and waiver.id not in self._used and waiver not in mended
-        )
-        return WaiverReport(expired=self._expired, mended=mended, unused=unused)
+        return self.evidence.report(self._valid, expired=self._expired)
 
 
 def waivers_of_run(
@@ -168,6 +205,30 @@ def waivers_of_run(
         environment=environment,
         calls=lambda trial: promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator]),
     )
+
+
+def pinned_trials(waivers: Waivers, operators: Iterable[Spec]) -> tuple[Trial, ...]:
+    """The trials that are to run first, of these operators."""
+    chosen = {spec.operator: spec for spec in operators}
+    return tuple(
+        as_trial(chosen[_case_of(pin).operator], pin) for pin in waivers.pinned if _case_of(pin).operator in chosen
+    )
+
+
+def pins_for(waivers: Iterable[Waiver], adapter: str, operators: Iterable[Spec]) -> dict[str, dict[str, Trial]]:
+    """By operator, and by waiver and number, the cases pinned for an adapter of that name.
+
+    Before one is open: its version, its device and the options that it has by default are not looked at.
+    """
+    chosen = {spec.operator: spec for spec in operators}
+    found: dict[str, dict[str, Trial]] = {name: {} for name in chosen}
+    own = _taken_apart(adapter)[0]
+    for waiver in waivers:
+        if {_taken_apart(word)[0] for word in waiver.scope.adapter} & {own, own.partition(":")[0]}:
+            for number, pin in enumerate(waiver.cases, 1):
+                if (name := _case_of(pin).operator) in chosen:
+                    found[name][f"{waiver.id}-{number}"] = as_trial(chosen[name], pin)
+    return found
 
 
 def _case_of(pin: Trial | Case) -> Case:
@@ -235,6 +296,11 @@ def _admits_trial(scope: Scope, record: Record, cases: Iterable[Case]) -> bool:
         and (not scope.product or case.product in scope.product)
         and (scope.when is None or any(map(scope.when, cases)))
     )
+
+
+def _look_of(case: Case) -> tuple[object, ...]:
+    """What cases of one id have in common, and few others have."""
+    return (case.operator, case.product, frozenset((name, tensor.shape) for name, tensor in case.tensors()))
 
 
 def _id_of(pinned: Trial | Case) -> str:

@@ -29,6 +29,7 @@ NEEDS_ADAPTER = (
     "the conformance suites need --adapter: reference, torch or package.module:factory (the harness's own tests run "
     "without: pytest tests)"
 )
+_NOTHING = ("", "nothing")
 _OPTIONS = pytest.StashKey["GateOptions"]()
 
 
@@ -66,7 +67,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if config.getoption("--adapter"):
         _narrow(config)
         if not _is_worker(config):
-            config.pluginmanager.register(Report(_options(config).settings.adapter), "aclnn-cts-report")
+            options = _options(config)
+            report = Report(options.settings.adapter, waivers=options.waivers)
+            config.pluginmanager.register(report, "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
 
@@ -124,24 +127,32 @@ def _make(folder: Path) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each operator, or for each law of each operator."""
+    """One test for each operator, for each law of each operator, or for each case that a waiver pins."""
     if "conformance" not in metafunc.fixturenames:
         return
     promise = metafunc.module.PROMISE
     if not metafunc.config.getoption("--adapter"):
         metafunc.parametrize("conformance", [("", promise)], ids=["no-adapter"], indirect=True)
         return
+    options = _options(metafunc.config)
     cases = [
         pytest.param((spec.operator, identifier), id=_test_id(spec, identifier, promise))
-        for spec in _options(metafunc.config).operators
-        for identifier in _identifiers(spec, promise)
+        for spec in options.operators
+        for identifier in _identifiers(options, spec, promise)
     ]
+    if not cases:
+        # Without a case pytest would make a test that is skipped; this one is left out of the collection.
+        cases = [pytest.param(_NOTHING, id="none")]
     metafunc.parametrize("conformance", cases, indirect=True, scope="function")
 
 
-def _identifiers(spec: Spec, promise: str) -> tuple[str, ...]:
+def _identifiers(options: GateOptions, spec: Spec, promise: str) -> tuple[str, ...]:
     if not promise.endswith("/"):
         return (promise,)
+    from aclnn_cts.engine.gate import PINNED  # noqa: PLC0415
+
+    if promise == PINNED:
+        return options.pinned(spec)
     from aclnn_cts.engine.laws import law_ids  # noqa: PLC0415
     from aclnn_cts.engine.plan import LIFE_CYCLE  # noqa: PLC0415
 
@@ -158,6 +169,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     suites = any("conformance" in getattr(item, "fixturenames", ()) for item in items)
     if suites and not config.getoption("--adapter") and not _is_worker(config):
         raise pytest.UsageError(NEEDS_ADAPTER)
+    items[:] = [item for item in items if _param(item) != _NOTHING]
+    # Stable: pinned cases, whose waivers may be mended, come before what they excuse.
+    items.sort(key=lambda item: not _param(item)[1].startswith("pinned/"))
+
+
+def _param(item: pytest.Item) -> tuple[str, str]:
+    """Operator and promise of a test of the suites."""
+    callspec = getattr(item, "callspec", None)
+    found: tuple[str, str] = ("", "") if callspec is None else callspec.params.get("conformance", ("", ""))
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,9 @@ class Conformance:
 
     def check(self) -> None:
         """Try the promise; fails the test with what was found, skips it where nothing was judged."""
-        from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415 - loading the plugin costs nothing
+        import msgspec  # noqa: PLC0415 - loading the plugin costs nothing
+
+        from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415
         from aclnn_cts.core.verdict import Skip  # noqa: PLC0415
 
         product = self._gate.options.settings.target.product
@@ -57,9 +59,12 @@ class Conformance:
             errors=counts.errors,
             waived=result.waived,
             skipped=counts.skipped_by_reason,
+            evidence=msgspec.to_builtins(self._gate.news()),
         )
         if messages := list(self._messages(result)):
             pytest.fail("\n\n".join(messages), pytrace=False)
+        if result.beside:
+            pytest.skip(result.beside)
         if not counts.judged:
             reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.skipped_by_reason.items()))
             pytest.skip(f"nothing was judged: {reasons or 'no trial could be generated'}")

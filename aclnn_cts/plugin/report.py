@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.waiver_file import Waiver
 
 __all__ = ["PROPERTY", "Report", "tell"]
 
@@ -28,6 +32,10 @@ class Report:
     """Of trials, by result."""
     waived: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    waivers: Sequence[Waiver] = ()
+    """Those that the gate was given."""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    """What the tests say of waivers, as `WaiverEvidence` is written."""
     refusal: int | None = None
     """The exit code where the implementation could not be opened."""
 
@@ -45,6 +53,11 @@ class Report:
 
     def _add(self, facts: dict[str, Any]) -> None:
         self.refusal = facts.pop("refusal", self.refusal)
+        for name, found in facts.pop("evidence", {}).items():
+            if isinstance(found, dict):
+                self.evidence.setdefault(name, {}).update(found)
+            else:
+                self.evidence.setdefault(name, []).extend(found)
         for total, numbers in (
             (self.waived, facts.pop("waived", {})),
             (self.skipped, facts.pop("skipped", {})),
@@ -52,6 +65,14 @@ class Report:
         ):
             for key, number in numbers.items():
                 total[key] = total.get(key, 0) + number
+
+    def _notices(self) -> tuple[str, ...]:
+        """What owners of waivers should know."""
+        import msgspec  # noqa: PLC0415 - loading the plugin costs nothing
+
+        from aclnn_cts.engine.waivers import WaiverEvidence  # noqa: PLC0415
+
+        return msgspec.convert(self.evidence, WaiverEvidence).report(self.waivers).notices()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -76,5 +97,7 @@ class Report:
         )
         for waiver, number in sorted(self.waived.items()):
             terminalreporter.write_line(f"waived by {waiver}: {number}")
+        for notice in self._notices():
+            terminalreporter.write_line(notice)
         if not self.numbers["judged"]:
             terminalreporter.write_line("nothing was judged: the gate does not pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -12,7 +13,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.case_files import read_case_file
 
@@ -121,6 +124,50 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
     (pytester.path / "own.yaml").write_text(WAIVERS.replace(EXPIRY, "2020-01-01"), encoding="utf-8")
     result = gate(*options, "-k", "memory", "--waivers", "own.yaml")
     ended(result, 1, "waiver wrong.fourth-column expired on 2020-01-01")
+
+
+def _pinning(folder: Path, name: str, size: int, more: str = "") -> str:
+    bare = Tensor((size,), "FLOAT")
+    given = Tensor((size,), "FLOAT", data=Data(recipe="zeros"))
+    arguments: dict[str, Argument] = {"gradOutput": given, "output": given, "dim": 0, "out": bare}
+    case = Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2"))
+    (folder / f"{name}.json").write_text(json.dumps(case_to_json(case)), encoding="utf-8")
+    kinds = "[value, value beyond the assumed model]"
+    return (
+        f'  - {{id: {name}, scope: {{adapter: "wrong:Wrong", operator: aclnnSoftmaxBackward, kind: {kinds}{more}}}, '
+        f"reason: it is wrong, owner: nobody, expiry: {EXPIRY}, cases: [{name}.json]}}\n"
+    )
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_pinned_cases_are_tests_that_come_first(gate: Run, pytester: pytest.Pytester, processes: str) -> None:
+    waivers = [
+        _pinning(pytester.path, "needed", 4),
+        _pinning(pytester.path, "mended", 3),
+        _pinning(pytester.path, "elsewhere", 5, ', version: ">=9"'),
+    ]
+    (pytester.path / "own.yaml").write_text("subject: s\nwaivers:\n" + "".join(waivers), encoding="utf-8")
+    options = ("--adapter", "wrong:Wrong,fault=value", "--op", "softmax_backward", "--waivers", "own.yaml")
+    result = gate(*options, "-k", "pinned or examples", "-rs", "-v", "-n", processes)
+    shown = ended(
+        result,
+        0,
+        "3 passed, 1 skipped",
+        "its waiver does not speak for wrong:Wrong,fault=value",
+        "waived by needed: 1",
+        "waiver mended: its pinned cases pass now; remove it",
+    )
+    assert "waiver needed: " not in shown
+    if processes == "0":
+        order = re.findall(r"(test_\w+\[[\w.-]+\]) (?:PASSED|FAILED|SKIPPED)", shown)
+        assert order == [
+            "test_pinned[SoftmaxBackward-needed-1]",
+            "test_pinned[SoftmaxBackward-mended-1]",
+            "test_pinned[SoftmaxBackward-elsewhere-1]",
+            "test_examples[SoftmaxBackward]",
+        ]
+    # Without such waivers there is no such test.
+    ended(gate(*options[:4], "-k", "pinned"), pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def _trial(command: str) -> Trial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -18,8 +18,24 @@ from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.taste import Taste
 
-__all__ = ["PLAN", "RANDOM", "SEARCH", "Chunk", "ChunkTrial", "Parent", "Wish", "chunk_trials", "parent_of"]
+__all__ = [
+    "PINNED",
+    "PLAN",
+    "RANDOM",
+    "SEARCH",
+    "Chunk",
+    "ChunkTrial",
+    "Parent",
+    "Wish",
+    "chunk_trials",
+    "parent_of",
+    "pinned_chunks",
+]
 
+PINNED = "pinned"
+"""The cases that waivers pin."""
+FIRST_PINNED = -2
+"""Index of the first chunk of pinned cases, from which the others count down; -1 stands for no chunk."""
 PLAN = "plan"
 """Examples, limits, broken constraints, laws and life cycles, as a run has them."""
 RANDOM = "random"
@@ -49,6 +65,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Id of the feedback that it was made from; empty where it needed none."""
     phase: str
     operator: str
+    trials: tuple[Trial, ...] = ()
+    """Given as they are; first of all."""
     parts: tuple[Part, ...] = ()
     """Trials that promises make, as in a run; before those that are drawn."""
     draws: int = 0
@@ -69,6 +87,7 @@ class ChunkTrial:
 
 def chunk_trials(chunk: Chunk, sampler: Sampler) -> Iterator[ChunkTrial]:
     """The trials of a chunk, always the same ones."""
+    yield from map(ChunkTrial, chunk.trials)
     for part in chunk.parts:
         for trial in promise(part.promise, where="campaign").trials(part, sampler, seed=chunk.seed):
             yield ChunkTrial(trial)
@@ -111,3 +130,14 @@ def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> Parent
     recorded = RecordedChoices(source)
     sampler.draw(recorded, options=sampler.options(Taste(policy)) if policy else None)
     return Parent(share, recorded.values, policy)
+
+
+def pinned_chunks(trials: Iterable[Trial], *, seed: int) -> list[Chunk]:
+    """Chunks of pinned trials, one an operator. They belong to no generation, and teach nothing."""
+    by_operator: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_operator.setdefault(trial.case.operator, []).append(trial)
+    return [
+        Chunk(index=FIRST_PINNED - place, seed=seed, snapshot="", phase=PINNED, operator=operator, trials=tuple(given))
+        for place, (operator, given) in enumerate(by_operator.items())
+    ]

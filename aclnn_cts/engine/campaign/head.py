@@ -70,11 +70,13 @@ class Head:
     watchers: Sequence[Watcher] = ()
     ran_on: str = ""
     """What the implementation says of itself in a line."""
+    pinned: Sequence[Chunk] = ()
+    """Cases that waivers pin, which come before all others."""
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     """Under way, by slot."""
     _examining: dict[int, ExamineJob] = field(default_factory=dict)
     _again: deque[Chunk] = field(default_factory=deque)
-    """Whose worker was lost."""
+    """Whose worker was lost, after those with pinned cases."""
     _questions: deque[tuple[str, ExamineJob]] = field(default_factory=deque)
     """Findings to look into, each with the device that it is to be done on (empty: any)."""
     _next: int = 0
@@ -103,10 +105,11 @@ class Head:
         """Run until a stop rule says so and what was begun is finished; why it ended."""
         for finding in self.memory.findings.values():
             self._ask(finding, self.memory.remade(finding.chunk))
+        self._again.extend(self.pinned)
         self._recent.append((0.0, self.memory.writer.summary.total.cases))
         while True:
             self._decide()
-            if self._ending and not self._chunks and self._settled():
+            if self._ending and not self._chunks and not self._pins_wait() and self._settled():
                 self._show(now=True)
                 return self._ending
             self._hand_out()
@@ -177,6 +180,10 @@ class Head:
         limit = self.stop.chunks
         return bool(self._again) or (self.memory.ready(self._next) and (limit is None or self._next < limit))
 
+    def _pins_wait(self) -> bool:
+        """Whether pinned cases are next; a session tries those even where nothing else is left to do."""
+        return bool(self._again) and self._again[0].index < 0
+
     def _question(self, device: str) -> ExamineJob | None:
         for place, (wanted, job) in enumerate(self._questions):
             if wanted in ("", device):
@@ -186,10 +193,10 @@ class Head:
 
     def _chunk(self) -> Chunk | None:
         """The next chunk; None where there is none to be had now."""
+        if self._again and (not self._ending or self._pins_wait()):
+            return self._again.popleft()
         if self._ending:
             return None
-        if self._again:
-            return self._again.popleft()
         while self.memory.done(self._next):
             self._next += 1
         limit = self.stop.chunks

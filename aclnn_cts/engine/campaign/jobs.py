@@ -15,6 +15,7 @@ from aclnn_cts.engine.campaign.feedback import Learned
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver
+from aclnn_cts.engine.waivers import WaiverEvidence
 
 __all__ = [
     "Answer",
@@ -91,6 +92,8 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     seconds: float = 0.0
     broken_off: int = 0
     """Trials that were left out for time."""
+    waivers: WaiverEvidence = msgspec.field(default_factory=WaiverEvidence)
+    """What its worker has seen so far."""
 
 
 class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):

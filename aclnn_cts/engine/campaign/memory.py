@@ -19,10 +19,12 @@ from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snap
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, failure_name
 from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.waivers import WaiverEvidence
 
 __all__ = ["ChunkEntry", "Memory"]
 
 _CHUNK, _LEARNED, _SNAPSHOT, _FINDING, _CAMPAIGN = "chunk/", "learned/", "snapshot/", "finding/", "campaign"
+_WAIVERS = "waivers"
 
 
 class ChunkEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -63,6 +65,8 @@ class Memory:
     """Finished chunks."""
     before: float = 0.0
     """Seconds that earlier sessions of the campaign took."""
+    evidence: WaiverEvidence = field(default_factory=WaiverEvidence)
+    """What all trials of all sessions say of waivers."""
 
     def done(self, index: int) -> bool:
         """Whether a chunk is finished."""
@@ -80,6 +84,8 @@ class Memory:
     def remade(self, index: int) -> Chunk | None:
         """A chunk that was made before; None where the snapshot that it was made from is not kept any more."""
         generation = self.schedule.generation_of(index) - FEEDBACK_LAG
+        if index < 0:
+            return None
         known = index < self.schedule.planned or generation < 0 or generation in self.snapshots
         return self.chunk(index) if known else None
 
@@ -96,7 +102,7 @@ class Memory:
     def finished(self, chunk: Chunk, result: ChunkResult, *, slot: str, seconds: float) -> list[Finding]:
         """Store a chunk with all that it came to; the findings that it is the first to meet."""
         counts = result.summary.total
-        self.entries[chunk.index] = ChunkEntry(
+        entry = ChunkEntry(
             index=chunk.index,
             phase=chunk.phase,
             operator=chunk.operator,
@@ -109,11 +115,16 @@ class Memory:
             broken_off=result.broken_off,
             learned=result.learned,
         )
+        if chunk.index >= 0:
+            self.chunks += 1
+            self.entries[chunk.index] = entry
+        else:
+            entry.learned = None
         new, kept, changed = self._failures(chunk, result, slot, seconds)
-        state: dict[str, Any] = {_chunk_key(chunk.index): self.entries[chunk.index]}
+        self.evidence.include(result.waivers)
+        state: dict[str, Any] = {_chunk_key(chunk.index): entry, _WAIVERS: self.evidence}
         state |= {_FINDING + failure_name(item.signature): item for item in changed}
         folded, forget = self._fold()
-        self.chunks += 1
         state |= folded
         state[_CAMPAIGN] = {"chunks": self.chunks, "folded": self.folded, "seconds": self.before + seconds}
         self.writer.append_part(result.summary, kept, state=state, forget=forget)
@@ -188,6 +199,7 @@ class Memory:
             self.chunks = int(stored.get("chunks", 0))
             self.folded = int(stored.get("folded", 0))
             self.before = float(stored.get("seconds", 0.0))
+            self.evidence = _read(results.state(_WAIVERS) or {}, WaiverEvidence, _WAIVERS)
             for key, value in results.states(_LEARNED):
                 self.learned[key.removeprefix(_LEARNED)] = _read(value, Learned, key)
             for key, value in results.states(_SNAPSHOT):

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.chunk import Chunk, pinned_chunks
 from aclnn_cts.engine.campaign.dispatch import Dispatcher, LocalDispatcher
 from aclnn_cts.engine.campaign.export import export_campaign
 from aclnn_cts.engine.campaign.factors import Factors
@@ -28,8 +30,8 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waiver_file import Waiver
-from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
+from aclnn_cts.engine.waivers import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
@@ -86,7 +88,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     earlier = _earlier(options) if options.resume else None
     if earlier is not None:
         options = replace(options, settings=replace(options.settings, target=earlier.target), seed=earlier.seed)
-    options, manifest, expired = _opened(options, earlier)
+    options, manifest, waivers = _opened(options, earlier)
     product = options.settings.target.product
     operators = tuple(spec for spec in options.operators if product in spec.products)
     if not operators:
@@ -124,11 +126,19 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
             spec_folders=options.settings.spec_folders,
             watchers=watchers,
             ran_on=ran_on(manifest),
+            pinned=_pinned(waivers, operators, memory, options.seed),
         )
-        return _run(head, expired)
+        return _run(head, waivers)
 
 
-def _run(head: Head, expired: Sequence[str]) -> Ended:
+def _pinned(waivers: Waivers, operators: Sequence[Spec], memory: Memory, seed: int) -> list[Chunk]:
+    """The cases that waivers pin, without those that an earlier session of the campaign has judged."""
+    judged = memory.evidence.passed | memory.evidence.failed
+    trials = [pin for pin in pinned_trials(waivers, operators) if not {pin.id, case_id(pin.case)} & judged]
+    return pinned_chunks(trials, seed=seed)
+
+
+def _run(head: Head, waivers: Waivers) -> Ended:
     memory = head.memory
     writer = memory.writer
     try:
@@ -136,7 +146,14 @@ def _run(head: Head, expired: Sequence[str]) -> Ended:
     except KeyboardInterrupt:
         writer.finish(seconds=memory.before + head.seconds, interrupted=True)
         raise
-    writer.summary.violations.extend(text for text in expired if text not in writer.summary.violations)
+    waivers.evidence.include(memory.evidence)
+    report = waivers.report()
+    # Those of an earlier session may be mended, or renewed.
+    writer.summary.violations[:] = report.violations()
+    writer.summary.notices[:] = report.notices()
+    for message in report.notices():
+        for watcher in head.watchers:
+            watcher.notice(message)
     status = head.status()
     writer.finish(seconds=memory.before + head.seconds)
     export_campaign(RunDirectory(writer.path))
@@ -169,7 +186,7 @@ def _shown(value: object) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, tuple[str, ...]]:
+def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, Waivers]:
     """Open the implementation once, for its target, what it says of itself, and whatever is wrong with the options."""
     first = _devices(options)[0]
     with first.open_host(options.specs) as host:
@@ -182,8 +199,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
                 bench.judge(spec)
     waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
     options = replace(options, settings=settings)
-    expired = waivers.report().violations()
-    return options, earlier if earlier is not None else _manifest(options, environment), expired
+    return options, earlier if earlier is not None else _manifest(options, environment), waivers
 
 
 def _manifest(options: CampaignOptions, environment: Mapping[str, Any]) -> Manifest:
@@ -228,7 +244,7 @@ def _writer(
         writer = resume_run(options.out)
     else:
         specs = {f"{spec.stem}.yaml": _spec_file(spec) for spec in options.operators}
-        writer = create_run(options.out, manifest=manifest, specs=specs)
+        writer = create_run(options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers))
         for spec in options.operators:
             if spec not in operators:
                 writer.summary.plan(spec.operator, "valid")

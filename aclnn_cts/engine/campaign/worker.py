@@ -25,7 +25,7 @@ from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.laws import LAW_KIND
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waivers import Waivers, waivers_of_run
+from aclnn_cts.engine.waivers import WaiverEvidence, Waivers, waivers_of_run
 from aclnn_cts.judge.verdict import signature
 from aclnn_cts.spec.load import Specs, load_specs
 
@@ -83,7 +83,12 @@ class CampaignWorker:
         if self.notes is not None:
             self.notes.idle()
         parents = tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good)
-        return tally.result(parents, seconds=time.monotonic() - began, broken_off=len(run) - handout.handed)
+        return tally.result(
+            parents,
+            seconds=time.monotonic() - began,
+            broken_off=len(run) - handout.handed,
+            waivers=self.waivers.evidence,
+        )
 
     def _records(
         self, trials: Iterable[Trial], tally: _Tally, batch_trials: Callable[[], int] = lambda: BATCH_TRIALS
@@ -91,7 +96,8 @@ class CampaignWorker:
         for judged in self.bench.run(trials, batch_trials=batch_trials):
             tally.summary.cover(judged.coverage)
             for record in judged.records:
-                yield self._bucketed(self.waivers.apply(record)) if _failed(record) else record
+                waived = self.waivers.apply(record)
+                yield self._bucketed(waived) if _failed(waived) else waived
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
@@ -271,7 +277,9 @@ class _Tally:
         if self.failures[key] <= EXAMPLES:
             self.records.append(record)
 
-    def result(self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int) -> ChunkResult:
+    def result(
+        self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
+    ) -> ChunkResult:
         """All of it."""
         covered = packed(self.factors, judged=self.judged, tried=self.tried, limits=self.limits)
         return ChunkResult(
@@ -282,6 +290,7 @@ class _Tally:
             failures=dict(self.failures),
             seconds=seconds,
             broken_off=broken_off,
+            waivers=waivers,
         )
 
 
