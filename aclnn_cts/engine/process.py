@@ -8,6 +8,7 @@ to the spare. Nobody but this module starts or ends processes.
 from __future__ import annotations
 
 import contextlib
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,6 +32,9 @@ from aclnn_cts.engine.pending import Aside, Pending
 from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
 
 __all__ = ["Limits", "ProcessHost"]
+
+_WORTH_SECONDS = 0.005
+"""Of work, from which on a thread costs little beside it."""
 
 _Answers: TypeAlias = tuple[list[Outcome], Ending | None]
 """Of a runner, and how it ended if it did."""
@@ -72,6 +76,8 @@ class ProcessHost:
         """What every call comes to once the device was taken out."""
         self._pending: RunnersBatch | None = None
         """The batch that a runner is at work on while its starter does something else."""
+        self._call_seconds: float | None = None
+        """How long a call has taken lately, the way to the runner and back included."""
         try:
             self._opened = self._runner_opened()
             if limits is None:
@@ -133,12 +139,13 @@ class ProcessHost:
         """Have the calls made while the caller does something else. What was started before is finished first.
 
         A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
-        the caller's thread, with which they would end.
+        the caller's thread, with which they would end. Few quick calls are not worth a thread, and are made at once.
         """
         self._finish_pending()
         held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
         outcomes = BatchOutcomes(calls)
-        pending = RunnersBatch(self, outcomes, self._made(outcomes, calls, aside=True), held)
+        worth = self._call_seconds is None or len(calls) * self._call_seconds >= _WORTH_SECONDS
+        pending = RunnersBatch(self, outcomes, self._made(outcomes, calls, aside=worth), held)
         try:
             pending.go_on()
         except BaseException:
@@ -222,6 +229,7 @@ class ProcessHost:
             return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
 
     def _work(self, child: Child, calls: tuple[msgspec.Raw, ...]) -> _Answers:
+        began = time.monotonic()
         outcomes: list[Outcome] = []
         batch = self._encoder.encode(Batch(self._arena.size, calls))
         if ending := child.send(batch, seconds=self._limits.call_seconds):
@@ -238,6 +246,8 @@ class ProcessHost:
                 )
             if outcomes[-1].ended in PROCESS_ENDS:
                 return outcomes, child.end("the process came to its end with this call")
+        lately = (time.monotonic() - began) / len(calls)
+        self._call_seconds = lately if self._call_seconds is None else (self._call_seconds + lately) / 2.0
         return outcomes, None
 
     def _may_be_of_device(self, outcome: Outcome) -> bool:

@@ -108,8 +108,21 @@ def test_a_batch_that_nobody_wants_any_more_is_broken_off(host: ProcessHost) -> 
     assert after.ended == Ended.RETURNED
     assert after.facts["calls"] == 1
     assert time.monotonic() - began < 50
+
+
+def test_a_host_closes_over_a_batch_that_is_under_way(host: ProcessHost) -> None:
     host.start([call("hang")])
     host.close()
+    assert host._pending is None
+
+
+def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
+    host.run([call() for _ in range(200)])
+    host._call_seconds = 0.001
+    pending = host.start([call(), call()])
+    assert host._pending is None
+    assert len(pending.outcomes()) == 2
+    pending.end()
 
 
 def _bench(host: ProcessHost) -> Bench:
