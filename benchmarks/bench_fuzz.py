@@ -219,7 +219,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
     parser.add_argument("--cases", type=int, default=200_000, metavar="N", help="cases of the look at memory (200000)")
     parser.add_argument("--seeds", type=int, default=10, metavar="N", help="searches for each fault (10)")
-    parser.add_argument("--only", default="rates,scaling,overlap,memory,faults", metavar="NAME,...", help="parts of it (all)")
+    parser.add_argument(
+        "--only", default="rates,scaling,overlap,memory,faults", metavar="NAME,...", help="parts of it (all)"
+    )
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
     specs, target = load_specs(), Target()

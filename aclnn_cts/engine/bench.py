@@ -33,7 +33,7 @@ from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Bench", "Judged"]
+__all__ = ["Bench", "Judged", "is_sampled"]
 
 BATCH_TRIALS = 64
 BATCH_BYTES = 1 << 26
@@ -142,14 +142,9 @@ class Bench:
         if part.kind == LAW_KIND and number < part.count:
             self._withheld.withhold(part.operator, part.promise, part.count - number)
 
-    def run(
-        self, trials: Iterable[Trial], *, batch_trials: Callable[[], int] = lambda: BATCH_TRIALS
-    ) -> Iterator[Judged]:
-        """Run and judge trials, batch by batch; they are taken from an iterator as batches need them.
-
-        `batch_trials`: how many a batch may have from now on.
-        """
-        yield from self.judged(self._batches(trials, batch_trials))
+    def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+        """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
+        yield from self.judged(self._batches(trials))
         yield from self._told_withheld()
 
     def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
@@ -160,7 +155,7 @@ class Bench:
             for part in parts:
                 trials = list(self.expand(part, seed=seed))
                 number = len(trials)
-                for batch in self._batches(trials, lambda: BATCH_TRIALS):
+                for batch in self._batches(trials):
                     waiting.append((part, number))
                     yield batch
                     number = 0
@@ -174,13 +169,13 @@ class Bench:
             for withheld in self._told_withheld():
                 yield part, 0, withheld
 
-    def _batches(self, trials: Iterable[Trial], batch_trials: Callable[[], int]) -> Iterator[Sequence[Trial]]:
+    def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
         batch: list[Trial] = []
         size = 0
         for trial in trials:
             batch.append(trial)
             size += min(trial.case.nbytes, self.settings.max_bytes)
-            if len(batch) >= batch_trials() or size >= BATCH_BYTES:
+            if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
         if batch:
@@ -258,7 +253,7 @@ class Bench:
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
             trial_id = trial.id
-            sampled = _sampled(trial_id)
+            sampled = is_sampled(trial_id)
             verdict = unsafe or self._verdict(trial, attempt, evaluation, sampled=sampled)
             seconds = share + time.perf_counter() - started
             records.append(self._record(trial, trial_id, attempt, evaluation, verdict, seconds))
@@ -358,7 +353,7 @@ class Bench:
         return {"adapter": self.settings.adapter}
 
 
-def _sampled(trial_id: str) -> bool:
+def is_sampled(trial_id: str) -> bool:
     """One trial in 64, the same ones for the same plan."""
     return int(trial_id[:2], 16) % 64 == 0
 

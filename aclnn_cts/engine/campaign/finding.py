@@ -14,7 +14,7 @@ from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.spec.load import Specs
 
-__all__ = ["EXAMPLES", "Confirmed", "Finding", "bucketed", "found_as", "symptom"]
+__all__ = ["EXAMPLES", "Confirmed", "Finding", "bucketed", "found_as", "outputs_of", "symptom"]
 
 EXAMPLES = 25
 """Records that a finding keeps; the failures after them are counted."""
@@ -120,6 +120,13 @@ def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -
             if alone.verdict.result == Result.FAILED:
                 return msgspec.structs.replace(record, signature=bucketed(alone).signature)
     return bucketed(record)
+
+
+def outputs_of(record: Record) -> set[str]:
+    """SHA-256 of what the calls of a record that succeeded wrote: what it is judged again from."""
+    outcomes = [item for item in record.attempts[0] if item.ended == Ended.RETURNED] if record.attempts else []
+    written = [state for item in outcomes if not item.status for state in item.buffers.values()]
+    return {state.sha256 for state in written if state.sha256}
 
 
 def finding_words(finding: Finding) -> Mapping[str, object]:

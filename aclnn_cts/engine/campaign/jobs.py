@@ -80,13 +80,15 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
-    """What a chunk came to: counts, what it teaches, and failures and errors alone."""
+    """What a chunk came to: counts, what it teaches, and records of failures, errors and a sample alone."""
 
     index: int
     summary: Summary
     """Of all its trials."""
     learned: Learned
     records: tuple[Record, ...] = ()
+    blobs: Mapping[str, bytes] = {}
+    """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
     failures: Mapping[str, int] = {}
     """Failures by signature (`record_codec.signature_key`), those without a record too."""
     seconds: float = 0.0

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Finding
+from aclnn_cts.engine.campaign.finding import EXAMPLES, Finding, outputs_of
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot
@@ -128,6 +128,8 @@ class Memory:
         state |= folded
         state[_CAMPAIGN] = {"chunks": self.chunks, "folded": self.folded, "seconds": self.before + seconds}
         self.writer.append_part(result.summary, kept, state=state, forget=forget)
+        for digest in {digest for record in kept for digest in outputs_of(record)} & set(result.blobs):
+            self.writer.blob(result.blobs[digest])
         return new
 
     def _failures(

@@ -27,7 +27,7 @@ from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
 from aclnn_cts.engine.campaign.status import Status, Watcher
 from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, ran_on, timestamp
-from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, create_run, resume_run
+from aclnn_cts.engine.run_directory import BLOB_LIMIT, RunDirectory, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
@@ -240,11 +240,15 @@ def _spec_file(spec: Spec) -> bytes:
 def _writer(
     options: CampaignOptions, manifest: Manifest, operators: Sequence[Spec], *, resume: bool
 ) -> Iterator[tuple[RunWriter, RunDirectory]]:
+    # What is kept to be judged again must not end the campaign.
+    blob_limit = min(BLOB_LIMIT, options.stop.disk_bytes // 4)
     if resume:
-        writer = resume_run(options.out)
+        writer = resume_run(options.out, blob_limit=blob_limit)
     else:
         specs = {f"{spec.stem}.yaml": _spec_file(spec) for spec in options.operators}
-        writer = create_run(options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers))
+        writer = create_run(
+            options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers), blob_limit=blob_limit
+        )
         for spec in options.operators:
             if spec not in operators:
                 writer.summary.plan(spec.operator, "valid")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import cast
 
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Skip, Verdict
-from aclnn_cts.engine.bench import BATCH_TRIALS, Bench
+from aclnn_cts.core.verdict import Record, Result, Signature, Skip, Verdict
+from aclnn_cts.engine.bench import Bench, is_sampled
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent, chunk_trials, parent_of
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, found_as
+from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, found_as, outputs_of
 from aclnn_cts.engine.campaign.flight import Notes, NotingHost
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
@@ -31,9 +32,6 @@ from aclnn_cts.spec.load import Specs, load_specs
 
 __all__ = ["CampaignWorker", "open_worker"]
 
-AFTER_HANG = 4
-"""Trials of a batch once one has hung: each of a batch may take a minute."""
-
 ALONE = 3
 """Executions by which a finding is confirmed."""
 
@@ -42,6 +40,12 @@ PARENTS = 8
 
 ERRORS = 25
 """Errors of a chunk that come with their record; those after them are counted."""
+
+SAMPLES = 2
+"""Of the trials of a chunk that a run would keep the outputs of, how many passed ones are kept."""
+
+OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
+"""Of outputs: most that a record is kept with, and most of a chunk."""
 
 _JUDGED = (Result.PASSED, Result.FAILED)
 _PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED)
@@ -77,8 +81,8 @@ class CampaignWorker:
                 tally.add(item, _deadly(item.trial))
         run = [item for item in items if item.trial.id not in avoid]
         handout = _Handout(chunk, run, self.notes, until=began + self.chunk_seconds)
-        for item, record in zip(run, self._records(handout, tally, handout.batch_trials), strict=False):
-            handout.done(record)
+        for item, record in zip(run, self._records(handout, tally), strict=False):
+            handout.judged += 1
             tally.add(item, record)
         if self.notes is not None:
             self.notes.idle()
@@ -90,11 +94,10 @@ class CampaignWorker:
             waivers=self.waivers.evidence,
         )
 
-    def _records(
-        self, trials: Iterable[Trial], tally: _Tally, batch_trials: Callable[[], int] = lambda: BATCH_TRIALS
-    ) -> Iterator[Record]:
-        for judged in self.bench.run(trials, batch_trials=batch_trials):
+    def _records(self, trials: Iterable[Trial], tally: _Tally) -> Iterator[Record]:
+        for judged in self.bench.run(trials):
             tally.summary.cover(judged.coverage)
+            tally.outputs = judged.blobs
             for record in judged.records:
                 waived = self.waivers.apply(record)
                 yield self._bucketed(waived) if _failed(waived) else waived
@@ -189,8 +192,7 @@ class _Handout:
     until: float
     """When, by the monotonic clock, no more are handed out."""
     handed: int = 0
-    _judged: int = 0
-    _most: int = BATCH_TRIALS
+    judged: int = 0
 
     def __iter__(self) -> Iterator[Trial]:
         for item in self.items:
@@ -198,18 +200,8 @@ class _Handout:
                 return
             self.handed += 1
             if self.notes is not None:
-                self.notes.batch(self.chunk.index, self._judged, self.handed - self._judged)
+                self.notes.batch(self.chunk.index, self.judged, self.handed - self.judged)
             yield item.trial
-
-    def batch_trials(self) -> int:
-        """How many trials a batch may have by now."""
-        return self._most
-
-    def done(self, record: Record) -> None:
-        """A trial has its record."""
-        self._judged += 1
-        if record.verdict.kind == Fault.HANG:
-            self._most = AFTER_HANG
 
 
 @dataclass(slots=True)
@@ -227,6 +219,11 @@ class _Tally:
     limits: set[str] = field(default_factory=set)
     worst: float = 0.0
     number: int = 0
+    outputs: tuple[bytes, ...] = ()
+    """Recorded outputs of the batch that is added."""
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    blob_bytes: int = 0
+    samples: int = 0
     good: list[tuple[float, int]] = field(default_factory=list)
     """Share and draw of the cases that came nearest to their bounds, nearest first."""
 
@@ -256,6 +253,9 @@ class _Tally:
             self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:
             self._pass(item, verdict)
+            if self.samples < SAMPLES and is_sampled(record.trial_id) and self._keep_outputs(record):
+                self.samples += 1
+                self.records.append(record)
         elif verdict.result == Result.FAILED:
             self._keep(record)
         elif verdict.result == Result.ERROR:
@@ -276,6 +276,18 @@ class _Tally:
         self.failures[key] += 1
         if self.failures[key] <= EXAMPLES:
             self.records.append(record)
+            self._keep_outputs(record)
+
+    def _keep_outputs(self, record: Record) -> bool:
+        """Keep what a record is judged again from; whether there is any, and room for it."""
+        digests = outputs_of(record)
+        found = {digest: content for content in self.outputs if (digest := sha256(content).hexdigest()) in digests}
+        size = sum(map(len, found.values()))
+        if not digests <= set(found) or not found or size > min(OUTPUT_BYTES, CHUNK_OUTPUT_BYTES - self.blob_bytes):
+            return False
+        self.blobs |= found
+        self.blob_bytes += size
+        return True
 
     def result(
         self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
@@ -287,6 +299,7 @@ class _Tally:
             summary=self.summary,
             learned=Learned(covered=covered, parents=parents, worst=self.worst, judged=self.number),
             records=tuple(self.records),
+            blobs=self.blobs,
             failures=dict(self.failures),
             seconds=seconds,
             broken_off=broken_off,

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.trial import Trial, trial_from_json
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding
+from aclnn_cts.engine.bundle.verify import verify_bundle
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding, outputs_of
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -51,7 +52,9 @@ def test_a_conforming_implementation(ran: Run) -> None:
     assert {entry["phase"] for entry in done} == {"plan", "random", "search"}
     # The later chunks were made from a snapshot, whose id stands with them.
     assert any(entry.get("snapshot") for entry in done)
-    assert run.records == []
+    # Of what passes, a sample is kept.
+    assert set(run.kinds) == {"passed"}
+    assert 0 < len(run.records) <= 2 * 12
     exported = [json.loads(line) for line in (run.path / "campaign.jsonl").read_text().splitlines()]
     assert [line["type"] for line in exported] == ["summary"] + ["chunk"] * 12
 
@@ -81,6 +84,24 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     assert file.with_suffix(".cpp").exists()
     assert file.with_suffix(".py").exists()
     assert sum(record.signature == finding.signature for record in run.records) == finding.examples <= 25
+
+
+def test_a_bundle_of_a_campaign_is_judged_again(ran: Run, tmp_path: Path) -> None:
+    run = fuzz(ran, "tail", "--chunks", "8")
+    bundle = tmp_path / "campaign.zip"
+    made = ran("bundle", str(run.path), out=bundle)
+    assert made.code == 0, made.err
+    found = verify_bundle(bundle, recompute=1000)
+    assert found.problems == ()
+    # All that is kept can be judged again, whose calls succeeded.
+    assert found.recomputed == found.eligible == sum(bool(outputs_of(record)) for record in run.records)
+    assert {"passed", "failed value"} <= set(run.kinds)
+
+
+def test_outputs_keep_within_the_disk_that_a_campaign_may_take(ran: Run) -> None:
+    run = fuzz(ran, "tail", "--chunks", "8", "--max-disk", "1")
+    kept = sum(file.stat().st_size for file in (run.path / "blobs").iterdir())
+    assert 0 < kept <= 1 << 18
 
 
 def test_any_number_of_workers_finds_the_same(ran: Run) -> None:
