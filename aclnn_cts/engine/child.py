@@ -110,12 +110,15 @@ class Child:
                 return self._dead(time.monotonic() - start)
         return None
 
-    def receive(self, *, seconds: float, memory_bytes: int) -> bytes | Ending:
-        """The next frame, or how the child ended; it is ended where it takes longer or more memory than this."""
+    def receive(self, *, seconds: float, memory_bytes: int, note: str = "") -> bytes | Ending:
+        """The next frame, or how the child ended; it is ended where it takes longer or more memory than this.
+
+        `note` is said beside the time limit where that is reached.
+        """
         start = time.monotonic()
         while True:
             body = self._frames.take()
-            self._watch(start if body is None else None, seconds=seconds, memory_bytes=memory_bytes)
+            self._watch(start if body is None else None, seconds=seconds, memory_bytes=memory_bytes, note=note)
             if body is not None:
                 return body
             if self._poll.poll(_TICK * 1000):
@@ -127,14 +130,14 @@ class Child:
                 # Something that it started still holds the pipe, so that its end does not show.
                 return self._dead(time.monotonic() - start)
 
-    def _watch(self, start: float | None, *, seconds: float, memory_bytes: int) -> None:
+    def _watch(self, start: float | None, *, seconds: float, memory_bytes: int, note: str) -> None:
         """End a child beyond its limits. What it had answered before can still be read."""
         now = time.monotonic()
         if now < self._next_look or self._given_up is not None:
             return
         self._next_look = now + _TICK
         if start is not None and now - start > seconds:
-            self._given_up = (Ended.TIME_LIMIT, f"no answer within {seconds:g} s")
+            self._given_up = (Ended.TIME_LIMIT, f"no answer within {seconds:g} s{note}")
         elif (resident := self.resident_bytes()) > memory_bytes:
             message = f"{resident} bytes of resident memory; the limit is {memory_bytes}"
             self._given_up = (Ended.MEMORY_LIMIT, message)

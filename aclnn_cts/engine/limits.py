@@ -25,6 +25,8 @@ class Limits:
 
     call_seconds: float = 60.0
     """From one outcome to the next; calls of one group share it."""
+    hung_seconds: float = 2.0
+    """The least that `engine.patience` makes of it where calls have hung before."""
     open_seconds: float = 180.0
     """From starting a process until its adapter is open: a device's first start-up is slow."""
     close_seconds: float = 5.0

@@ -28,6 +28,7 @@ from aclnn_cts.engine.arena import Arena
 from aclnn_cts.engine.batch import BatchOutcomes
 from aclnn_cts.engine.child import Child, Ending
 from aclnn_cts.engine.limits import Limits, beyond, half_of_memory
+from aclnn_cts.engine.patience import Patience
 from aclnn_cts.engine.pending import Aside, Pending
 from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
 
@@ -82,6 +83,7 @@ class ProcessHost:
             self._opened = self._runner_opened()
             if limits is None:
                 self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
+            self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
         except BaseException:
             self._finalizer()
             raise
@@ -167,7 +169,8 @@ class ProcessHost:
             if isinstance(refused := self._lost or wired[done], Outcome):
                 outcomes.known.append(refused)
                 continue
-            sendable = tuple(_leading_raw(wired[done:]))
+            seconds = map(self._patience.seconds, calls[done:])
+            sendable = tuple(zip(_leading_raw(wired[done:]), seconds, strict=False))
             try:
                 child = self._ready_child()
             except (HarnessError, UsageError) as error:
@@ -185,16 +188,19 @@ class ProcessHost:
             with self._ended_on_interrupt():
                 answers, ending = work()
             outcomes.known += answers
-            if ending is None:
-                continue
-            self._retire(child)
-            suspicion = outcomes.runner_ended(answers, ending)
+            suspicion = None
+            if ending is not None:
+                self._retire(child)
+                suspicion = outcomes.runner_ended(answers, ending)
+            for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
+                self._patience.saw(call, outcome)
             if suspicion is not None and self._may_be_of_device(suspicion):
                 self._look_at_device(suspicion)
 
     def refresh(self) -> None:
-        """Replace the runner by one that has made no call yet."""
+        """Replace the runner by one that has made no call yet, and wait for each call in full again."""
         self._finish_pending()
+        self._patience.renew()
         if self._children:
             self._retire(self._children[0])
 
@@ -228,14 +234,16 @@ class ProcessHost:
             message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
             return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
 
-    def _work(self, child: Child, calls: tuple[msgspec.Raw, ...]) -> _Answers:
+    def _work(self, child: Child, calls: Sequence[tuple[msgspec.Raw, float]]) -> _Answers:
+        """Have calls made, each within its time limit."""
         began = time.monotonic()
         outcomes: list[Outcome] = []
-        batch = self._encoder.encode(Batch(self._arena.size, calls))
+        batch = self._encoder.encode(Batch(self._arena.size, tuple(raw for raw, _ in calls)))
         if ending := child.send(batch, seconds=self._limits.call_seconds):
             return outcomes, ending
-        while len(outcomes) < len(calls):
-            reply = child.receive(seconds=self._limits.call_seconds, memory_bytes=self._memory_limit)
+        for _, seconds in calls:
+            note = self._patience.note(seconds)
+            reply = child.receive(seconds=seconds, memory_bytes=self._memory_limit, note=note)
             if isinstance(reply, Ending):
                 return outcomes, reply
             try:

@@ -32,7 +32,7 @@ __all__ = ["DEEDS", "VARIABLE", "Deed", "Planned", "TimedHost", "injected_device
 VARIABLE = "ACLNN_LOOPBACK_INJECT"
 ADAPTER = "loopback:timeout=1"
 TARGET = Target(product="atlas-a2")
-LIMITS = Limits(call_seconds=4.0, memory_bytes=256 << 20)
+LIMITS = Limits(call_seconds=4.0, hung_seconds=4.0, memory_bytes=256 << 20)
 _FIRST_NUMEL = 500
 """More elements than any sentinel has, and than an ordinary call here."""
 

@@ -1,0 +1,81 @@
+"""How long to wait for a call: the whole limit, until calls like it have hung often enough.
+
+With a limit of 60 s a batch of 64 calls that all hang would take more than an hour. What hangs a fourth time is known
+to hang, and what an ordinary call takes is known too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.outcome import Ended, Outcome
+
+__all__ = ["FULL_HANGS", "Patience"]
+
+FULL_HANGS = 3
+"""Hangs of calls of one operator and the same dtypes that are waited for in full."""
+
+_FACTOR = 100.0
+"""Times the longest ordinary call."""
+
+_UNKNOWN_SHARE = 0.1
+"""Of the whole limit, where no call has ever returned."""
+
+
+class Patience:
+    """The time limit of each call of a host."""
+
+    def __init__(self, *, seconds: float, least: float) -> None:
+        """`seconds` is the whole limit; a shorter one is `least` or more."""
+        self._whole = seconds
+        self._least = min(least, seconds)
+        self._hangs: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._longest: dict[str, float] = {}
+        """Seconds of an ordinary call, by operator."""
+        self._largest: dict[str, int] = {}
+        """Bytes of its buffers."""
+
+    def seconds(self, call: Call) -> float:
+        """How long to wait: a hundred times the operator's longest ordinary call, once calls like it have hung.
+
+        A call with larger buffers than any ordinary one gets more time in proportion. Calls of a group share a limit,
+        and have the whole one.
+        """
+        if call.group is not None or not self._hangs or self._hangs[_like(call)] < FULL_HANGS:
+            return self._whole
+        operator = call.case.operator
+        if not self._longest:
+            return max(self._least, _UNKNOWN_SHARE * self._whole)
+        longest = self._longest.get(operator) or max(self._longest.values())
+        larger = max(_bytes(call) / max(self._largest.get(operator, 0), 1), 1.0)
+        return min(max(self._least, _FACTOR * longest * larger), self._whole)
+
+    def saw(self, call: Call, outcome: Outcome) -> None:
+        """Learn from a call that was made."""
+        if outcome.ended in (Ended.RETURNED, Ended.RAISED):
+            operator = call.case.operator
+            if outcome.seconds > self._longest.get(operator, 0.0):
+                self._longest[operator] = outcome.seconds
+            if (size := _bytes(call)) > self._largest.get(operator, 0):
+                self._largest[operator] = size
+        elif outcome.ended == Ended.TIME_LIMIT and call.group is None:
+            self._hangs[_like(call)] += 1
+
+    def note(self, seconds: float) -> str:
+        """What to say beside a limit that was shortened; empty for the whole one."""
+        if seconds >= self._whole:
+            return ""
+        return f", the limit since {FULL_HANGS} calls like it took {self._whole:g} s and more"
+
+    def renew(self) -> None:
+        """Wait in full again: what is run alone is to have all its time."""
+        self._hangs.clear()
+
+
+def _like(call: Call) -> tuple[str, tuple[str, ...]]:
+    return call.case.operator, tuple(tensor.dtype for _, tensor in call.case.tensors())
+
+
+def _bytes(call: Call) -> int:
+    return 0 if call.buffers is None else call.buffers.memory.nbytes
