@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-__all__ = ["PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
+__all__ = ["EARLIER_FAULT", "PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
 
 
 class Ended:
@@ -33,6 +33,10 @@ class Ended:
     NOT_RUN = "not run"
     """The harness could not run it (out of its own memory, a lost device)."""
 
+
+EARLIER_FAULT = "device fault of a call before"
+"""Key of `Outcome.facts`: what the runtime said when the call met a device that was broken before it. Hosts make such a
+call again in a fresh process, and the fact stays with what came of it there."""
 
 PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST, Ended.WANTS_FRESH})
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, Ended, Outcome
 
 if TYPE_CHECKING:
     from aclnn_cts.engine.child import Ending
@@ -29,11 +31,19 @@ class BatchOutcomes:
         """The call that has asked for a fresh process."""
         self._met_lost_device = -1
         """The call that has met a device which was lost before it."""
+        self._met_fault: dict[int, str] = {}
+        """What calls were told of faults that were there before them."""
 
     @property
     def complete(self) -> bool:
         """Whether every call has its outcome."""
         return len(self.known) >= len(self._calls)
+
+    def note_faults(self) -> None:
+        """Tell of calls that met the fault of one before them, by a fact; when all calls have their outcome."""
+        for place, message in self._met_fault.items():
+            outcome = self.known[place]
+            self.known[place] = msgspec.structs.replace(outcome, facts={**outcome.facts, EARLIER_FAULT: message})
 
     def fill(self, outcome: Outcome) -> None:
         """The same outcome for all that is left."""
@@ -73,6 +83,8 @@ class BatchOutcomes:
     def _lost_device(self, fault: Outcome) -> None:
         """What an earlier call left behind ends with the process: one more try. What is the device's own does not."""
         self.known.pop()
+        if EARLIER_FAULT in fault.facts:
+            self._met_fault.setdefault(len(self.known), str(fault.facts[EARLIER_FAULT]))
         if self._met_lost_device == len(self.known):
             unrun = Outcome(ended=Ended.NOT_RUN, message=fault.message)
             self.known += [unrun] * (1 + self._rest_of_group(len(self.known) + 1))

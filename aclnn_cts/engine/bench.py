@@ -22,7 +22,7 @@ from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.perform import Asked, Performed, Performer, Prepared
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import promise
-from aclnn_cts.engine.sentinel import device_check
+from aclnn_cts.engine.sentinel import device_check, sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
 from aclnn_cts.generate.sampler import Sampler
@@ -90,6 +90,8 @@ class Bench:
     _precision: Precision | None = None
     _withheld: Coverage = field(default_factory=Coverage)
     """Trials of laws that were planned and could not be generated, until a batch tells of them."""
+    _looks: dict[str, Case | None] = field(default_factory=dict)
+    """By operator, the call that shows whether a device is well."""
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each signature were run again."""
 
@@ -266,8 +268,23 @@ class Bench:
     @property
     def _performer(self) -> Performer:
         return Performer(
-            host=self.host, specs=self.specs, max_bytes=self.settings.max_bytes, phases=self.settings.phases
+            host=self.host,
+            specs=self.specs,
+            max_bytes=self.settings.max_bytes,
+            phases=self.settings.phases,
+            look=self._look,
         )
+
+    def _look(self, operator: str) -> Case | None:
+        """What shows that a device is well; None where the implementation has none, or nothing is plainly valid."""
+        if not self.host.isolated or self.host.capabilities.target is None or self.settings.phases == 1:
+            return None
+        if operator not in self._looks:
+            try:
+                self._looks[operator] = sentinel(self.sampler(self.specs[operator]))
+            except HarnessError:
+                self._looks[operator] = None
+        return self._looks[operator]
 
     def _asked(self, trial: Trial, *, group: int) -> list[Asked]:
         cases = _calls(self.specs, trial)

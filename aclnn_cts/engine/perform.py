@@ -6,7 +6,7 @@ next batch is prepared; of a batch that was started, until its end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.engine.attribution import attributed, faulty
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.pending import Pending
@@ -68,6 +69,8 @@ class Performer:
     max_bytes: int = DEFAULT_MAX_BYTES
     phases: int = 2
     """1: statuses alone, no memory behind any call."""
+    look: Callable[[str], Case | None] = lambda _operator: None
+    """A plainly valid call of an operator, made after a batch on a device: a fault of its last call shows there."""
 
     def perform(self, asked: Sequence[Asked]) -> list[Performed]:
         """Make the calls; the outputs of the batch before are gone."""
@@ -95,7 +98,23 @@ class Performer:
             calls.append(Call(case, buffers, manner=item.manner, group=item.group))
             places.append(place)
             prepared.append((arrays, buffers))
-        return Prepared(host=self.host, calls=calls, prepared=prepared, places=places, made=performed)
+        own = len(calls)
+        if any(call.buffers is not None for call in calls) and (look := self.look(calls[-1].case.operator)) is not None:
+            calls.append(self._remade(look))
+        return Prepared(
+            host=self.host,
+            calls=calls,
+            own=own,
+            prepared=prepared,
+            places=places,
+            made=performed,
+            remade=lambda call: self._remade(call.case, manner=call.manner, group=call.group),
+        )
+
+    def _remade(self, case: Case, *, manner: Manner = _ORDINARY, group: int | None = None) -> Call:
+        """A call in memory of its own."""
+        alone = self.phases == 1 or self._first_phase_alone(case)
+        return Call(case, None if alone else self._buffers(case)[1], manner=manner, group=group)
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -146,7 +165,10 @@ class Prepared:
 
     host: SessionHost
     calls: Sequence[Call]
-    prepared: Sequence[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]]
+    own: int
+    """How many of the calls were asked for; one more may look at the device after them."""
+    remade: Callable[[Call], Call]
+    prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]]
     places: Sequence[int]
     """Of each call, among all that were asked."""
     made: list[Performed | None]
@@ -165,9 +187,30 @@ class Prepared:
     def performed(self) -> list[Performed]:
         """Wait until the calls are made, or make them now."""
         outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(self.calls)
+        if self.host.isolated and faulty(outcomes):
+            outcomes = attributed(self.calls, outcomes, alone=self._alone, company=self._company, trials=self.own)
+        outcomes = outcomes[: self.own]
         for place, done in zip(self.places, self._finished(outcomes), strict=True):
             self.made[place] = done
         return [item for item in self.made if item is not None]
+
+    def _alone(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, into their own buffers."""
+        self.host.refresh()
+        calls = []
+        for place in places:
+            call = self.calls[place]
+            if place < self.own and (buffers := self.prepared[place][1]) is not None:
+                buffers = buffers.refill(0)
+                self.prepared[place] = (self.prepared[place][0], buffers)
+                call = Call(call.case, buffers, manner=call.manner, group=call.group)
+            calls.append(call)
+        return self.host.run(calls)
+
+    def _company(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, and nothing of them is kept."""
+        self.host.refresh()
+        return self.host.run([self.remade(self.calls[place]) for place in places])
 
     def end(self) -> None:
         """Let go of what was started: its outputs may go, and calls under way are broken off."""
@@ -177,7 +220,7 @@ class Prepared:
     def _finished(self, outcomes: Sequence[Outcome]) -> list[Performed]:
         results = [
             _Finishing(call, arrays, buffers, outcome, buffers.inspect() if buffers is not None else {})
-            for call, (arrays, buffers), outcome in zip(self.calls, self.prepared, outcomes, strict=True)
+            for call, (arrays, buffers), outcome in zip(self.calls[: self.own], self.prepared, outcomes, strict=True)
         ]
         # An element may hold the fill by chance: the second fill tells.
         doubtful = [item for item in results if item.seems_unwritten]

@@ -175,7 +175,7 @@ class ProcessHost:
                 child = self._ready_child()
             except (HarnessError, UsageError) as error:
                 outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
-                return
+                break
             work: Callable[[], _Answers] = partial(self._work, child, sendable)
             if aside:
                 work = Aside(work, strike=child.strike)
@@ -196,6 +196,7 @@ class ProcessHost:
                 self._patience.saw(call, outcome)
             if suspicion is not None and self._may_be_of_device(suspicion):
                 self._look_at_device(suspicion)
+        outcomes.note_faults()
 
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet, and wait for each call in full again."""

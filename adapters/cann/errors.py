@@ -22,6 +22,9 @@ _INFRASTRUCTURE = frozenset({507008, 507010, 507033, 507053, 507054})
 """Faults of the device's own hardware or set-up, which no operator causes."""
 _DEVICE_FAULTS = range(507000, 508000)
 
+RUNTIME_ERRORS = _DEVICE_FAULTS
+"""What no operator's document promises of a phase: the runtime's own words for a device that is broken."""
+
 _NAMES = MappingProxyType(
     {
         100000: "invalid parameter",

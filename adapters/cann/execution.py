@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from aclnn_cts.adapters.cann.bindings import Functions, OperatorFunctions
 from aclnn_cts.adapters.cann.descriptors import Descriptors
 from aclnn_cts.adapters.cann.device import recent_message
-from aclnn_cts.adapters.cann.errors import SUCCESS, ended_by, error_name
+from aclnn_cts.adapters.cann.errors import RUNTIME_ERRORS, SUCCESS, ended_by, error_name
 from aclnn_cts.adapters.cann.manners import whole_number
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
 from aclnn_cts.spec.model import Spec
 
@@ -115,6 +115,9 @@ class Execution:
             None if "workspaceSize" in null else ctypes.byref(size),
             None if "executor" in null else ctypes.byref(executor),
         )
+        if status in RUNTIME_ERRORS:
+            self._end(status, f"phase one returned {error_name(status)}")
+            return
         if status != SUCCESS:
             self._message = self.api.message()
             self.facts["workspaceSize after the error"] = _size_fact(size.value)
@@ -153,7 +156,9 @@ class Execution:
             self._executor = 0
         self._synchronised = None
         self._status_two = self.functions.phase_two(address, size, executor, stream)
-        if self._status_two != SUCCESS:
+        if self._status_two in RUNTIME_ERRORS:
+            self._end(self._status_two, f"phase two returned {error_name(self._status_two)}")
+        elif self._status_two != SUCCESS:
             self._message = self.api.message()
 
     def make_repeatable(self) -> None:
@@ -224,6 +229,7 @@ class Execution:
         if self._ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT) and self._status_two is None:
             # Nothing of this call has reached the device yet: the fault is of one before it.
             self._ended = Ended.DEVICE_LOST
+            self.facts[EARLIER_FAULT] = what
         said = self.api.message()
         self._message = f"{what}{': ' + said if said else ''}"
 

@@ -127,6 +127,8 @@ def test_whatever_fails_everything_is_given_back(name: str, number: int, code: i
     ("name", "number", "code", "ended"),
     [
         # Before phase two nothing of this call has reached the device.
+        ("phase_one", 1, 507015, Ended.DEVICE_LOST),
+        ("phase_two", 1, 507015, Ended.DEVICE_FAULT),
         ("aclrtMalloc", 1, 507015, Ended.DEVICE_LOST),
         ("aclrtMemcpy", 1, 507035, Ended.DEVICE_LOST),
         ("aclrtSynchronizeStreamWithTimeout", 1, 507015, Ended.DEVICE_FAULT),

@@ -91,10 +91,24 @@ def test_a_crash_that_only_company_brings_is_marked(run: Run) -> None:
     assert crash.verdict.message.endswith("run again alone in a fresh process it conforms: it fails only in company")
 
 
-def test_a_fault_that_shows_too_late_is_nobody_s(run: Run) -> None:
-    ran = run("poison-late@numel=103")
-    assert ran.code == 0
-    assert [record.verdict.result for record in ran.records] == [Result.PASSED] * CALLS
+@pytest.mark.parametrize("numel", [100, 103, 100 + CALLS - 1])
+def test_a_fault_that_shows_late_is_that_of_the_call_that_caused_it(run: Run, numel: int) -> None:
+    ran = run(f"poison-late@numel={numel}")
+    assert ran.code == 1
+    (failed,) = (record for record in ran.records if record.verdict.result == Result.FAILED)
+    assert failed.trial.case.nbytes == 3 * 4 * numel
+    assert "507015 (AI core exception)" in failed.verdict.message
+    assert "it shows in a call after this one, and does so again where this one alone is before it" in str(failed)
+    assert failed.verdict.facts["alone"] == "fails too"
+
+
+def test_a_fault_that_no_call_causes_alone_is_told_with_its_batch(run: Run) -> None:
+    ran = run("poison-late@5")
+    assert ran.code == 1
+    (failed,) = (record for record in ran.records if record.verdict.result == Result.FAILED)
+    assert failed.trial.case.nbytes == 3 * 4 * 105
+    assert "only in company, of the 5 calls before it in its batch (cases " in failed.verdict.message
+    assert failed.verdict.facts["alone"] == "conforms"
 
 
 def test_a_poisoned_context_is_the_fault_of_the_call_that_poisoned_it(run: Run) -> None:

@@ -71,8 +71,8 @@ DEEDS = (
     Deed(what="poison", words="507015"),
     # The device's own failure: no verdict on the operator.
     Deed(what="lost", result=Result.ERROR, kind="", words="507010"),
-    # It shows in the call after this one, which has to do with it as little as this one's result.
-    Deed(what="poison-late", result=Result.PASSED, kind=""),
+    # It shows in the call after this one, which has nothing to do with it.
+    Deed(what="poison-late", words="507015"),
 )
 
 
