@@ -21,14 +21,15 @@ from benchmarks.measure import Figure, geometric_mean
 
 __all__ = ["overlap"]
 
-ADAPTERS = ("loopback", "torch")
+ADAPTERS = {"loopback": "loopback", "torch": "torch", "waits 0.5 ms": "benchmarks.waiting_device:Waiting"}
+"""By what the table calls them; the last is the reference, whose calls wait as those of a device elsewhere."""
 
 
 def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    """Of a campaign's chunk and of a run's plan, on the software device and on torch."""
+    """Of a campaign's chunk and of a run's plan."""
     made = table("adapter", "operator", "a chunk", "a quick run's plan")
     load = os.getloadavg()[0]
-    for adapter in ADAPTERS:
+    for name, adapter in ADAPTERS.items():
         columns: tuple[list[Figure], ...] = ([], [])
         try:
             with open_alone(adapter, target) as worker:
@@ -37,11 +38,11 @@ def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -
                     figures = [_saved(worker.bench, work, rounds) for work in works]
                     for column, figure in zip(columns, figures, strict=True):
                         column.append(figure)
-                    made.add_row(adapter, spec.operator.removeprefix("aclnn"), *(item.text(".2f") for item in figures))
+                    made.add_row(name, spec.operator.removeprefix("aclnn"), *(item.text(".2f") for item in figures))
         except HarnessError as error:
-            wrap(out, f"{adapter}: {error}")
+            wrap(out, f"{name}: {error}")
             continue
-        made.add_row(adapter, "geometric mean", *(geometric_mean(column).text(".2f") for column in columns))
+        made.add_row(name, "geometric mean", *(geometric_mean(column).text(".2f") for column in columns))
     wrap(
         out,
         "Wall time of one batch after the other over that with the next batch under way while one is judged, in turns "
