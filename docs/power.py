@@ -27,7 +27,8 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield ""
     yield (
         "An entry of the catalogue, with the promises that are foreseen to notice the fault, is written before the "
-        "fault is first run. Nothing that plans, generates or judges reads the catalogue. Where a fault survives, the "
+        "fault is first run; that `upsample.scale-ignored` is equivalent was seen afterwards. Nothing that plans, "
+        "generates or judges reads the catalogue. Where a fault survives, the "
         "data, the laws or the plan are mended for every implementation, and never for that fault."
     )
     yield ""
