@@ -184,6 +184,8 @@ class RunWriter:
 
     def finish(self, *, seconds: float = 0.0, interrupted: bool = False) -> None:
         """Make the results one file and write `summary.json`."""
+        if interrupted:
+            self._take_committed()
         self._store.append((), state={_STATE: self.summary})
         self._store.finish()
         with ResultReader(self._store.path) as results:
@@ -196,6 +198,12 @@ class RunWriter:
             "blobs_refused": self.blobs_refused,
         }
         write_atomically(self.path / _SUMMARY, _pretty(document))
+
+    def _take_committed(self) -> None:
+        """Ctrl-C may have come after a batch's commit and before its counts were taken: they are in the same commit."""
+        committed = summary_from_json(self._store.state(_STATE) or {}, where=str(self._store.path))
+        if committed.total.ended > self.summary.total.ended:
+            self.summary = committed
 
     def _write_failure(self, record: Record) -> None:
         name = failure_name(record.signature)

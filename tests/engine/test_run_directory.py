@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ from aclnn_cts.engine.run_directory import (
     failure_name,
     resume_run,
 )
+from aclnn_cts.engine.store import ResultStore
 from tests.engine.build_records import EMBEDDING, SOFTMAX, make_manifest, make_record
 
 SPECS = {"softmax_backward.yaml": b"operator: aclnnSoftmaxBackward\n", "interface.yaml": b"interface: x\n"}
@@ -131,6 +133,26 @@ def test_a_batch_that_fails_is_not_counted(tmp_path: Path) -> None:
         assert writer.summary.total.passed == 1
         writer.finish(interrupted=True)
     assert json.loads((tmp_path / "run" / "summary.json").read_bytes())["interrupted"]
+
+
+def test_an_interrupt_right_after_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create(tmp_path / "run") as writer:
+        writer(Planned(operator=SOFTMAX, kind="valid", number=2))
+        writer.append([make_record(number=1)])
+        append = ResultStore.append
+
+        def interrupted(*arguments: Any, **words: Any) -> None:  # noqa: ANN401 - those of append
+            append(*arguments, **words)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ResultStore, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                writer.append([make_record(number=2)])
+        writer.finish(interrupted=True)
+    directory = RunDirectory(tmp_path / "run")
+    with directory.results() as results:
+        assert sum(1 for _ in results.records()) == directory.summary().total.ended == 2
 
 
 def test_blobs_by_hash_within_a_limit(tmp_path: Path) -> None:
