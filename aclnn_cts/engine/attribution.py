@@ -14,6 +14,7 @@ import msgspec
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
+from aclnn_cts.engine.call_groups import end_of_group
 
 __all__ = ["attributed", "faulty"]
 
@@ -44,7 +45,7 @@ def attributed(
     own = len(calls) if trials is None else trials
     first = place = 0
     while place < len(calls):
-        end = _end_of_group(calls, place)
+        end = end_of_group(calls, place)
         members = range(place, end)
         told = [found[member] for member in members]
         if faulty(told):
@@ -134,13 +135,6 @@ def _groups(calls: Sequence[Call], places: Sequence[int]) -> list[list[int]]:
 
 def _flat(groups: Sequence[Sequence[int]]) -> list[int]:
     return [place for group in groups for place in group]
-
-
-def _end_of_group(calls: Sequence[Call], start: int) -> int:
-    end = start + 1
-    while end < len(calls) and (group := calls[start].group) is not None and calls[end].group == group:
-        end += 1
-    return end
 
 
 def _fault(outcome: Outcome, message: str) -> Outcome:

@@ -9,6 +9,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.engine.call_groups import end_of_group
 
 if TYPE_CHECKING:
     from aclnn_cts.engine.child import Ending
@@ -102,8 +103,4 @@ class BatchOutcomes:
 
     def _rest_of_group(self, start: int) -> int:
         """How many calls from `start` on belong to the group of the call before it."""
-        group = self._calls[start - 1].group
-        end = start
-        while group is not None and end < len(self._calls) and self._calls[end].group == group:
-            end += 1
-        return end - start
+        return end_of_group(self._calls, start - 1) - start

@@ -21,6 +21,7 @@ from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.engine.arena import ALIGNMENT
+from aclnn_cts.engine.call_groups import end_of_group
 from aclnn_cts.engine.pending import Made, Pending
 from aclnn_cts.engine.process import Limits, ProcessHost
 from aclnn_cts.spec.model import Spec
@@ -146,11 +147,7 @@ def _told(outcome: Outcome) -> Outcome:
 
 def group_of(calls: Sequence[Call], start: int) -> Sequence[Call]:
     """The call at `start` and those after it that belong to its group."""
-    group = calls[start].group
-    end = start + 1
-    while group is not None and end < len(calls) and calls[end].group == group:
-        end += 1
-    return calls[start:end]
+    return calls[start : end_of_group(calls, start)]
 
 
 def open_host(

@@ -26,6 +26,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.engine.call_groups import end_of_group
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.wire import (
     CONTROL_SIZE,
@@ -110,7 +111,7 @@ class _Runner:
         calls = [self._calls.decode(raw) for raw in batch.calls]
         start = 0
         while start < len(calls):
-            end = _end_of_group(calls, start)
+            end = end_of_group(calls, start)
             self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
             self._control[IN_FLIGHT] = start
             for outcome in self._perform(calls[start:end]):
@@ -135,14 +136,6 @@ class _Runner:
             message = f"the runner cannot lay out the buffers: {type(error).__name__}: {error}"[:MESSAGE_LIMIT]
             return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(wired)
         return perform(self._session, calls)
-
-
-def _end_of_group(calls: Sequence[WireCall], start: int) -> int:
-    end = start + 1
-    group = calls[start].group
-    while group is not None and end < len(calls) and calls[end].group == group:
-        end += 1
-    return end
 
 
 def _open(opening: Opening) -> Session:

@@ -1,0 +1,26 @@
+"""Calls that are made together: neighbours of one group, as calls in a batch and on the way to a runner have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+__all__ = ["Grouped", "end_of_group"]
+
+
+class Grouped(Protocol):
+    """A call that may belong to a group."""
+
+    @property
+    def group(self) -> int | None:
+        """Neighbours of one group are made together; None: alone."""
+        ...
+
+
+def end_of_group(calls: Sequence[Grouped], start: int) -> int:
+    """The place after the last call that is made together with the one at `start`."""
+    group = calls[start].group
+    end = start + 1
+    while group is not None and end < len(calls) and calls[end].group == group:
+        end += 1
+    return end
