@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aclnn_cts.core.acceptance import Acceptance, PromiseRow
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_rows import PromiseRow
 
 __all__ = ["FaultRow", "KillMatrix", "kill_matrix_view", "promise_matrix", "state_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn_cts.core.acceptance import FindingCard, RulerLine, WorstElement
+from aclnn_cts.core.acceptance_findings import FindingCard, RulerLine, WorstElement
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, RulerVerdict
 from aclnn_cts.reports.numbers import count_text, number_text, share_text

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aclnn_cts.core.acceptance import Acceptance, Ends, FindingCard
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_findings import FindingCard
+from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.reports.text import phrase
 
 __all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import xlsxwriter
 
-from aclnn_cts.core.acceptance import Acceptance, ClauseVerdict, TrialRow
+from aclnn_cts.core.acceptance import Acceptance, TrialRow
+from aclnn_cts.core.acceptance_rows import ClauseVerdict
 from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 

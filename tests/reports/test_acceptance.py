@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance, Severity
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_findings import Severity
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.acceptance import Acceptance, FindingCard
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Trial, trial_from_json

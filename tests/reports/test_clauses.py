@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aclnn_cts.core.acceptance import Acceptance, ClauseRow, ClauseVerdict, UntestedReason
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip

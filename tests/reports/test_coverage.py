@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance, CoverageMap
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_rows import CoverageMap
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.build import acceptance

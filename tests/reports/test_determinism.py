@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import Acceptance, DeterminismPart, RepeatRow
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_rows import DeterminismPart, RepeatRow
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip

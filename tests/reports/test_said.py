@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance, FaultFacts, FindingCard
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_findings import FaultFacts, FindingCard
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.verdict import Deviation, Fault, Record, Result, RulerFigure, RulerResult

@@ -9,7 +9,8 @@ import pytest
 from markupsafe import Markup
 
 from aclnn_cts import reports
-from aclnn_cts.core.acceptance import ClauseVerdict, Severity, UntestedReason
+from aclnn_cts.core.acceptance_findings import Severity
+from aclnn_cts.core.acceptance_rows import ClauseVerdict, UntestedReason
 from aclnn_cts.core.comparison import Cause, FindingState
 from aclnn_cts.core.verdict import Fault, Result, Skip
 from aclnn_cts.engine.manifest import Known

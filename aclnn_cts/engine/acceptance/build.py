@@ -8,13 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.core.acceptance import (
-    Acceptance,
-    ClauseRow,
-    Credibility,
-    FindingCard,
-    WaiverRow,
-)
+from aclnn_cts.core.acceptance import Acceptance, Credibility
+from aclnn_cts.core.acceptance_findings import FindingCard, WaiverRow
+from aclnn_cts.core.acceptance_rows import ClauseRow
 from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from aclnn_cts.core.acceptance import ClauseRow, ClauseVerdict, UntestedReason
+from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.acceptance.speakers import Said, Speakers, key_of
 from aclnn_cts.engine.summary import ConstraintCount

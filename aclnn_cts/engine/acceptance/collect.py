@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.acceptance import Ends
+from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import status_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aclnn_cts.core.acceptance import DeterminismPart, Ends, PromiseRow, RepeatRow
+from aclnn_cts.core.acceptance_rows import DeterminismPart, Ends, PromiseRow, RepeatRow
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.collect import OperatorTally

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
-from aclnn_cts.core.acceptance import FaultFacts
+from aclnn_cts.core.acceptance_findings import FaultFacts
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
 from aclnn_cts.core.verdict import Fault, Record

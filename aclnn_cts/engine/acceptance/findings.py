@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import FaultFacts, FindingCard, Program, RulerLine, Severity, WorstElement
+from aclnn_cts.core.acceptance_findings import FaultFacts, FindingCard, Program, RulerLine, Severity, WorstElement
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome

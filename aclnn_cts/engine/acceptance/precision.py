@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.acceptance import MagnitudeBin, PrecisionRow, RulerRow
+from aclnn_cts.core.acceptance_rows import MagnitudeBin, PrecisionRow, RulerRow
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, RulerResult, RulerVerdict
 from aclnn_cts.engine.laws import PREFIX

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from aclnn_cts.core.acceptance import ConstraintRow, CoverageMap, Ends, OperatorPart, PromiseRow
+from aclnn_cts.core.acceptance import OperatorPart
+from aclnn_cts.core.acceptance_rows import ConstraintRow, CoverageMap, Ends, PromiseRow
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.collect import OperatorTally, coverage_order

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import Ends, EvidenceFile, RunFacts
+from aclnn_cts.core.acceptance import EvidenceFile, RunFacts
+from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.manifest import Known, is_software, ran_on
 from aclnn_cts.engine.run_directory import RunDirectory

@@ -1,0 +1,166 @@
+"""The findings of an acceptance report, a card each, and the waivers that speak for some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "FaultFacts",
+    "FindingCard",
+    "Program",
+    "RulerLine",
+    "Severity",
+    "WaiverRow",
+    "WorstElement",
+]
+
+
+class Severity:
+    """How grave a finding is, by its kind alone (values of `FindingCard.severity`)."""
+
+    CRITICAL = "critical"
+    """Memory, the process or the device is at risk."""
+    MAJOR = "major"
+    """A result or an answer is wrong."""
+    MINOR = "minor"
+    """Beyond an assumption or a rule of the ecosystem, and not beyond a document."""
+    ORDER = (CRITICAL, MAJOR, MINOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstElement:
+    """The worst element of one output of the case that a finding shows."""
+
+    output: str
+    index: tuple[int, ...]
+    got: float | str
+    expected: float | str
+    bound: float
+    share: float | str
+    beyond: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFacts:
+    """A failure in figures: those of the call that shows it. What does not concern its kind is 0 or empty."""
+
+    call: int = 0
+    """Its number, from 1; 0 where no single call shows the failure."""
+    calls: int = 0
+    basis: str = ""
+    """Of the compute model."""
+    ended: str = ""
+    signal: int | None = None
+    seconds: float = 0.0
+    returned: str = ""
+    """The status that decides; empty where there is none."""
+    promised: tuple[str, ...] = ()
+    unwritten: int = 0
+    """Elements of the output."""
+    guard_before: int = 0
+    """Bytes, as in all that follow."""
+    guard_after: int = 0
+    gap: int = 0
+    changed: int = 0
+    grown: int = 0
+    form: str = ""
+    """The shape or dtype that came back instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulerLine:
+    """What one ruler says of one output of a finding's case."""
+
+    ruler: str
+    output: str
+    verdict: str
+    message: str
+    figures: tuple[tuple[str, float | str, str, float], ...]
+    """Name, value, relation, limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that shows a case and needs nothing of ours."""
+
+    language: str
+    """`cpp` or `python`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingCard:
+    """All failures with one signature."""
+
+    id: str
+    """`F1`, `F2`, ... in this report."""
+    severity: str
+    operator: str
+    promise: str
+    kind: str
+    constraint: str
+    output: str
+    mode: str
+    dtype: str
+    number: int
+    waived: int
+    waivers: tuple[str, ...]
+    of: int
+    """Judged trials of the same operator, promise, mode and dtype: what `number` is a part of."""
+    runs: tuple[str, ...]
+    message: str
+    """Of the smallest case, as recorded."""
+    clauses: tuple[tuple[str, str], ...]
+    """Operator (empty: the interface) and address of those that it contradicts."""
+    case: tuple[tuple[str, str], ...]
+    """Arguments of the smallest case, as text."""
+    shrunk: bool
+    """Whether a campaign made the case smaller; else it is the smallest of those that were recorded."""
+    shrink: str
+    """The command that makes it smaller."""
+    change: str
+    """What was changed against the valid twin."""
+    trial_id: str
+    trial: str
+    """The smallest case's trial as JSON; empty where it is too large for a page."""
+    figures_of: str
+    """The trial whose figures `worst`, `rulers`, `fault` and `outcome` are, where it is not the case's own: of a case
+    that was shrunk no record is kept."""
+    worst: tuple[WorstElement, ...]
+    rulers: tuple[RulerLine, ...]
+    fault: FaultFacts
+    outcome: tuple[str, ...]
+    programs: tuple[Program, ...]
+    program_call: tuple[int, int]
+    """Which of how many calls of the trial the programs make; (1, 1) where it has one."""
+    no_program: str
+    """Why there is no program: `law`, `life cycle`, `too large`, `room`; empty where there is one."""
+    replay: str
+    file: str
+    """Its trial file in the run directory."""
+    file_is_case: bool
+    """Whether the file holds the case; else it holds the first one that failed so."""
+    alone: Mapping[str, int]
+    """Of those that were run again alone in a fresh process, what came of it."""
+    second_oracle: Mapping[str, int]
+    """`agrees`, `not asked`: what the second oracle said of the expected value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverRow:
+    """A waiver that spoke for failures; what is not known of it is None."""
+
+    id: str
+    failures: int
+    findings: tuple[str, ...]
+    reason: str | None
+    reason_zh: str | None
+    """The same in Chinese, where its owner has written it."""
+    owner: str | None
+    expiry: str | None
+    link: str | None
+    where: str | None
+    expired: bool | None
+    """On the day of the run."""

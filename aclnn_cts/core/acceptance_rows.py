@@ -1,0 +1,261 @@
+"""The lines of an acceptance report: how trials ended, clauses, constraints, precision, coverage, determinism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aclnn_cts.core.verdict import MagnitudeCounts
+
+__all__ = [
+    "ClauseRow",
+    "ClauseVerdict",
+    "ConstraintRow",
+    "CoverageMap",
+    "DeterminismPart",
+    "Ends",
+    "MagnitudeBin",
+    "PrecisionRow",
+    "PromiseRow",
+    "RepeatRow",
+    "RulerRow",
+    "UntestedReason",
+]
+
+
+class ClauseVerdict:
+    """What the trials say of a clause (values of `ClauseRow.verdict`)."""
+
+    MET = "met"
+    CONTRADICTED = "contradicted"
+    UNTESTED = "untested"
+    OPEN = "open"
+    """The document leaves it open: whatever an implementation does, it keeps it."""
+
+
+class UntestedReason:
+    """Why no trial says anything of a clause (values of `ClauseRow.reason`)."""
+
+    UNREACHABLE = "unreachable"
+    """No test can show it; the spec says why."""
+    NOT_RUN = "not run"
+    """No trial of its operator, or of its promise, was planned."""
+    PRODUCT = "other product"
+    """Its constraints are stated for other products than those that were run."""
+    CONDITION = "condition not met"
+    """No trial met its condition."""
+    SKIPPED = "skipped"
+    """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
+    ONE_SIDE = "one side"
+    """A constraint of it was never broken, or never held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """How trials ended: planned = passed + failed + errors + skipped; `waived` is a part of `failed`."""
+
+    planned: int = 0
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    errors: int = 0
+    skipped: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Of the skipped ones."""
+
+    @property
+    def ended(self) -> int:
+        """Trials with an end."""
+        return self.passed + self.failed + self.errors + self.skipped
+
+    @property
+    def judged(self) -> int:
+        """Trials that say something of the implementation."""
+        return self.passed + self.failed
+
+    @property
+    def unwaived(self) -> int:
+        """Failures that no waiver speaks for."""
+        return self.failed - self.waived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseRow:
+    """One promise of one operator."""
+
+    operator: str
+    promise: str
+    ends: Ends
+    findings: tuple[str, ...]
+    withheld: int = 0
+    """Of a law: trials that were planned and could not be generated."""
+    worst: float | str = 0.0
+    """Largest share of a bound; of a law, of what its relation allows."""
+    facts: Mapping[str, int] = field(default_factory=dict)
+    """What was recorded and not judged, with the number of trials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatRow:
+    """One way in which one operator was asked for the same result again."""
+
+    operator: str
+    promise: str
+    ends: Ends
+    """Nothing planned: the runs did not try it."""
+    findings: tuple[str, ...]
+    compared: int
+    """Trials whose calls of one case all came back with outputs; 0 where the promise makes no such calls."""
+    alike: int
+    """Of these, those whose outputs all had the same bits, judged or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeterminismPart:
+    """What is promised of one operator's bits, and what was seen of them."""
+
+    operator: str
+    promised: tuple[tuple[str, str, str], ...]
+    """When the same call must give the same bits (`always`, `deterministic`, `never`), the basis and the source."""
+    held: int
+    """Runs in which calls were held to it."""
+    rows: tuple[RepeatRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintRow:
+    """One constraint of one operator: what the document promises where it is broken, and what came back."""
+
+    operator: str
+    id: str
+    rule: str
+    rule_zh: str
+    strength: str
+    group: str
+    promised: tuple[str, ...]
+    clauses: tuple[str, ...]
+    held: int
+    broken: int
+    ends: Ends
+    """Of the trials that break it."""
+    returned: Mapping[str, int]
+    """By status name, or by how the call ended where there is no status."""
+    not_enforced: int
+    """Calls beyond a limit that succeeded with right values."""
+    applies: bool
+    """Whether the document states it for a product that was run."""
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseRow:
+    """One statement of a document, what encodes it, and what the trials say of it."""
+
+    operator: str
+    """Empty for the clauses of the two-phase interface."""
+    at: str
+    en: str
+    zh: str
+    certainty: str
+    encoding: str
+    """`constraints`, `promise`, `interface`, `example` or `untestable`."""
+    constraints: tuple[str, ...]
+    promise: str
+    condition: str
+    interface: str
+    untestable: tuple[str, str] | None
+    contradicts: tuple[str, ...]
+    verdict: str
+    reason: str
+    """Of an untested clause."""
+    in_scope: bool
+    held: int
+    """Trials whose case keeps it (of a constraint) or meets its condition (of a promise)."""
+    broken: int
+    """Trials whose case breaks its constraints."""
+    passed: int
+    failed: int
+    waived: int
+    skipped: Mapping[str, int]
+    evidence: tuple[str, ...]
+    """Ids of trials: those that failed first, else some that passed."""
+    findings: Mapping[str, int]
+    """Failures by id of the finding."""
+    specific: tuple[str, ...] = ()
+    """Findings for which no other clause has a larger part of its judged trials failing with them."""
+
+    @property
+    def all_waived(self) -> bool:
+        """Whether waivers speak for everything that contradicts it."""
+        return self.failed > 0 and self.failed == self.waived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MagnitudeBin:
+    """Of the worst elements of trials whose expected value lies in some binades, the one nearest to its bound."""
+
+    exponent: int
+    """Of the first binade: 2^exponent is the smallest magnitude."""
+    trials: int
+    error: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulerRow:
+    """What one acceptance rule of the ecosystem says of an output, on every failure and a sample of what passed."""
+
+    ruler: str
+    passed: int
+    failed: int
+    not_applicable: int
+    headroom: float | str
+    """The least that was left of its limit."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionRow:
+    """One output in one dtype and mode."""
+
+    operator: str
+    output: str
+    dtype: str
+    mode: str
+    trials: int
+    elements: int
+    beyond: int
+    open: int
+    histogram: tuple[int, ...]
+    """Elements by log2 of the share of the bound; `Acceptance.share_edges` are the upper ends of all bins but one."""
+    worst: float | str
+    bases: Mapping[str, int]
+    """Trials by the basis of the compute model: document, published, assumed."""
+    finer: int
+    """Trials whose outputs are right for operands that were never rounded as the mode asks."""
+    used: tuple[str, ...] | None
+    """Formats that every probe leaves possible; None where nothing was probed."""
+    magnitudes: tuple[MagnitudeBin, ...]
+    spread: tuple[MagnitudeCounts, ...]
+    """All elements of the trials that were counted so, by magnitude of the expected value and by share of the bound."""
+    spread_trials: tuple[int, int]
+    """How many trials these are: of the sample that passed, and failures."""
+    measured: int
+    """Trials that all rulers were put to."""
+    within_bound: int
+    """Of these, those within the derived bound."""
+    rulers: tuple[RulerRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageMap:
+    """How many judged valid calls fall into each cell of a table."""
+
+    operator: str
+    kind: str
+    """`rank`, `size`, `contents` or `layout`: what the columns are. The rows are dtypes."""
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    possible: tuple[tuple[bool, ...], ...]
+    """Cells that a supported call can fall into; what was reached is among them."""
