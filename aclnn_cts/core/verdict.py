@@ -79,7 +79,7 @@ class MagnitudeCounts(msgspec.Struct, frozen=True):
     exponent: int | None
     """2^exponent is the smallest magnitude of the class; None for an expected zero."""
     counts: tuple[int, ...]
-    """By log2 of the share (`judge.compare.SHARE_EDGES`)."""
+    """By log2 of the share (`judge.figures.SHARE_EDGES`)."""
 
 
 class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,7 +98,7 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Elements beyond their bound."""
     elements: int = 0
     histogram: tuple[int, ...] = ()
-    """Counts of elements by log2 of the share (`judge.compare.SHARE_EDGES`)."""
+    """Counts of elements by log2 of the share (`judge.figures.SHARE_EDGES`)."""
     open: int = 0
     """Elements that the document leaves open."""
     magnitudes: tuple[MagnitudeCounts, ...] = ()

@@ -21,7 +21,7 @@ from aclnn_cts.engine.laws import LAW_KIND, PREFIX
 from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.perform import Asked, Performed, Performer, Prepared
 from aclnn_cts.engine.plan import Part
-from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.promises import VALUED, promise
 from aclnn_cts.engine.sentinel import device_check, sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
@@ -244,6 +244,9 @@ class Bench:
         records: list[Record] = []
         coverage = Coverage()
         blobs: list[bytes] = []
+        began = time.perf_counter()
+        judges = self._acquainted(batch)
+        share += (time.perf_counter() - began) / max(len(batch.trials), 1)
         for trial, evaluation, unsafe, (first, last) in zip(
             batch.trials, batch.evaluations, batch.skipped, batch.spans, strict=True
         ):
@@ -256,7 +259,7 @@ class Bench:
                 coverage.add_law(trial.case.operator, trial.promise)
             trial_id = trial.id
             sampled = is_sampled(trial_id)
-            verdict = unsafe or self._verdict(trial, attempt, evaluation, sampled=sampled)
+            verdict = unsafe or self._verdict(trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled)
             seconds = share + time.perf_counter() - started
             records.append(self._record(trial, trial_id, attempt, evaluation, verdict, seconds))
             if verdict.result == Result.FAILED or sampled:
@@ -306,7 +309,8 @@ class Bench:
                 self.host.refresh()
                 fresh = True
             attempt = self._performer.perform(self._asked(record.trial, group=0))
-            verdict = self._verdict(record.trial, attempt, evaluation, sampled=False)
+            judge = self.judge(self.specs[record.trial.case.operator])
+            verdict = self._verdict(record.trial, attempt, evaluation, judge, sampled=False)
             found[place] = confirmed(record, attempt, verdict)
         return found
 
@@ -322,8 +326,17 @@ class Bench:
         reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
         return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
 
-    def _verdict(self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, *, sampled: bool) -> Verdict:
-        judge = self.judge(self.specs[trial.case.operator])
+    def _acquainted(self, batch: _Batch) -> dict[str, Judge]:
+        """The judge of each operator, which has looked at the values of the batch's calls together."""
+        valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
+        for trial, (first, last) in zip(batch.trials, batch.spans, strict=True):
+            if first < last and trial.promise in VALUED:
+                valued[trial.case.operator].append(batch.performed[first])
+        return {name: self.judge(self.specs[name]).acquainted(calls) for name, calls in valued.items()}
+
+    def _verdict(
+        self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool
+    ) -> Verdict:
         if sampled:
             judge = judge.thorough
         try:

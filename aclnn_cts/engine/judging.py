@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,18 +23,23 @@ from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
 from aclnn_cts.generate.facts import lattice
+from aclnn_cts.judge.compare import Compared, Comparison, compare_all
+from aclnn_cts.judge.elements import sorted_elements
 from aclnn_cts.judge.finer import FINER_FACT, finer_than_asked
 from aclnn_cts.judge.magnitude import by_magnitude
 from aclnn_cts.judge.model import ComputeModel, Precision
 from aclnn_cts.judge.operands import OperandFacts, known_operands
 from aclnn_cts.judge.status import judge_status
-from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, judge_form, judge_values, memory_fault
+from aclnn_cts.judge.verdict import OUTPUT_FACT, compared, conclude, ended_badly, judge_form, memory_fault
 from aclnn_cts.oracles.registry import Benchmark
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Judge", "Limits", "widened"]
+__all__ = ["Answer", "Judge", "Limits", "widened"]
+
+_SMALL = 1 << 12
+"""Elements of all outputs of a call up to which it is looked at together with others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +51,21 @@ class Limits:
     operands: OperandFacts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the oracle says of one call, what may conform of it, and what its outputs come to."""
+
+    question: OracleInput
+    expected: Expected
+    models: Mapping[str, ComputeModel]
+    operands: Mapping[str, OperandFacts]
+    compared: Sequence[Compared]
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Judge:
-    """Judges calls of one operator. Made once; it caches nothing of a call."""
+    """Judges calls of one operator. Made once; it keeps nothing of a call but what `acquainted` is asked to."""
 
     spec: Spec
     oracle: Oracle
@@ -59,6 +77,8 @@ class Judge:
     """The operator's second implementation in FLOAT, which some rulers compare with."""
     measuring: Measuring = Measuring()
     """Which rulers gate; failures alone are put to the others, or with `always` every call."""
+    answers: Mapping[int, Answer] = field(default_factory=dict)
+    """What is known already of the values of calls, by the identity of their `Performed`."""
 
     @cached_property
     def thorough(self) -> Judge:
@@ -123,44 +143,74 @@ class Judge:
             return Verdict(result=Result.PASSED, mode=mode.name, facts={"status": SUCCESS, "phases": 1})
         if succeeded and (verdict := _wrong_form(performed, outputs, mode.name)) is not None:
             return verdict
-        models = self._models(performed, outputs, mode.operand)
-        expected: Expected = {}
-        facts: Mapping[str, OperandFacts] = {}
-        question: OracleInput | None = None
-        if succeeded:
-            tensors = widened(performed.case, performed.arrays)
-            question = self._question(performed, tensors)
-            expected = self.oracle(question)
-            facts = known_operands(self.oracle, question, expected, models)
-        verdict = judge_values(
-            outcome=outcome,
-            expected=expected,
-            got=performed.got,
-            outputs=outputs,
-            models=models,
-            allowed=allowed,
-            mode=mode.name,
-            operands=facts,
-        )
-        if question is None:
+        verdict = judge_form(outcome=outcome, got=performed.got, outputs=outputs, allowed=allowed, mode=mode.name)
+        if verdict is not None and not succeeded:
             return verdict
+        answer = self.answers.get(id(performed)) or self._answer(performed, outputs, mode.operand)
+        comparisons = answer.comparisons
+        if verdict is None:
+            if not comparisons:
+                comparisons = dict(zip(outputs, compare_all(answer.compared), strict=True))
+            verdict = conclude(comparisons, answer.models, mode.name)
         if self.measuring.always or verdict.result == Result.FAILED:
-            verdict = _with_magnitudes(verdict, performed, expected, models, facts)
-        if verdict.result == Result.PASSED and not all(entry.exact for entry in facts.values()):
+            verdict = _with_magnitudes(verdict, answer, comparisons)
+        if verdict.result == Result.PASSED and not all(entry.exact for entry in answer.operands.values()):
             unrounded = self._models(performed, outputs, None)
-            if finer_than_asked(performed.got, expected, models=models, unrounded=unrounded, operands=facts):
+            if finer_than_asked(answer.compared, unrounded):
                 verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         verdict = with_rulers(
             verdict,
             self.measuring,
-            question=question,
-            expected=expected,
+            question=answer.question,
+            expected=answer.expected,
             got=performed.got,
             outputs=outputs,
-            models=models,
+            models=answer.models,
             benchmark=self.benchmark,
         )
-        return reviewed(verdict, question, expected, self.second)
+        return reviewed(verdict, answer.question, answer.expected, self.second)
+
+    def acquainted(self, calls: Iterable[Performed]) -> Judge:
+        """The same judge, which has looked at the values of small calls together: that costs less than one by one.
+
+        Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
+        """
+        answers: dict[int, Answer] = {}
+        for performed in calls:
+            outcome, case = performed.outcome, performed.case
+            if outcome.ended != Ended.RETURNED or outcome.status or not performed.got:
+                continue
+            outputs = self._outputs(case)
+            mode = self.spec.mode(case)
+            if sum(array.size for array in performed.got.values()) > _SMALL or (
+                _wrong_form(performed, outputs, mode.name)
+                or judge_form(outcome=outcome, got=performed.got, outputs=outputs, mode=mode.name)
+            ):
+                continue
+            with contextlib.suppress(ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+                answers[id(performed)] = self._answer(performed, outputs, mode.operand)
+        try:
+            found = iter(compare_all([item for answer in answers.values() for item in answer.compared]))
+        except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
+            return self
+        known = {
+            key: replace(answer, comparisons={item.output: next(found) for item in answer.compared})
+            for key, answer in answers.items()
+        }
+        return replace(self, answers=known)
+
+    def _answer(self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None) -> Answer:
+        models = self._models(performed, outputs, operand)
+        question = self._question(performed, widened(performed.case, performed.arrays))
+        expected = self.oracle(question)
+        operands = known_operands(self.oracle, question, expected, models)
+        return Answer(
+            question=question,
+            expected=expected,
+            models=models,
+            operands=operands,
+            compared=compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands),
+        )
 
     def _models(
         self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
@@ -191,8 +241,7 @@ class Judge:
         """What conforms of each output of a call that came back in form."""
         outputs = self._outputs(performed.case)
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
-        tensors = widened(performed.case, performed.arrays)
-        question = self._question(performed, tensors)
+        question = self.question(performed)
         expected = self.oracle(question)
         facts = known_operands(self.oracle, question, expected, models)
         return {name: Limits(expected=expected[name], model=models[name], operands=facts[name]) for name in outputs}
@@ -240,27 +289,17 @@ class Judge:
         )
 
 
-def _with_magnitudes(
-    verdict: Verdict,
-    performed: Performed,
-    expected: Expected,
-    models: Mapping[str, ComputeModel],
-    operands: Mapping[str, OperandFacts],
-) -> Verdict:
+def _with_magnitudes(verdict: Verdict, answer: Answer, comparisons: Mapping[str, Comparison]) -> Verdict:
     """The verdict with all elements of each compared output by magnitude and share."""
-    deviations = tuple(
-        msgspec.structs.replace(
-            item,
-            magnitudes=by_magnitude(
-                performed.got[item.output],
-                expected[item.output],
-                models[item.output],
-                operands=operands.get(item.output),
-            ),
+    if not verdict.deviations:
+        return verdict
+    deviations = []
+    for item, deviation in zip(answer.compared, verdict.deviations, strict=True):
+        elements = comparisons[item.output].elements or sorted_elements(
+            item.got, item.expected, item.model, operands=item.operands
         )
-        for item in verdict.deviations
-    )
-    return msgspec.structs.replace(verdict, deviations=deviations)
+        deviations.append(msgspec.structs.replace(deviation, magnitudes=by_magnitude(item.expected, elements)))
+    return msgspec.structs.replace(verdict, deviations=tuple(deviations))
 
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

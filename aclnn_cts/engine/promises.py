@@ -32,7 +32,7 @@ from aclnn_cts.judge.verdict import ended_badly
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["PROMISES", "Promise", "as_trial", "build_registry", "check_trial", "derived_trial", "promise"]
+__all__ = ["PROMISES", "VALUED", "Promise", "as_trial", "build_registry", "check_trial", "derived_trial", "promise"]
 
 
 class Promise(Protocol):
@@ -249,6 +249,10 @@ PROMISES: Mapping[str, Promise] = build_registry(
     )
 )
 """Those that any operator can be held to, and one for each law that our own oracles state."""
+
+
+VALUED: frozenset[str] = frozenset({"values", "example", "precision"})
+"""Those that ask for the values of their trial's first call, so that a batch of them can be looked at together."""
 
 
 def promise(identifier: str, *, where: str) -> Promise:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,35 @@ from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.operands import OperandFacts
 
-__all__ = ["Bound", "bound", "loosest"]
+__all__ = ["Bound", "Ends", "Margins", "bound", "ends", "loosest", "margins"]
 
 _Amount: TypeAlias = "float | Float64"
+
+
+class Ends(NamedTuple):
+    """The outputs that conform, as numbers; what `Bound` says of each holds here."""
+
+    lower: Float64
+    upper: Float64
+    width: _Amount
+    sides: tuple[_Amount, _Amount] | None
+
+    def width_of(self, values: Float64, exact: Float64) -> _Amount:
+        """The width on the side of the exact value that each result lies on."""
+        if self.sides is None:
+            return self.width
+        return np.where(values < exact, *self.sides)
+
+
+class Margins(NamedTuple):
+    """How far a result may be from the exact value before its last rounding; what `bound` starts from."""
+
+    below: _Amount | None
+    """None: nothing is rounded, and one output alone conforms."""
+    above: _Amount | None
+    """The same object as `below` where both are the same."""
+    growth: float
+    """How much larger an intermediate may be than the oracle's `partial` says, by the roundings before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,24 +79,29 @@ class Bound:
 
     error: _Amount
     """E: the largest error before the last rounding."""
-    lower: Float64
-    upper: Float64
-    """The same object as `lower` where one output alone conforms, in every element."""
-    width: _Amount
-    """The bound as one number: E and half a unit of the output in the binade of |s| + E. No conforming output is
-    farther from s; a few others may be as near."""
+    ends: Ends
     overflow: NDArray[np.bool_] | bool
     """Where an intermediate may overflow, so that inf and nan conform too."""
     cut: NDArray[np.bool_] | bool
     """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
-    sides: tuple[_Amount, _Amount] | None = None
-    """The width below s and that above it, where the two are not the same."""
 
-    def width_of(self, values: Float64, exact: Float64) -> _Amount:
-        """The width on the side of the exact value that each result lies on."""
-        if self.sides is None:
-            return self.width
-        return np.where(values < exact, *self.sides)
+    @property
+    def lower(self) -> Float64:
+        """The least output that conforms."""
+        return self.ends.lower
+
+    @property
+    def upper(self) -> Float64:
+        """The greatest output that conforms."""
+        return self.ends.upper
+
+    @property
+    def width(self) -> _Amount:
+        """The bound as one number: E and half a unit of the output in the binade of |s| + E.
+
+        No conforming output is farther from s; a few others may be as near.
+        """
+        return self.ends.width
 
 
 def loosest(model: ComputeModel) -> ComputeModel:
@@ -90,36 +121,25 @@ def loosest(model: ComputeModel) -> ComputeModel:
     )
 
 
-def bound(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None) -> Bound:
+def bound(
+    expected: ExpectedOutput,
+    model: ComputeModel,
+    *,
+    operands: OperandFacts | None = None,
+    known: Margins | None = None,
+) -> Bound:
     """Derive what conforms of one output.
 
     `operands` is what `judge.operands` says of them, with the interval of this output; without it they are taken to be
     inexact in the mode's format and in its normal range. Arrays are float64 and broadcast to the output's logical
-    shape. Elements whose exact value is inf or nan get meaningless ends (`judge.compare` treats them apart).
+    shape. Elements whose exact value is inf or nan get meaningless ends (`judge.elements` treats them apart). `known`
+    is what `margins` says of the same, where the caller has it.
     """
     with np.errstate(all="ignore"):
-        span = operands.span if operands is not None and operands.covers(model) else None
-        # Magnitudes are those of the largest operands that the mode can make of the stored ones.
-        largest = expected if span is None else span.largest
-        partial = largest.partial
-        reach = float(np.maximum.reduce(partial, axis=None, initial=0.0)) if partial is not None else None
-        operand_error, grown = None, 0.0
-        if span is None and not (operands is not None and operands.exact):
-            operand_error, grown = _operand_error(expected.terms, model)
-        error = _add(
-            operand_error,
-            _rounding_error(largest, "compute", model.accumulation, model.roundoff, reach=reach, scale=1.0 + grown),
-        )
-        largest_factor = _largest_factor(expected.terms, model.roundoff)
-        growth = (1.0 + grown) * (1.0 + largest_factor)
-        output_roundoff = model.output.unit_roundoff
-        error = _add(
-            error, _rounding_error(largest, "storage", model.output, output_roundoff, reach=reach, scale=growth)
-        )
-        error = _add(error, _underflow(largest, model))
-
+        below, above, growth = margins(expected, model, operands=operands) if known is None else known
+        partial = _largest(expected, model, operands).partial
         overflow: NDArray[np.bool_] | bool = False
-        if partial is not None and not (reach is not None and reach * growth <= model.accumulation.largest):
+        if partial is not None:
             overflow = ~(partial * growth <= model.accumulation.largest)
         cut = overflow if model.truncates else False
         if (
@@ -129,16 +149,41 @@ def bound(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFac
             and any(term.kind == "operand" for term in expected.terms)
         ):
             overflow = True
-        value = expected.value
-        if span is not None:
-            rounding = 0.0 if error is None else error
-            below, above = np.maximum(value - span.lower, 0.0), np.maximum(span.upper - value, 0.0)
-            return _ends(value, below + rounding, above + rounding, model, overflow=overflow, cut=cut)
-        if error is None and model.through is None and not model.output_truncates:
-            only = round_to(value, model.output)
-            return Bound(error=0.0, lower=only, upper=only, width=0.0, overflow=overflow, cut=cut)
-        both = 0.0 if error is None else error
-        return _ends(value, both, both, model, overflow=overflow, cut=cut)
+        if below is None or above is None:
+            error: _Amount = 0.0
+        else:
+            error = below if below is above else np.maximum(below, above)
+        return Bound(
+            error=error, ends=ends(expected.value, model, below=below, above=above), overflow=overflow, cut=cut
+        )
+
+
+def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None) -> Margins:
+    """E, on either side of the exact value; arguments as of `bound`. The caller sees to NumPy's warnings."""
+    span = operands.span if operands is not None and operands.covers(model) else None
+    largest = expected if span is None else span.largest
+    operand_error, grown = None, 0.0
+    if span is None and not (operands is not None and operands.exact):
+        operand_error, grown = _operand_error(expected.terms, model)
+    roundoff = model.roundoff
+    growth = (1.0 + grown) * (1.0 + _largest_factor(expected.terms, roundoff))
+    error = _add(operand_error, _rounding_error(largest, "compute", model.accumulation, roundoff, scale=1.0 + grown))
+    error = _add(error, _rounding_error(largest, "storage", model.output, model.output.unit_roundoff, scale=growth))
+    error = _add(error, _underflow(largest, model))
+    if span is None:
+        return Margins(error, error, growth)
+    rounding = 0.0 if error is None else error
+    value = expected.value
+    return Margins(
+        np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, growth
+    )
+
+
+def _largest(expected: ExpectedOutput, model: ComputeModel, operands: OperandFacts | None) -> ExpectedOutput:
+    """What the oracle says of the largest operands that the mode can make of the stored ones."""
+    if operands is not None and operands.span is not None and operands.covers(model):
+        return operands.span.largest
+    return expected
 
 
 def _add(left: _Amount | None, right: _Amount | None) -> _Amount | None:
@@ -163,14 +208,14 @@ def _operand_error(terms: tuple[ErrorTerm, ...], model: ComputeModel) -> tuple[_
 
 
 def _rounding_error(
-    expected: ExpectedOutput, kind: str, form: BinaryFormat, roundoff: float, *, reach: float | None, scale: float
+    expected: ExpectedOutput, kind: str, form: BinaryFormat, roundoff: float, *, scale: float
 ) -> _Amount | None:
     """The terms of one kind, each gamma times its magnitude; None where all of them are exact on the lattice."""
     lattice, partial = expected.lattice, expected.partial
     limit = None
-    if lattice is not None and partial is not None and reach is not None and lattice >= form.smallest_subnormal:
+    if lattice is not None and partial is not None and lattice >= form.smallest_subnormal:
         limit = math.ldexp(lattice, form.significand)
-        if reach <= limit:
+        if np.maximum.reduce(partial, axis=None, initial=0.0) <= limit:
             return None
     error: _Amount | None = None
     for term in expected.terms:
@@ -210,21 +255,18 @@ def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
     return error
 
 
-def _ends(
-    value: Float64,
-    below: _Amount,
-    above: _Amount,
-    model: ComputeModel,
-    *,
-    overflow: NDArray[np.bool_] | bool,
-    cut: NDArray[np.bool_] | bool,
-) -> Bound:
-    """The least and the greatest result that conform, by the last rounding."""
+def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _Amount | None) -> Ends:
+    """The least and the greatest result that conform, by the last rounding, from the margins around exact values."""
+    form = model.output
+    if below is None or above is None:
+        if model.through is None and not model.output_truncates:
+            only = round_to(value, form)
+            return Ends(only, only, 0.0, None)
+        below = above = 0.0
     lower = np.asarray(value - below)
     upper = np.asarray(value + above)
     error = below if below is above else np.maximum(below, above)
     sides = None if below is above else (below, above)
-    form = model.output
     again = model.through is not None or model.output_truncates or not covers(form, model.accumulation)
     if not again:
         if lower.min(initial=0.0) < -form.largest or upper.max(initial=0.0) > form.largest:
@@ -234,30 +276,22 @@ def _ends(
             upper = np.where(
                 upper > form.largest, np.inf, np.where(upper < -form.largest, round_to(upper, form), upper)
             )
-        return Bound(error=error, lower=lower, upper=upper, width=error, overflow=overflow, cut=cut, sides=sides)
-    ends = np.empty((2, *lower.shape))
-    ends[0], ends[1] = lower, upper
+        return Ends(lower, upper, error, sides)
+    both = np.empty((2, *lower.shape))
+    both[0], both[1] = lower, upper
     farthest = np.maximum(upper, -lower)
     last = spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
     if model.through is not None:
         last = last + spacing(farthest, model.through) * 0.5
-        narrowed = round_to(ends, model.through)
-        np.minimum(ends[0], narrowed[0], out=ends[0, ...])
-        np.maximum(ends[1], narrowed[1], out=ends[1, ...])
+        narrowed = round_to(both, model.through)
+        np.minimum(both[0], narrowed[0], out=both[0, ...])
+        np.maximum(both[1], narrowed[1], out=both[1, ...])
     if model.output_truncates:
-        lower, upper = _round_down(ends[0, ...], form), -_round_down(-ends[1, ...], form)
+        lower, upper = _round_down(both[0, ...], form), -_round_down(-both[1, ...], form)
     else:
-        ends = round_to(ends, form)
-        lower, upper = ends[0, ...], ends[1, ...]
-    return Bound(
-        error=error,
-        lower=lower,
-        upper=upper,
-        width=error + last,
-        overflow=overflow,
-        cut=cut,
-        sides=None if sides is None else (sides[0] + last, sides[1] + last),
-    )
+        both = round_to(both, form)
+        lower, upper = both[0, ...], both[1, ...]
+    return Ends(lower, upper, error + last, None if sides is None else (sides[0] + last, sides[1] + last))
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:

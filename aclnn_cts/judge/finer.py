@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from numpy.typing import NDArray
-
-from aclnn_cts.core.expected import Expected
-from aclnn_cts.judge.compare import compare
+from aclnn_cts.judge.compare import Compared, compare_all
 from aclnn_cts.judge.model import ComputeModel
-from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["FINER_FACT", "finer_than_asked"]
 
@@ -18,26 +14,17 @@ FINER_FACT = "finer than asked"
 """The key of `Verdict.facts` on a call whose outputs are right for operands that were never rounded."""
 
 
-def finer_than_asked(
-    got: Mapping[str, NDArray[Any]],
-    expected: Expected,
-    *,
-    models: Mapping[str, ComputeModel],
-    unrounded: Mapping[str, ComputeModel],
-    operands: Mapping[str, OperandFacts],
-) -> bool:
+def finer_than_asked(outputs: Iterable[Compared], unrounded: Mapping[str, ComputeModel]) -> bool:
     """Whether every output whose model rounds operands is within the bound of operands as they are stored.
 
-    Right outputs of a call alone may be asked about. Where rounding changes no operand that an output depends on, or
-    nothing can be seen of it (no elements, or all of them open), the answer is no: there is nothing to tell the two
-    apart by.
+    `unrounded` is that bound's model, by output. Right outputs of a call alone may be asked about. Where rounding
+    changes no operand that an output depends on, or nothing can be seen of it (no elements, or all of them open), the
+    answer is no: there is nothing to tell the two apart by.
     """
-    judged = 0
-    for name, model in models.items():
-        if model.operand is None or not operands[name].matters:
-            continue
-        comparison = compare(name, got[name], expected[name], unrounded[name], operands=operands[name])
-        if comparison.kind:
-            return False
-        judged += comparison.judged
-    return judged > 0
+    asked = [
+        replace(item, model=unrounded[item.output])
+        for item in outputs
+        if item.model.operand is not None and item.operands is not None and item.operands.matters
+    ]
+    comparisons = compare_all(asked)
+    return not any(item.kind for item in comparisons) and any(item.judged for item in comparisons)

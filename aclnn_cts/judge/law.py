@@ -13,7 +13,7 @@ from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
 from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
 from aclnn_cts.judge.bound import Bound, bound
-from aclnn_cts.judge.compare import figure, histogram, index_of
+from aclnn_cts.judge.figures import figure, histogram, index_of
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel, weakest
 from aclnn_cts.judge.operands import OperandFacts

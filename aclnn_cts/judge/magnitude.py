@@ -6,16 +6,12 @@ second look at the output: it is made of a sample of what passes and of what fai
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.verdict import MagnitudeCounts
-from aclnn_cts.judge.compare import SHARE_EDGES, shares
-from aclnn_cts.judge.model import ComputeModel
-from aclnn_cts.judge.operands import OperandFacts
+from aclnn_cts.judge.elements import Elements
+from aclnn_cts.judge.figures import BINS, bins
 
 __all__ = ["BINADES", "HIGHEST", "LOWEST", "by_magnitude"]
 
@@ -28,34 +24,27 @@ HIGHEST = 128
 
 _CLASSES = (HIGHEST - LOWEST) // BINADES + 2
 """The first is zero."""
-_BINS = len(SHARE_EDGES) + 1
 
 
-def by_magnitude(
-    got: NDArray[Any], expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None
-) -> tuple[MagnitudeCounts, ...]:
+def by_magnitude(expected: ExpectedOutput, elements: Elements) -> tuple[MagnitudeCounts, ...]:
     """Elements by class of magnitude, each with its counts by share of the bound; classes without one are left out.
 
-    Arguments as of `compare`. Open elements, and those whose exact value is inf or nan, have no place in it.
+    Open elements, and those whose exact value is inf or nan, have no place in it.
     """
-    if got.size == 0:
+    share = elements.share
+    if share.size == 0:
         return ()
-    with np.errstate(all="ignore"):
-        share, judged = shares(got, expected, model, operands=operands)
-        value = np.broadcast_to(expected.value, got.shape)
-        chosen = judged & np.isfinite(value)
-        value, share = value[chosen], share[chosen]
-        exponent = np.frexp(value)[1] - 1
-        place = 1 + (np.clip(exponent, LOWEST, HIGHEST) - LOWEST) // BINADES
-        place[value == 0.0] = 0
-        bins = np.searchsorted(_EDGES, share, side="left")
-    counts = np.bincount(place * _BINS + bins, minlength=_CLASSES * _BINS).reshape(_CLASSES, _BINS)
+    value = np.broadcast_to(expected.value, share.shape)
+    chosen = np.isfinite(value)
+    chosen &= ~elements.open
+    value, share = value[chosen], share[chosen]
+    exponent = np.frexp(value)[1] - 1
+    place = 1 + (np.minimum(np.maximum(exponent, LOWEST), HIGHEST) - LOWEST) // BINADES
+    place[value == 0.0] = 0
+    counts = np.bincount(place * BINS + bins(share), minlength=_CLASSES * BINS).reshape(_CLASSES, BINS)
     return tuple(
         MagnitudeCounts(
             exponent=None if index == 0 else LOWEST + (index - 1) * BINADES, counts=tuple(counts[index].tolist())
         )
         for index in np.flatnonzero(counts.any(axis=1)).tolist()
     )
-
-
-_EDGES = 2.0 ** np.array(SHARE_EDGES, dtype=np.float64)

@@ -6,7 +6,7 @@ never written, what was written that must not be, and only then the values. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,11 +17,21 @@ from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Fault, Result, Signature, Skip, Verdict
-from aclnn_cts.judge.compare import Comparison, compare
+from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.model import ComputeModel, weakest
 from aclnn_cts.judge.operands import OperandFacts
 
-__all__ = ["OUTPUT_FACT", "ended_badly", "judge_form", "judge_values", "memory_fault", "signature", "status_text"]
+__all__ = [
+    "OUTPUT_FACT",
+    "compared",
+    "conclude",
+    "ended_badly",
+    "judge_form",
+    "judge_values",
+    "memory_fault",
+    "signature",
+    "status_text",
+]
 
 OUTPUT_FACT = "output"
 """The key of `Verdict.facts` under which a fault names its output (or the input that changed)."""
@@ -52,11 +62,23 @@ def judge_values(
     verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
     if verdict is not None:
         return verdict
-    known = operands or {}
-    comparisons = {
-        name: compare(name, got[name], expected[name], models[name], operands=known.get(name)) for name in outputs
-    }
-    return _conclude(comparisons, models, mode)
+    asked = compared(expected=expected, got=got, outputs=outputs, models=models, operands=operands or {})
+    return conclude(dict(zip(outputs, compare_all(asked), strict=True)), models, mode)
+
+
+def compared(
+    *,
+    expected: Expected,
+    got: Mapping[str, NDArray[Any]],
+    outputs: Iterable[str],
+    models: Mapping[str, ComputeModel],
+    operands: Mapping[str, OperandFacts],
+) -> list[Compared]:
+    """The outputs of one call as `compare_all` takes them. Arguments as of `judge_values`."""
+    return [
+        Compared(output=name, got=got[name], expected=expected[name], model=models[name], operands=operands.get(name))
+        for name in outputs
+    ]
 
 
 def judge_form(
@@ -85,7 +107,8 @@ def judge_form(
     return _wrong_shape(got, outputs, mode) or _unwritten(outcome, outputs, mode) or memory_fault(outcome, mode=mode)
 
 
-def _conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
+def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
+    """The verdict on the values of a call whose form is right, by output."""
     deviations = tuple(comparison.deviation for comparison in comparisons.values())
     faulty = [name for name, comparison in comparisons.items() if comparison.kind]
     basis = weakest(models[name].basis for name in comparisons) if comparisons else ""

@@ -13,7 +13,8 @@ from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault
-from aclnn_cts.judge.compare import SHARE_EDGES, Comparison, compare
+from aclnn_cts.judge.compare import Comparison, compare
+from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.model import ComputeModel, load_precision
 
 INF, NAN = math.inf, math.nan

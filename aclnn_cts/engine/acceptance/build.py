@@ -28,7 +28,7 @@ from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.judge.compare import SHARE_EDGES
+from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.magnitude import BINADES
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec

@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, RulerResult, RulerVerdict
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT
-from aclnn_cts.judge.compare import SHARE_EDGES
+from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.finer import FINER_FACT
 from aclnn_cts.judge.rulers.registry import RULERS
 

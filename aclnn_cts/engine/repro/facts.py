@@ -144,7 +144,7 @@ def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, Outpu
         shape = tensor.shape
         lower, upper = (np.broadcast_to(end, shape).reshape(-1) for end in (ends.lower, ends.upper))
         value = np.broadcast_to(limits.expected.value, shape).reshape(-1)
-        # As `judge.compare` has it: an infinity or nan that every order of evaluation gives is required, and where an
+        # As `judge.elements` has it: an infinity or nan that every order of evaluation gives is required, and where an
         # intermediate may overflow anything conforms.
         required = ~np.isfinite(value)
         overflow = np.broadcast_to(ends.overflow, shape).reshape(-1)

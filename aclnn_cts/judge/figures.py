@@ -1,0 +1,73 @@
+"""What is said of one element of an output, and how the shares of all of them are counted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import ExpectedOutput, Float64
+
+__all__ = ["BINS", "SHARE_EDGES", "bins", "cancellation", "element", "figure", "histogram", "index_of"]
+
+SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
+"""Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
+shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
+
+BINS = len(SHARE_EDGES) + 1
+# Shares as integers: less one, so that a power of two falls into the bin that it ends; the exponent then counts bins.
+_OFFSET = np.int64(-1 - ((1023 + SHARE_EDGES[0] - 1) << 52))
+
+
+def bins(share: Float64) -> NDArray[np.int64]:
+    """The bin of each share; flat."""
+    found: NDArray[np.int64] = share.reshape(-1).view(np.int64) + _OFFSET
+    found >>= 52
+    np.maximum(found, 0, out=found)
+    np.minimum(found, BINS - 1, out=found)
+    return found
+
+
+def histogram(share: Float64, ignored: int) -> tuple[int, ...]:
+    """Counts by bin; open elements have the share 0 and are taken out of the first bin."""
+    counts: list[int] = np.bincount(bins(share), minlength=BINS).tolist()
+    counts[0] -= ignored
+    return tuple(counts)
+
+
+def cancellation(expected: ExpectedOutput, position: int, exact: float, shape: tuple[int, ...]) -> float:
+    """The largest magnitude among the terms over the value that they leave; at least 1, inf where nothing is left."""
+    magnitude = abs(exact)
+    for term in expected.terms:
+        magnitude = max(magnitude, element(term.magnitude, position, shape))
+    if magnitude == 0.0 or not math.isfinite(magnitude):
+        return 1.0
+    return magnitude / abs(exact) if exact else math.inf
+
+
+def element(array: Float64 | float, position: int, shape: tuple[int, ...]) -> float:
+    """One element, by its row-major position in `shape`, of an array that broadcasts to it."""
+    if isinstance(array, float):
+        return array
+    if array.shape == shape:
+        return float(array.item(position))
+    own = array.shape
+    index = index_of(position, shape)[len(shape) - len(own) :]
+    return float(array[tuple(place if size > 1 else 0 for place, size in zip(index, own, strict=True))])
+
+
+def index_of(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of an element by its place in row-major order."""
+    index = []
+    for size in reversed(shape):
+        position, place = divmod(position, size)
+        index.append(place)
+    return tuple(reversed(index))
+
+
+def figure(value: float) -> float | str:
+    """A float, or the word that JSON has none for."""
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
