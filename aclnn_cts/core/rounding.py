@@ -24,7 +24,9 @@ __all__ = [
     "binary_format",
     "covers",
     "round_to",
+    "rounded",
     "spacing",
+    "stored",
     "to_dtype",
     "widen",
 ]
@@ -92,7 +94,7 @@ def covers(wide: BinaryFormat, narrow: BinaryFormat) -> bool:
 
 
 def _binade(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
-    """The power of two below each magnitude, within the format's normal range."""
+    """The power of two below each magnitude, within the format's normal range; a new array."""
     binade: NDArray[np.float64] = np.asarray(values.view(np.int64) & _EXPONENT_FIELD).view(np.float64)
     np.maximum(binade, form.smallest_normal, out=binade)
     np.minimum(binade, math.ldexp(1.0, form.max_exponent), out=binade)
@@ -105,20 +107,27 @@ def round_to(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.floa
     Subnormals round to the format's own spacing, magnitudes from half a unit above the largest finite number on
     become inf, nan and the sign of zero are kept. A new array of the same shape; 0-d arrays stay arrays.
     """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return rounded(values, form)
+
+
+def rounded(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """What `round_to` gives, where the caller sees to NumPy's warnings."""
     values = np.asarray(values, dtype=np.float64)
     if form.significand == 53:
         return np.array(values)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if form.significand == 24:
-            return values.astype(np.float32).astype(np.float64)
-        # Adding a number whose last bit weighs one unit of the format lets the float64 addition do the rounding; half
-        # as much again keeps the sum in one binade for either sign, and is even, so that ties fall as they should.
-        lever = np.asarray(_binade(values, form) * math.ldexp(1.5, 53 - form.significand))
-        result = np.asarray(np.subtract(values + lever, lever))
-        np.copysign(result, values, out=result)
-        magnitude = np.abs(result)
-        if not np.maximum.reduce(magnitude, axis=None, initial=0.0) <= form.largest:  # nan is in no order
-            np.copyto(result, np.copysign(np.inf, values), where=magnitude > form.largest)
+    if form.significand == 24:
+        return values.astype(np.float32).astype(np.float64)
+    # Adding a number whose last bit weighs one unit of the format lets the float64 addition do the rounding; half
+    # as much again keeps the sum in one binade for either sign, and is even, so that ties fall as they should.
+    lever = _binade(values, form)
+    lever *= math.ldexp(1.5, 53 - form.significand)
+    result = np.asarray(values + lever)
+    result -= lever
+    np.copysign(result, values, out=result)
+    magnitude = np.abs(result)
+    if not np.maximum.reduce(magnitude, axis=None, initial=0.0) <= form.largest:  # nan is in no order
+        np.copyto(result, np.copysign(np.inf, values), where=magnitude > form.largest)
     return result
 
 
@@ -137,13 +146,18 @@ def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
 
     Raises KeyError where `dtype` is not FLOAT, FLOAT16, BF16 or DOUBLE.
     """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return stored(values, dtype)
+
+
+def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
+    """What `to_dtype` gives, where the caller sees to NumPy's warnings."""
     form = BINARY_FORMATS[dtype]
     if form.significand == 53:
         return np.array(values, dtype=np.float64)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if form.significand == 24:
-            return np.asarray(values, dtype=np.float64).astype(np.float32)
-        return round_to(values, form).astype(numpy_dtype(dtype))
+    if form.significand == 24:
+        return np.asarray(values, dtype=np.float64).astype(np.float32)
+    return rounded(values, form).astype(numpy_dtype(dtype))
 
 
 def widen(array: NDArray[Any]) -> NDArray[np.float64]:

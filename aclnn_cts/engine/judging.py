@@ -38,6 +38,8 @@ from aclnn_cts.spec.model import Spec
 
 __all__ = ["Answer", "Judge", "Limits", "widened"]
 
+_MEMORY_FAULTS = (Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT)
+"""Beside these there are values, and rulers speak of them."""
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
 
@@ -51,16 +53,17 @@ class Limits:
     operands: OperandFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Answer:
-    """What the oracle says of one call, what may conform of it, and what its outputs come to."""
+    """What the oracle says of one call that came back in form, what may conform of it, and what its outputs come to."""
 
     question: OracleInput
     expected: Expected
     models: Mapping[str, ComputeModel]
     operands: Mapping[str, OperandFacts]
     compared: Sequence[Compared]
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
+    """By output, once they are compared."""
 
 
 @dataclass(frozen=True)
@@ -133,27 +136,20 @@ class Judge:
 
     def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that the document supports."""
-        case, outcome, spec = performed.case, performed.outcome, self.spec
-        if (verdict := _not_put(performed)) is not None:
+        outputs = self._outputs(performed.case)
+        mode = self.spec.mode(performed.case)
+        answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
+        verdict = self.form(performed, allowed=allowed) if answer is None else None
+        if verdict is not None and not (verdict.kind in _MEMORY_FAULTS and _succeeded(performed)):
             return verdict
-        mode = spec.mode(case)
-        outputs = self._outputs(case)
-        succeeded = outcome.ended == Ended.RETURNED and not outcome.status
-        if succeeded and not performed.got:
-            return Verdict(result=Result.PASSED, mode=mode.name, facts={"status": SUCCESS, "phases": 1})
-        if succeeded and (verdict := _wrong_form(performed, outputs, mode.name)) is not None:
-            return verdict
-        verdict = judge_form(outcome=outcome, got=performed.got, outputs=outputs, allowed=allowed, mode=mode.name)
-        if verdict is not None and not succeeded:
-            return verdict
-        answer = self.answers.get(id(performed)) or self._answer(performed, outputs, mode.operand)
-        comparisons = answer.comparisons
+        if answer is None:
+            answer = self._answer(performed, outputs, mode.operand)
         if verdict is None:
-            if not comparisons:
-                comparisons = dict(zip(outputs, compare_all(answer.compared), strict=True))
-            verdict = conclude(comparisons, answer.models, mode.name)
+            if not answer.comparisons:
+                answer.comparisons.update(zip(outputs, compare_all(answer.compared), strict=True))
+            verdict = conclude(answer.comparisons, answer.models, mode.name)
         if self.measuring.always or verdict.result == Result.FAILED:
-            verdict = _with_magnitudes(verdict, answer, comparisons)
+            verdict = _with_magnitudes(verdict, answer)
         if verdict.result == Result.PASSED and not all(entry.exact for entry in answer.operands.values()):
             unrounded = self._models(performed, outputs, None)
             if finer_than_asked(answer.compared, unrounded):
@@ -177,27 +173,18 @@ class Judge:
         """
         answers: dict[int, Answer] = {}
         for performed in calls:
-            outcome, case = performed.outcome, performed.case
-            if outcome.ended != Ended.RETURNED or outcome.status or not performed.got:
-                continue
-            outputs = self._outputs(case)
-            mode = self.spec.mode(case)
-            if sum(array.size for array in performed.got.values()) > _SMALL or (
-                _wrong_form(performed, outputs, mode.name)
-                or judge_form(outcome=outcome, got=performed.got, outputs=outputs, mode=mode.name)
-            ):
+            if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
                 continue
             with contextlib.suppress(ArithmeticError, IndexError, KeyError, TypeError, ValueError):
-                answers[id(performed)] = self._answer(performed, outputs, mode.operand)
+                operand = self.spec.mode(performed.case).operand
+                answers[id(performed)] = self._answer(performed, self._outputs(performed.case), operand)
         try:
             found = iter(compare_all([item for answer in answers.values() for item in answer.compared]))
         except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
             return self
-        known = {
-            key: replace(answer, comparisons={item.output: next(found) for item in answer.compared})
-            for key, answer in answers.items()
-        }
-        return replace(self, answers=known)
+        for answer in answers.values():
+            answer.comparisons.update({item.output: next(found) for item in answer.compared})
+        return replace(self, answers=answers)
 
     def _answer(self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None) -> Answer:
         models = self._models(performed, outputs, operand)
@@ -223,19 +210,19 @@ class Judge:
             source=_first_dtype(performed),
         )
 
-    def form(self, performed: Performed) -> Verdict | None:
+    def form(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict | None:
         """The verdict on a call that the document supports, where it is one without a look at the values."""
         if (verdict := _not_put(performed)) is not None:
             return verdict
-        case, outcome = performed.case, performed.outcome
+        case, outcome, got = performed.case, performed.outcome, performed.got
         mode = self.spec.mode(case).name
         outputs = self._outputs(case)
-        succeeded = outcome.ended == Ended.RETURNED and not outcome.status
-        if succeeded and (verdict := _wrong_form(performed, outputs, mode)) is not None:
-            return verdict
-        if succeeded and not performed.got:
-            return Verdict(result=Result.PASSED, mode=mode, facts={"status": SUCCESS, "phases": 1})
-        return judge_form(outcome=outcome, got=performed.got, outputs=outputs, mode=mode)
+        if _succeeded(performed):
+            if not got:
+                return Verdict(result=Result.PASSED, mode=mode, facts={"status": SUCCESS, "phases": 1})
+            if (verdict := _wrong_form(performed, outputs, mode)) is not None:
+                return verdict
+        return judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
 
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
@@ -247,7 +234,8 @@ class Judge:
         return {name: Limits(expected=expected[name], model=models[name], operands=facts[name]) for name in outputs}
 
     def _outputs(self, case: Case) -> dict[str, Tensor]:
-        return {name: tensor for name, tensor in case.tensors() if name in self.spec.outputs}
+        arguments = case.arguments
+        return {name: value for name in self.spec.outputs if isinstance(value := arguments.get(name), Tensor)}
 
     def memory(self, performed: Performed) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
@@ -289,13 +277,13 @@ class Judge:
         )
 
 
-def _with_magnitudes(verdict: Verdict, answer: Answer, comparisons: Mapping[str, Comparison]) -> Verdict:
+def _with_magnitudes(verdict: Verdict, answer: Answer) -> Verdict:
     """The verdict with all elements of each compared output by magnitude and share."""
     if not verdict.deviations:
         return verdict
     deviations = []
     for item, deviation in zip(answer.compared, verdict.deviations, strict=True):
-        elements = comparisons[item.output].elements or sorted_elements(
+        elements = answer.comparisons[item.output].elements or sorted_elements(
             item.got, item.expected, item.model, operands=item.operands
         )
         deviations.append(msgspec.structs.replace(deviation, magnitudes=by_magnitude(item.expected, elements)))
@@ -311,6 +299,10 @@ def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
             wide = np.float64 if tensor.dtype in FLOATING else np.bool_ if tensor.dtype == "BOOL" else np.int64
             tensors[name] = array.astype(wide)
     return tensors
+
+
+def _succeeded(performed: Performed) -> bool:
+    return performed.outcome.ended == Ended.RETURNED and not performed.outcome.status
 
 
 def _not_put(performed: Performed) -> Verdict | None:
@@ -332,6 +324,8 @@ def _first_dtype(performed: Performed) -> str | None:
 
 def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
     """The verdict on an output that came back in another shape or dtype, which adapters that return arrays report."""
+    if not performed.outcome.facts:
+        return None
     for name, tensor in outputs.items():
         for key, kind, expected in (
             (shape_fact(name), Fault.SHAPE, str(list(tensor.shape))),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.core.rounding import to_dtype
+from aclnn_cts.core.rounding import stored
 
 __all__ = ["Array", "FloatLayout", "float_layout", "integer_range", "storage_dtype", "to_storage"]
 
@@ -97,7 +97,7 @@ def to_storage(values: NDArray[np.float64], dtype: str) -> Array:
     """
     kind = DTYPES[dtype].kind
     if kind == "float":
-        return to_dtype(values, dtype)
+        return stored(values, dtype)
     if kind == "complex":
         return values.astype(numpy_dtype(dtype))
     if kind == "bool":

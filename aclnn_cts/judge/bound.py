@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
-from aclnn_cts.core.rounding import BinaryFormat, covers, round_to, spacing
+from aclnn_cts.core.rounding import BinaryFormat, covers, rounded, spacing
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.operands import OperandFacts
@@ -260,7 +260,7 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     form = model.output
     if below is None or above is None:
         if model.through is None and not model.output_truncates:
-            only = round_to(value, form)
+            only = rounded(value, form)
             return Ends(only, only, 0.0, None)
         below = above = 0.0
     lower = np.asarray(value - below)
@@ -271,11 +271,9 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     if not again:
         if lower.min(initial=0.0) < -form.largest or upper.max(initial=0.0) > form.largest:
             lower = np.where(
-                lower < -form.largest, -np.inf, np.where(lower > form.largest, round_to(lower, form), lower)
+                lower < -form.largest, -np.inf, np.where(lower > form.largest, rounded(lower, form), lower)
             )
-            upper = np.where(
-                upper > form.largest, np.inf, np.where(upper < -form.largest, round_to(upper, form), upper)
-            )
+            upper = np.where(upper > form.largest, np.inf, np.where(upper < -form.largest, rounded(upper, form), upper))
         return Ends(lower, upper, error, sides)
     both = np.empty((2, *lower.shape))
     both[0], both[1] = lower, upper
@@ -283,19 +281,19 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     last = spacing(farthest, form) * (1.0 if model.output_truncates else 0.5)
     if model.through is not None:
         last = last + spacing(farthest, model.through) * 0.5
-        narrowed = round_to(both, model.through)
+        narrowed = rounded(both, model.through)
         np.minimum(both[0], narrowed[0], out=both[0, ...])
         np.maximum(both[1], narrowed[1], out=both[1, ...])
     if model.output_truncates:
         lower, upper = _round_down(both[0, ...], form), -_round_down(-both[1, ...], form)
     else:
-        both = round_to(both, form)
+        both = rounded(both, form)
         lower, upper = both[0, ...], both[1, ...]
     return Ends(lower, upper, error + last, None if sides is None else (sides[0] + last, sides[1] + last))
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:
     """Round towards minus infinity; nothing becomes inf that is not beyond the largest finite number."""
-    rounded = round_to(values, form)
-    below = np.where(np.isinf(rounded), form.largest, rounded - spacing(values, form))
-    return np.where(rounded > values, below, rounded)
+    nearest = rounded(values, form)
+    below = np.where(np.isinf(nearest), form.largest, nearest - spacing(values, form))
+    return np.where(nearest > values, below, nearest)

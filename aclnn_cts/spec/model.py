@@ -172,15 +172,16 @@ class Spec:
     pointers: tuple[tuple[str, Constraint], ...] = ()
     """Constraints on the pointers of the call itself, by pointer."""
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the input tensors."""
-        return tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
+    inputs: tuple[str, ...] = field(init=False, repr=False)
+    """Names of the input tensors."""
+    outputs: tuple[str, ...] = field(init=False, repr=False)
+    """Names of the output tensors."""
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the output tensors."""
-        return tuple(item.name for item in self.parameters if item.role == "output")
+    def __post_init__(self) -> None:
+        """Gather the names that are asked for with every call."""
+        tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
+        object.__setattr__(self, "inputs", tensors)
+        object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name; KeyError where there is none."""
