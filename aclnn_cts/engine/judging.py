@@ -38,8 +38,6 @@ from aclnn_cts.spec.model import Spec
 
 __all__ = ["Answer", "Judge", "Limits", "widened"]
 
-_MEMORY_FAULTS = (Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT)
-"""Beside these there are values, and rulers speak of them."""
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
 
@@ -140,8 +138,12 @@ class Judge:
         mode = self.spec.mode(performed.case)
         answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
         verdict = self.form(performed, allowed=allowed) if answer is None else None
-        if verdict is not None and not (verdict.kind in _MEMORY_FAULTS and _succeeded(performed)):
-            return verdict
+        if verdict is not None and (
+            verdict.result != Result.FAILED
+            or not _succeeded(performed)
+            or _wrong_form(performed, outputs, mode.name) is not None
+        ):
+            return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
         if answer is None:
             answer = self._answer(performed, outputs, mode.operand)
         if verdict is None:
@@ -175,7 +177,7 @@ class Judge:
         for performed in calls:
             if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
                 continue
-            with contextlib.suppress(ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+            with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
                 operand = self.spec.mode(performed.case).operand
                 answers[id(performed)] = self._answer(performed, self._outputs(performed.case), operand)
         try:

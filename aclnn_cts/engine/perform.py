@@ -25,7 +25,7 @@ from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.pending import Pending
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["TOO_LARGE", "Asked", "Performed", "Performer", "Prepared"]
@@ -83,15 +83,25 @@ class Performer:
         calls: list[Call] = []
         places: list[int] = []
         prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]] = []
+        with_data: dict[int, tuple[Case, Sequence[str]]] = {}
         for place, item in enumerate(asked):
             case = item.case
             phase_one = self._first_phase_alone(case)
             reason = self._refusal(case, phase_one=phase_one) or self._manner_refusal(item.manner)
             if reason:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
+            elif not phase_one and self.phases == 2 and _has_counterparts(case):
+                with_data[place] = case, self._present(case)
+        contents = dict(zip(with_data, many_arrays(list(with_data.values())), strict=True))
+        for place, item in enumerate(asked):
+            if performed[place] is not None:
                 continue
+            case = item.case
+            arrays: Mapping[str, NDArray[Any]] = {}
+            buffers: CallBuffers | None = None
             try:
-                arrays, buffers = ({}, None) if phase_one or self.phases == 1 else self._buffers(case)
+                if place in contents:
+                    arrays, buffers = self._buffers(case, contents[place])
             except (UnsafeViewError, UsageError) as error:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
                 continue
@@ -113,8 +123,9 @@ class Performer:
 
     def _remade(self, case: Case, *, manner: Manner = _ORDINARY, group: int | None = None) -> Call:
         """A call in memory of its own."""
-        alone = self.phases == 1 or self._first_phase_alone(case)
-        return Call(case, None if alone else self._buffers(case)[1], manner=manner, group=group)
+        if self.phases == 1 or self._first_phase_alone(case) or not _has_counterparts(case):
+            return Call(case, None, manner=manner, group=group)
+        return Call(case, self._buffers(case, case_arrays(case, self._present(case)))[1], manner=manner, group=group)
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -147,16 +158,25 @@ class Performer:
             for name in self.specs[case.operator].inputs
         )
 
-    def _buffers(self, case: Case) -> tuple[Mapping[str, NDArray[Any]], CallBuffers | None]:
-        if any(DTYPES[tensor.dtype].kind == "other" for _, tensor in case.tensors()):
-            return {}, None
-        spec = self.specs[case.operator]
-        outputs = frozenset(spec.outputs)
-        present = [name for name in spec.inputs if case.arguments[name] is not None]
-        arrays = case_arrays(case, present)
+    def _present(self, case: Case) -> list[str]:
+        """The inputs that are not null."""
+        return [name for name in self.specs[case.operator].inputs if case.arguments[name] is not None]
+
+    def _buffers(
+        self, case: Case, arrays: Mapping[str, NDArray[Any]] | UsageError
+    ) -> tuple[Mapping[str, NDArray[Any]], CallBuffers]:
+        """Memory that holds the contents; raises the error that stands in their place."""
+        if isinstance(arrays, UsageError):
+            raise arrays
+        outputs = frozenset(self.specs[case.operator].outputs)
         plan = layout(case, outputs)
         memory = self.host.memory(plan.size)
         return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
+
+
+def _has_counterparts(case: Case) -> bool:
+    """Whether NumPy has a dtype for every tensor of a case."""
+    return not any(DTYPES[tensor.dtype].kind == "other" for _, tensor in case.tensors())
 
 
 @dataclass(slots=True, kw_only=True)

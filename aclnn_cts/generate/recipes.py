@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,10 +23,15 @@ from aclnn_cts.generate.layouts import Array, float_layout, integer_range, stora
 from aclnn_cts.generate.request import Request
 from aclnn_cts.generate.words import philox
 
-__all__ = ["RECIPES", "Recipe", "array", "case_arrays", "check_data", "checksum", "effective"]
+__all__ = ["RECIPES", "Recipe", "array", "case_arrays", "check_data", "checksum", "effective", "many_arrays"]
 
+SMALL = 2**12
+"""Elements of a tensor up to which it is filled together with others."""
 CHUNK = 2**18
 """Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
+
+_Part: TypeAlias = "tuple[Request, int, dict[str, Array]]"
+"""A tensor to fill, its elements, and where its contents go."""
 
 _PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon")
 
@@ -35,6 +41,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     fill: Callable[[Request, int, int], Array]
+    together: Callable[[Sequence[Request], Sequence[int]], Array] | None = None
+    """The next so many elements of several tensors of one dtype, flat and one after another, where it has such a form:
+    small tensors are filled so, as each step of NumPy costs as much for one of them as for all."""
     reads: tuple[str, ...] = ()
     """The parameters of `core.case.Data` that mean something to it, beside the seed."""
     needs: tuple[str, ...] = ()
@@ -53,6 +62,19 @@ def _registry(*recipes: Recipe) -> Mapping[str, Recipe]:
     return MappingProxyType(found)
 
 
+def _together(
+    name: str, together: Callable[[Sequence[Request], Sequence[int]], Array], *reads: str, floating: bool
+) -> Recipe:
+    """A recipe whose elements depend on their own words alone."""
+    return Recipe(
+        name=name,
+        fill=lambda request, _start, count: together((request,), (count,)),
+        together=together,
+        reads=reads,
+        floating=floating,
+    )
+
+
 def _floating(
     name: str,
     fill: Callable[[Request, int, int], Array],
@@ -64,15 +86,15 @@ def _floating(
 
 
 RECIPES: Mapping[str, Recipe] = _registry(
-    Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
+    _together("integers", recipes_exact.integers, "low", "high", "exponent", floating=False),
     Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
     Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
     Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
     Recipe(name="zeros", fill=recipes_exact.zeros),
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
     Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
-    _floating("normal", recipes_real.normal, "mean", "std"),
-    _floating("uniform", recipes_real.uniform, "low", "high", "exponent"),
+    _together("normal", recipes_real.normal, "mean", "std", floating=True),
+    _together("uniform", recipes_real.uniform, "low", "high", "exponent", floating=True),
     _floating("positive", recipes_real.positive),
     _floating("softmax", recipes_real.softmax, "axis", elementwise=False),
     _floating("rstd", recipes_real.rstd, "of", "epsilon", needs=("of",), elementwise=False),
@@ -214,8 +236,50 @@ def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
     A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
     computed from themselves or from something that is no argument of the case.
     """
-    made: dict[str, Array] = {}
-    names = tuple(inputs)
+    return _completed(case, tuple(inputs), {})
+
+
+def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
+    """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
+    found: list[dict[str, Array]] = [{} for _ in asked]
+    groups: dict[tuple[str, str], list[_Part]] = {}
+    for (case, names), made in zip(asked, found, strict=True):
+        for name in names:
+            tensor = case.arguments.get(name)
+            if not isinstance(tensor, Tensor) or tensor.data is None or not 0 < (count := tensor.numel) <= SMALL:
+                continue
+            try:
+                recipe = check_data(tensor.data, name=name)
+            except UsageError:  # `_completed` will say so
+                continue
+            if recipe is not None and recipe.together is not None:
+                recipe, data = effective(recipe, tensor, tensor.data)
+                request = Request(name=name, tensor=tensor, data=data, raw=philox(data.seed, f"data/{name}").random_raw)
+                groups.setdefault((recipe.name, tensor.dtype), []).append((request, count, made))
+    with np.errstate(all="ignore"):
+        for (recipe_name, _), parts in groups.items():
+            together = RECIPES[recipe_name].together
+            if together is not None:
+                _share_out(together, parts)
+    results: list[dict[str, Array] | UsageError] = []
+    for (case, names), made in zip(asked, found, strict=True):
+        try:
+            results.append(_completed(case, tuple(names), made))
+        except UsageError as error:
+            results.append(error)
+    return results
+
+
+def _share_out(together: Callable[[Sequence[Request], Sequence[int]], Array], parts: Sequence[_Part]) -> None:
+    counts = [count for _, count, _ in parts]
+    flat = together([request for request, _, _ in parts], counts)
+    start = 0
+    for request, count, made in parts:
+        made[request.name] = flat[start : start + count].reshape(request.tensor.shape)
+        start += count
+
+
+def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array]) -> dict[str, Array]:
     for name in names:
         _make(case, name, made, ())
     return {name: made[name] for name in names if name in made}

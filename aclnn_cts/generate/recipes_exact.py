@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.layouts import Array, integer_range, storage_dtype, to_storage
-from aclnn_cts.generate.request import Request, Words, pieces, scaled, shifted, whole_numbers
+from aclnn_cts.generate.request import Request, Words, joined, pieces, scaled, shifted, whole_numbers
 
 __all__ = ["axis_of", "constant", "few_indices", "index_bounds", "indices", "integer_bounds", "integers", "one_hot"]
 __all__ += ["ramp", "zeros"]
@@ -60,10 +61,19 @@ def _offsets(request: Request, count: int, low: int, high: int) -> Words:
     return numbers % np.uint64(span) if span < 2**64 else numbers
 
 
-def integers(request: Request, start: int, count: int) -> Array:
+def integers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high, times 2^exponent."""
-    low, high = integer_bounds(request.tensor, request.data)
-    return whole_numbers(request, _offsets(request, count, low, high), low, high, request.data.exponent or 0)
+    ranges = [integer_bounds(request.tensor, request.data) for request in requests]
+    spans = [high - low + 1 for low, high in ranges]
+    if max(spans) <= 2**32:
+        numbers = joined([pieces(request.raw, count) for request, count in zip(requests, counts, strict=True)])
+        same = spans.count(spans[0]) == len(spans)
+        offsets = scaled(numbers, spans[0] if same else np.repeat(np.array(spans, np.uint64), counts))
+    else:
+        asked = zip(requests, counts, ranges, strict=True)
+        offsets = joined([_offsets(request, count, low, high) for request, count, (low, high) in asked])
+    exponents = [request.data.exponent or 0 for request in requests]
+    return whole_numbers(offsets, ranges, exponents, counts, requests[0].tensor.dtype)
 
 
 def indices(request: Request, start: int, count: int) -> Array:

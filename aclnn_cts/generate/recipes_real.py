@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,12 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Data
 from aclnn_cts.generate.layouts import Array, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
-from aclnn_cts.generate.request import Request, pieces
+from aclnn_cts.generate.request import Request, joined, pieces, spread
 
 __all__ = ["NORMAL_REACH", "normal", "normal_values", "positive", "rstd", "softmax", "uniform", "uniform_bounds"]
+
+_Parameter: TypeAlias = "float | NDArray[np.float64]"
+"""Of all elements, or of each."""
 
 _LANES = np.uint64(0x0000FFFF0000FFFF)
 _CENTRE = 2.0 * 65535.0
@@ -25,7 +30,7 @@ NORMAL_REACH = _CENTRE / _DEVIATION
 _DEFAULT_EPSILON = 1e-6
 
 
-def normal_values(numbers: NDArray[np.uint64], mean: float, std: float) -> NDArray[np.float64]:
+def normal_values(numbers: NDArray[np.uint64], mean: _Parameter, std: _Parameter) -> NDArray[np.float64]:
     """One value a word: the sum s of its four 16-bit fields, as (s - 131070) / deviation * std + mean."""
     lanes = (numbers & _LANES) + ((numbers >> np.uint64(16)) & _LANES)
     sums = (lanes & np.uint64(0xFFFFFFFF)) + (lanes >> np.uint64(32))
@@ -37,12 +42,12 @@ def normal_values(numbers: NDArray[np.uint64], mean: float, std: float) -> NDArr
     return values
 
 
-def normal(request: Request, start: int, count: int) -> Array:
+def normal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """A bell of the given mean and standard deviation."""
-    data = request.data
-    mean = 0.0 if data.mean is None else data.mean
-    std = 1.0 if data.std is None else data.std
-    return to_storage(normal_values(request.raw(count), mean, std), request.tensor.dtype)
+    numbers = joined([request.raw(count) for request, count in zip(requests, counts, strict=True)])
+    mean = spread([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
+    std = spread([1.0 if request.data.std is None else request.data.std for request in requests], counts)
+    return to_storage(normal_values(numbers, mean, std), requests[0].tensor.dtype)
 
 
 def uniform_bounds(data: Data) -> tuple[int, int]:
@@ -51,16 +56,18 @@ def uniform_bounds(data: Data) -> tuple[int, int]:
     return low, max(1, low) if data.high is None else data.high
 
 
-def uniform(request: Request, start: int, count: int) -> Array:
+def uniform(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32, times 2^exponent."""
-    low, high = uniform_bounds(request.data)
-    values = pieces(request.raw, count).astype(np.float64)
+    bounds = [uniform_bounds(request.data) for request in requests]
+    numbers = joined([pieces(request.raw, count) for request, count in zip(requests, counts, strict=True)])
+    values = numbers.astype(np.float64)
     values *= 2.0**-32
-    values *= float(high - low)
-    values += float(low)
-    if request.data.exponent:
-        values *= 2.0**request.data.exponent
-    return to_storage(values, request.tensor.dtype)
+    values *= spread([float(high - low) for low, high in bounds], counts)
+    values += spread([float(low) for low, _ in bounds], counts)
+    exponents = [request.data.exponent or 0 for request in requests]
+    if any(exponents):
+        values *= spread([2.0**exponent for exponent in exponents], counts)
+    return to_storage(values, requests[0].tensor.dtype)
 
 
 def positive(request: Request, start: int, count: int) -> Array:

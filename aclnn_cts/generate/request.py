@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.layouts import Array, FloatLayout, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.words import words
 
-__all__ = ["Request", "Words", "from_bits", "pieces", "scaled", "shifted", "whole_numbers"]
+__all__ = ["Request", "Words", "from_bits", "joined", "pieces", "scaled", "shifted", "spread", "whole_numbers"]
 
 Words = NDArray[np.uint64]
 
@@ -54,37 +55,60 @@ def pieces(raw: Callable[[int], Words], count: int) -> Words:
     return halves
 
 
-def scaled(numbers: Words, span: int) -> Words:
+def scaled(numbers: Words, span: int | Words) -> Words:
     """Numbers below 2^32 to numbers below `span` (at most 2^32): the high half of the product."""
     result: Words = (numbers * np.uint64(span)) >> np.uint64(32)
     return result
 
 
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays of one dimension, one after another."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def spread(values: Sequence[float], counts: Sequence[int]) -> NDArray[np.float64] | float:
+    """Each tensor's parameter for every element of it; one number where it is the same for all."""
+    first = values[0]
+    return first if values.count(first) == len(values) else np.repeat(np.array(values, np.float64), counts)
+
+
 def shifted(offsets: Words, low: int, dtype: str) -> Array:
     """`low` added to the offsets, in the dtype; the sum must be an integer that the dtype holds."""
+    # Modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path.
+    return _whole(offsets + np.uint64(low & _MASK), dtype)
+
+
+def _whole(total: Words, dtype: str) -> Array:
+    """Integers modulo 2^64 in a dtype that holds them."""
     kind = DTYPES[dtype].kind
     if kind == "other":
-        return np.zeros(offsets.shape, storage_dtype(dtype))
-    # Modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path.
-    total: Array = offsets + np.uint64(low & _MASK)
+        return np.zeros(total.shape, storage_dtype(dtype))
     if kind == "unsigned":
         return total.astype(numpy_dtype(dtype), copy=False)
     return total.view(np.int64).astype(numpy_dtype(dtype), copy=False)
 
 
-def whole_numbers(request: Request, offsets: Words, low: int, high: int, exponent: int) -> Array:
-    """`(low + offset) * 2^exponent` in the tensor's dtype, rounded where the dtype does not hold every such integer.
+def whole_numbers(
+    offsets: Words, ranges: Sequence[tuple[int, int]], exponents: Sequence[int], counts: Sequence[int], dtype: str
+) -> Array:
+    """`(low + offset) * 2^exponent` in the tensors' dtype, rounded where the dtype does not hold every such integer.
 
-    Integer dtypes take no exponent: it belongs to the floating lattice.
+    `ranges` (low and high), `exponents` and `counts` (of elements) are those of each tensor. Integer dtypes take no
+    exponent: it belongs to the floating lattice.
     """
-    dtype = request.tensor.dtype
-    kind = DTYPES[dtype].kind
+    lows = [low for low, _ in ranges]
+    if lows.count(lows[0]) == len(lows):
+        total = offsets + np.uint64(lows[0] & _MASK)
+    else:
+        total = offsets + np.repeat(np.array([low & _MASK for low in lows], np.uint64), counts)
     least, most = integer_range(dtype)
-    if kind not in ("float", "complex") or (not exponent and least <= low and high <= most):
-        return shifted(offsets, low, dtype)
-    values = (offsets + np.uint64(low & _MASK)).view(np.int64).astype(np.float64)
-    if exponent:
-        values *= 2.0**exponent
+    if DTYPES[dtype].kind not in ("float", "complex") or (
+        not any(exponents) and all(least <= low and high <= most for low, high in ranges)
+    ):
+        return _whole(total, dtype)
+    values = total.view(np.int64).astype(np.float64)
+    if any(exponents):
+        values *= spread([2.0**exponent for exponent in exponents], counts)
     return to_storage(values, dtype)
 
 
