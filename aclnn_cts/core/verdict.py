@@ -102,7 +102,7 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     open: int = 0
     """Elements that the document leaves open."""
     magnitudes: tuple[MagnitudeCounts, ...] = ()
-    """All elements by magnitude and share, of failures and of a sample of what passed; else empty."""
+    """All elements by magnitude and share, of outputs at fault and of a sample of calls; else empty."""
 
 
 class RulerVerdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -22,11 +22,9 @@ from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
 from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
+from aclnn_cts.engine.values import Answer, look_at, with_magnitudes
 from aclnn_cts.generate.facts import lattice
-from aclnn_cts.judge.compare import Compared, Comparison, compare_all
-from aclnn_cts.judge.elements import sorted_elements
-from aclnn_cts.judge.finer import FINER_FACT, finer_than_asked
-from aclnn_cts.judge.magnitude import by_magnitude
+from aclnn_cts.judge.finer import FINER_FACT, as_stored
 from aclnn_cts.judge.model import ComputeModel, Precision
 from aclnn_cts.judge.operands import OperandFacts, known_operands
 from aclnn_cts.judge.status import judge_status
@@ -36,7 +34,7 @@ from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Answer", "Judge", "Limits", "widened"]
+__all__ = ["Judge", "Limits", "widened"]
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
@@ -49,19 +47,6 @@ class Limits:
     expected: ExpectedOutput
     model: ComputeModel
     operands: OperandFacts
-
-
-@dataclass(slots=True)
-class Answer:
-    """What the oracle says of one call that came back in form, what may conform of it, and what its outputs come to."""
-
-    question: OracleInput
-    expected: Expected
-    models: Mapping[str, ComputeModel]
-    operands: Mapping[str, OperandFacts]
-    compared: Sequence[Compared]
-    comparisons: dict[str, Comparison] = field(default_factory=dict)
-    """By output, once they are compared."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +133,13 @@ class Judge:
             answer = self._answer(performed, outputs, mode.operand)
         if verdict is None:
             if not answer.comparisons:
-                answer.comparisons.update(zip(outputs, compare_all(answer.compared), strict=True))
+                look_at([answer])
             verdict = conclude(answer.comparisons, answer.models, mode.name)
-        if self.measuring.always or verdict.result == Result.FAILED:
-            verdict = _with_magnitudes(verdict, answer)
-        if verdict.result == Result.PASSED and not all(entry.exact for entry in answer.operands.values()):
-            unrounded = self._models(performed, outputs, None)
-            if finer_than_asked(answer.compared, unrounded):
-                verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        always = self.measuring.always
+        if always or verdict.result == Result.FAILED:
+            verdict = with_magnitudes(verdict, answer, always=always)
+        if verdict.result == Result.PASSED and answer.finer:
+            verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         verdict = with_rulers(
             verdict,
             self.measuring,
@@ -181,11 +165,9 @@ class Judge:
                 operand = self.spec.mode(performed.case).operand
                 answers[id(performed)] = self._answer(performed, self._outputs(performed.case), operand)
         try:
-            found = iter(compare_all([item for answer in answers.values() for item in answer.compared]))
+            look_at(answers.values())
         except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
             return self
-        for answer in answers.values():
-            answer.comparisons.update({item.output: next(found) for item in answer.compared})
         return replace(self, answers=answers)
 
     def _answer(self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None) -> Answer:
@@ -193,13 +175,10 @@ class Judge:
         question = self._question(performed, widened(performed.case, performed.arrays))
         expected = self.oracle(question)
         operands = known_operands(self.oracle, question, expected, models)
-        return Answer(
-            question=question,
-            expected=expected,
-            models=models,
-            operands=operands,
-            compared=compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands),
-        )
+        asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
+        exact = all(facts.exact for facts in operands.values())
+        unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
+        return Answer(question=question, expected=expected, models=models, outputs=asked, unrounded=unrounded)
 
     def _models(
         self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
@@ -277,19 +256,6 @@ class Judge:
             values=values,
             has_statuses=self.has_statuses,
         )
-
-
-def _with_magnitudes(verdict: Verdict, answer: Answer) -> Verdict:
-    """The verdict with all elements of each compared output by magnitude and share."""
-    if not verdict.deviations:
-        return verdict
-    deviations = []
-    for item, deviation in zip(answer.compared, verdict.deviations, strict=True):
-        elements = answer.comparisons[item.output].elements or sorted_elements(
-            item.got, item.expected, item.model, operands=item.operands
-        )
-        deviations.append(msgspec.structs.replace(deviation, magnitudes=by_magnitude(item.expected, elements)))
-    return msgspec.structs.replace(verdict, deviations=tuple(deviations))
 
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

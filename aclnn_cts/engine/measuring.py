@@ -34,7 +34,7 @@ class Measuring:
     gate: tuple[str, ...] = ()
     """Those that an implementation is held to beside the bound; computed on every trial."""
     always: bool = False
-    """Compute all of them, and the counts by magnitude, on every trial and not on failures and a sample alone."""
+    """Compute all of them, and the counts by magnitude, of every output, and not of those at fault alone."""
 
 
 def chosen_rulers(words: Iterable[str]) -> tuple[str, ...]:

@@ -16,6 +16,10 @@ from aclnn_cts.generate.recipes_real import NORMAL_REACH, uniform_bounds
 __all__ = ["finite", "lattice", "value_range"]
 
 
+_REAL = frozenset(("normal", "uniform", "positive", "softmax", "rstd"))
+"""Recipes of numbers that are multiples of nothing in particular."""
+
+
 def _effective(tensor: Tensor) -> Data:
     """The data that fill the tensor, as `array` sees them."""
     data = tensor.data if tensor.data is not None else Data(recipe="zeros")
@@ -118,6 +122,8 @@ def lattice(tensor: Tensor) -> float | None:
         return None
     if float_layout(tensor.dtype) is None:
         return 1.0 if DTYPES[tensor.dtype].kind in ("signed", "unsigned", "bool") else None
+    if tensor.data.recipe in _REAL and tensor.numel:
+        return None
     data = _effective(tensor)
     if data.recipe in ("zeros", "one_hot", "indices", "few_indices", "ramp") or not tensor.numel:
         return 1.0
