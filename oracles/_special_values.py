@@ -49,10 +49,10 @@ def holds_subnormal(*magnitudes: Float64) -> bool:
 
     The arrays hold absolute values. Their order is that of their bits as integers, in which 0 less 1 is the largest.
     """
-    return any(
-        magnitude.size and np.minimum.reduce(magnitude.view(np.uint64) - _ONE, axis=None) < _BELOW_NORMAL
-        for magnitude in magnitudes
-    )
+    for magnitude in magnitudes:
+        if magnitude.size and np.minimum.reduce(magnitude.view(np.uint64) - _ONE, axis=None) < _BELOW_NORMAL:
+            return True
+    return False
 
 
 def flushing_product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:

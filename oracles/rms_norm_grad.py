@@ -193,7 +193,7 @@ def _dx(
             ErrorTerm(kind="compute", count=width + 6 + 2 * rounded_reciprocal, magnitude=xhat.reshape(shape)),
         ),
         underflows=11 if loads is None else 22,
-        underflow_scale=np.broadcast_to(scale, x.shape).reshape(shape),
+        underflow_scale=scale.repeat(x.shape[1], axis=1).reshape(shape),
         partial=partial.reshape(shape),
         open=unsettled,
     )
@@ -217,7 +217,7 @@ def _dgamma(
     largest_xhat = np.maximum.reduce(xhat, axis=0, initial=0.0)
     largest_product = np.maximum.reduce(dy * np.abs(x), axis=0, initial=0.0)
     partial = np.maximum(np.maximum(largest_xhat, largest_product), magnitude)
-    scale = np.maximum(np.maximum.reduce(dy, axis=0, initial=1.0), np.abs(rstd).max(initial=1.0))
+    scale = np.maximum.reduce(dy, axis=0, initial=float(np.maximum.reduce(np.abs(rstd), axis=None, initial=1.0)))
     if loads is not None:
         scale = np.maximum(scale * loads, largest_xhat)
     if unsettled is not None:

@@ -122,8 +122,9 @@ def edges_range(scale: np.float32 | np.float64, length: int, width: int) -> Edge
     steps = np.arange(width + 1, dtype=scale.dtype)
     steps *= scale
     steps -= scale.dtype.type(0.5)
-    # Cut before the cast: a huge scale goes beyond int64. The product 0 * inf of an infinite one counts as 0.
-    return np.nan_to_num(np.ceil(steps), nan=0.0).clip(0, length).astype(np.int64)
+    # Cut before the cast: a huge scale goes beyond int64. The product 0 * inf of an infinite one counts as 0, which is
+    # what fmax makes of its nan.
+    return np.fmin(np.fmax(np.ceil(steps), 0.0), length).astype(np.int64)
 
 
 def edges_forward(scale: np.float32, length: int, width: int) -> Edges:

@@ -120,10 +120,11 @@ def _joined(arrays: Sequence[NDArray[Any] | float | None], part: Sequence[_Open]
     rows: list[NDArray[Any]] = []
     for array, entry in zip(arrays, part, strict=True):
         shape = entry.item.got.shape
-        if isinstance(array, np.ndarray) and array.shape == shape:
-            rows.append(array.reshape(-1))
-        else:
-            rows.append(np.broadcast_to(np.float64(0.0) if array is None else array, shape).reshape(-1))
+        if not isinstance(array, np.ndarray) or array.shape != shape:
+            whole = np.empty(shape)
+            whole[...] = 0.0 if array is None else array
+            array = whole  # noqa: PLW2901 - the same, in full
+        rows.append(array.reshape(-1))
     return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
 
