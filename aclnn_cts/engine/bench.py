@@ -14,29 +14,26 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.again import COMPANY_ALLOWED, confirmed
+from aclnn_cts.engine.batches import Batch, batches
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.host import SessionHost
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.laws import LAW_KIND, PREFIX
 from aclnn_cts.engine.life_cycle import asked_calls
-from aclnn_cts.engine.perform import Asked, Performed, Performer, Prepared
+from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import VALUED, promise
 from aclnn_cts.engine.sentinel import device_check, sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.model import Precision, load_precision
 from aclnn_cts.judge.verdict import signature
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["Bench", "Judged", "is_sampled"]
-
-BATCH_TRIALS = 64
-BATCH_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,30 +44,6 @@ class Judged:
     coverage: Coverage
     blobs: tuple[bytes, ...] = ()
     """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Batch:
-    """Trials on their way to their records."""
-
-    trials: Sequence[Trial]
-    evaluations: Sequence[Evaluation]
-    skipped: Sequence[Verdict | None]
-    """The verdict on what is not to be run."""
-    spans: Sequence[tuple[int, int]]
-    """Of each trial, the first of its calls and the first that is not its own."""
-    prepared: Prepared
-    seconds: float
-    """Spent on it."""
-    performed: Sequence[Performed] = ()
-    finished: bool = False
-
-    def finish(self) -> None:
-        """Wait until the calls are made, unless that was done; afterwards nothing of it is under way."""
-        if not self.finished:
-            began = time.perf_counter()
-            self.performed, self.finished = self.prepared.performed(), True
-            self.seconds += time.perf_counter() - began
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,9 +58,8 @@ class Bench:
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
-    _judges: dict[str, Judge] = field(default_factory=dict)
+    _judges: Judges = field(init=False)
     _samplers: dict[str, Sampler] = field(default_factory=dict)
-    _precision: Precision | None = None
     _withheld: Coverage = field(default_factory=Coverage)
     """Trials of laws that were planned and could not be generated, until a batch tells of them."""
     _looks: dict[str, Case | None] = field(default_factory=dict)
@@ -105,6 +77,11 @@ class Bench:
             )
         if reason := unsupported_phases(self.host, self.settings.phases):
             raise HarnessError(f"--adapter {self.settings.adapter}: {reason}")
+        self._judges = Judges(
+            has_statuses=capabilities.statuses,
+            spec_folders=self.settings.spec_folders,
+            measuring=self.settings.measuring,
+        )
         check = device_check(self.host, self._all_samplers, self.specs, phases=self.settings.phases)
         self.host.on_device_fault(check)
 
@@ -120,19 +97,7 @@ class Bench:
 
     def judge(self, spec: Spec) -> Judge:
         """The judge of an operator."""
-        if spec.operator not in self._judges:
-            if self._precision is None:
-                self._precision = load_precision()
-            self._judges[spec.operator] = Judge(
-                spec=spec,
-                oracle=registry.load(spec.stem, folders=self.settings.spec_folders),
-                second=registry.load_second(spec.stem, folders=self.settings.spec_folders),
-                benchmark=registry.load_benchmark(spec.stem, folders=self.settings.spec_folders),
-                measuring=self.settings.measuring,
-                base_precision=self._precision,
-                has_statuses=self.host.capabilities.statuses,
-            )
-        return self._judges[spec.operator]
+        return self._judges.of(spec)
 
     def expand(self, part: Part, *, seed: int) -> Iterator[Trial]:
         """The trials of a part of a plan."""
@@ -146,18 +111,18 @@ class Bench:
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
-        yield from self.judged(self._batches(trials))
+        yield from self.judged(batches(trials, max_bytes=self.settings.max_bytes))
         yield from self._told_withheld()
 
     def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
         """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came."""
         waiting: deque[tuple[Part, int]] = deque()
 
-        def batches() -> Iterator[Sequence[Trial]]:
+        def expanded() -> Iterator[Sequence[Trial]]:
             for part in parts:
                 trials = list(self.expand(part, seed=seed))
                 number = len(trials)
-                for batch in self._batches(trials):
+                for batch in batches(trials, max_bytes=self.settings.max_bytes):
                     waiting.append((part, number))
                     yield batch
                     number = 0
@@ -165,23 +130,11 @@ class Bench:
                     waiting.append((part, 0))
                     yield ()
 
-        for judged in self.judged(batches()):
+        for judged in self.judged(expanded()):
             part, number = waiting.popleft()
             yield part, number, judged
             for withheld in self._told_withheld():
                 yield part, 0, withheld
-
-    def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
-        batch: list[Trial] = []
-        size = 0
-        for trial in trials:
-            batch.append(trial)
-            size += min(trial.case.nbytes, self.settings.max_bytes)
-            if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
 
     def _told_withheld(self) -> Iterator[Judged]:
         if self._withheld.withheld:
@@ -195,7 +148,7 @@ class Bench:
         """
         remaining = iter(batches)
         trials = next(remaining, None)
-        started: deque[_Batch] = deque()
+        started: deque[Batch] = deque()
         try:
             while trials is not None:
                 batch = self._prepared(trials)
@@ -217,7 +170,7 @@ class Bench:
             for batch in started:
                 batch.prepared.end()
 
-    def _prepared(self, trials: Sequence[Trial]) -> _Batch:
+    def _prepared(self, trials: Sequence[Trial]) -> Batch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
         skipped = [self._skipped(trial.case, found) for trial, found in zip(trials, evaluations, strict=True)]
@@ -228,7 +181,7 @@ class Bench:
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
         prepared = self._performer.prepare(asked)
-        return _Batch(
+        return Batch(
             trials=trials,
             evaluations=evaluations,
             skipped=skipped,
@@ -237,7 +190,7 @@ class Bench:
             seconds=time.perf_counter() - began,
         )
 
-    def _judged(self, batch: _Batch, *, meanwhile: _Batch | None = None) -> Judged:
+    def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> Judged:
         """What a batch came to; `meanwhile` is under way and is seen to."""
         batch.finish()
         share = batch.seconds / max(len(batch.trials), 1)
@@ -295,7 +248,7 @@ class Bench:
         return [call if call.group is None else replace(call, group=group) for call in calls]
 
     def _confirmed(
-        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: _Batch | None
+        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: Batch | None
     ) -> list[Record]:
         """The records, with the first unwaived failures of each signature run again alone in a fresh process."""
         found = list(records)
@@ -326,7 +279,7 @@ class Bench:
         reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
         return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
 
-    def _acquainted(self, batch: _Batch) -> dict[str, Judge]:
+    def _acquainted(self, batch: Batch) -> dict[str, Judge]:
         """The judge of each operator, which has looked at the values of the batch's calls together."""
         valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
         for trial, (first, last) in zip(batch.trials, batch.spans, strict=True):

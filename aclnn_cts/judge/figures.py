@@ -49,7 +49,7 @@ def cancellation(expected: ExpectedOutput, position: int, exact: float, shape: t
 def element(array: Float64 | float, position: int, shape: tuple[int, ...]) -> float:
     """One element, by its row-major position in `shape`, of an array that broadcasts to it."""
     if isinstance(array, float):
-        return array
+        return float(array)  # NumPy's own scalars are floats too, and no record holds them
     if array.shape == shape:
         return float(array.item(position))
     own = array.shape

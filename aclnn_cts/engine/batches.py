@@ -1,0 +1,55 @@
+"""Trials that are made and judged together: few enough for their data to lie side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Verdict
+from aclnn_cts.engine.perform import Performed, Prepared
+from aclnn_cts.spec.evaluate import Evaluation
+
+__all__ = ["BATCH_BYTES", "BATCH_TRIALS", "Batch", "batches"]
+
+BATCH_TRIALS = 64
+BATCH_BYTES = 1 << 26
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Trials on their way to their records."""
+
+    trials: Sequence[Trial]
+    evaluations: Sequence[Evaluation]
+    skipped: Sequence[Verdict | None]
+    """The verdict on what is not to be run."""
+    spans: Sequence[tuple[int, int]]
+    """Of each trial, the first of its calls and the first that is not its own."""
+    prepared: Prepared
+    seconds: float
+    """Spent on it."""
+    performed: Sequence[Performed] = ()
+    finished: bool = False
+
+    def finish(self) -> None:
+        """Wait until the calls are made, unless that was done; afterwards nothing of it is under way."""
+        if not self.finished:
+            began = time.perf_counter()
+            self.performed, self.finished = self.prepared.performed(), True
+            self.seconds += time.perf_counter() - began
+
+
+def batches(trials: Iterable[Trial], *, max_bytes: int) -> Iterator[Sequence[Trial]]:
+    """Cut trials into batches; of a case beyond `max_bytes`, which is not run, no more than that is reckoned."""
+    batch: list[Trial] = []
+    size = 0
+    for trial in trials:
+        batch.append(trial)
+        size += min(trial.case.nbytes, max_bytes)
+        if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
