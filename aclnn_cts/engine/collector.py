@@ -14,8 +14,8 @@ def keep_for_good() -> None:
     tenth of a worker's time, more where torch is loaded. Call it in a process of ours once what it works with is
     open: what is part of a dead cycle by then stays for the process's life, as nothing is collected before.
 
-    What is left is looked through after every twenty thousand new containers instead of every seven hundred: those of
-    a batch die with it, and so most passes would find them still in use.
+    What is left is looked through after every two hundred thousand new containers instead of every seven hundred: a
+    batch's die with it without the collector, and a pass would find those of the chunk under way still in use.
     """
     gc.freeze()
-    gc.set_threshold(20_000)
+    gc.set_threshold(200_000)

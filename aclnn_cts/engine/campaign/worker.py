@@ -76,10 +76,12 @@ class CampaignWorker:
         items = list(chunk_trials(chunk, sampler))
         tally = _Tally(chunk, self._factors_of(chunk.operator))
         tally.withhold(items)
-        for item in items:
-            if item.trial.id in avoid:
-                tally.add(item, _deadly(item.trial))
-        run = [item for item in items if item.trial.id not in avoid]
+        run = items
+        if avoid:  # an id is a hash of the whole trial
+            for item in items:
+                if item.trial.id in avoid:
+                    tally.add(item, _deadly(item.trial))
+            run = [item for item in items if item.trial.id not in avoid]
         handout = _Handout(chunk, run, self.notes, until=began + self.chunk_seconds)
         for item, record in zip(run, self._records(handout, tally), strict=False):
             handout.judged += 1
