@@ -21,6 +21,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 
 __all__ = [
+    "CAMPAIGN",
     "MANIFEST_FORMAT",
     "Fact",
     "Known",
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 MANIFEST_FORMAT = "aclnn-cts/manifest/1"
+CAMPAIGN = "fuzz"
+"""The command that makes campaigns."""
 
 _LIBRARIES = (
     "numpy",
@@ -97,6 +100,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command that change what is run (`phases`, `max_bytes`, ...), as plain JSON values."""
     environment: Mapping[str, Fact] = {}
     """By dotted name: `machine.cpu`, `library.numpy`, `adapter.driver`."""
+
+    @property
+    def is_campaign(self) -> bool:
+        """Whether the run keeps the counts of all trials and the records of a few."""
+        return self.command == CAMPAIGN
 
 
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:

@@ -166,7 +166,7 @@ def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Findi
     """What campaigns have made smaller, by the number of the run and the key of the signature."""
     found: dict[tuple[int, str], Finding] = {}
     for number, run in enumerate(runs):
-        if run.manifest.command != "fuzz":
+        if not run.manifest.is_campaign:
             continue
         with run.results() as results:
             for _, value in results.states("finding/"):

@@ -14,8 +14,10 @@ import msgspec
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.engine.summary import Counts
 
 __all__ = [
+    "BLOBS",
     "BUNDLE_FORMAT",
     "MANIFEST_NAME",
     "SIGNATURE_NAME",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 BUNDLE_FORMAT = "aclnn-cts/bundle/1"
+BLOBS = "blobs/"
+"""Before the SHA-256 of a recorded output: together the name of its entry."""
 MANIFEST_NAME = "MANIFEST.json"
 """Capitals come first in the order of bytes: the manifest opens the file, and says where all else stands."""
 SIGNATURE_NAME = "SIGNATURE.json"
@@ -71,6 +75,19 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     waived: int
     errors: int
     skipped: int
+
+    @classmethod
+    def of(cls, total: Counts, *, records: int) -> Contents:
+        """The totals of a summary beside the number of records."""
+        return cls(
+            records=records,
+            cases=total.cases,
+            passed=total.passed,
+            failed=total.failed,
+            waived=total.waived,
+            errors=total.errors,
+            skipped=total.skipped,
+        )
 
 
 class Predicate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -17,6 +17,7 @@ from aclnn_cts.engine.bundle.archive import Member, Source, archive_bytes, bad_n
 from aclnn_cts.engine.bundle.keys import Signer
 from aclnn_cts.engine.bundle.record_json import record_schema, record_to_json
 from aclnn_cts.engine.bundle.statement import (
+    BLOBS,
     MANIFEST_NAME,
     SIGNATURE_NAME,
     Contents,
@@ -150,22 +151,13 @@ def _predicate(
     run: RunDirectory, seen: _Seen, *, report: str, left_out: Mapping[str, str], signer: Signer | None
 ) -> Predicate:
     manifest, summary = run.manifest, run.summary()
-    total = summary.total
     return Predicate(
         harness=manifest.harness,
         adapter=manifest.adapter,
         operators=manifest.operators,
         started=manifest.started,
         verdict=summary.verdict,
-        totals=Contents(
-            records=seen.number,
-            cases=total.cases,
-            passed=total.passed,
-            failed=total.failed,
-            waived=total.waived,
-            errors=total.errors,
-            skipped=total.skipped,
-        ),
+        totals=Contents.of(summary.total, records=seen.number),
         statuses=seen.statuses,
         report=report,
         left_out=left_out,
@@ -200,7 +192,7 @@ def _add_blobs(run: RunDirectory, staging: _Staging, digests: set[str]) -> None:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name not in digests:
             continue
-        staging.add(f"blobs/{path.name}", path)
+        staging.add(f"{BLOBS}{path.name}", path)
         if staging.sources[-1].sha256 != path.name:
             raise HarnessError(f"{path}: its SHA-256 is another; the file has been changed or its disk is damaged")
 

@@ -26,7 +26,7 @@ from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
 from aclnn_cts.engine.campaign.status import Status, Watcher
-from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, ran_on, timestamp
+from aclnn_cts.engine.manifest import CAMPAIGN, Manifest, adapter_facts, environment_facts, ran_on, timestamp
 from aclnn_cts.engine.run_directory import BLOB_LIMIT, RunDirectory, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
@@ -163,7 +163,7 @@ def _run(head: Head, waivers: Waivers) -> Ended:
 def _earlier(options: CampaignOptions) -> Manifest:
     """The manifest of the campaign that is to go on; UsageError where it is another one than the options say."""
     manifest = RunDirectory(options.out).manifest
-    if manifest.command != "fuzz":
+    if not manifest.is_campaign:
         raise UsageError(f"{options.out}: holds a {manifest.command}, and no campaign; name the directory of one")
     asked = {
         "--adapter": (options.settings.adapter, manifest.adapter),
@@ -207,7 +207,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any]) -> Manif
     # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
     generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
     return Manifest(
-        command="fuzz",
+        command=CAMPAIGN,
         arguments=options.arguments,
         operators=tuple(spec.operator for spec in options.operators),
         adapter=settings.adapter,
