@@ -23,8 +23,8 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import Chunk
-from aclnn_cts.engine.campaign.head import Stop
 from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
+from aclnn_cts.engine.campaign.stopping import Stop
 from aclnn_cts.engine.campaign.worker import CampaignWorker
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.settings import BenchSettings

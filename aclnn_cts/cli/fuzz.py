@@ -103,9 +103,9 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
     from aclnn_cts.cli.campaign_screen import CampaignScreen, ProgressJson, show_campaign_end  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.head import Stop  # noqa: PLC0415
     from aclnn_cts.engine.campaign.session import CHUNK_TRIALS, CampaignOptions  # noqa: PLC0415
     from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine  # noqa: PLC0415
+    from aclnn_cts.engine.campaign.stopping import Stop  # noqa: PLC0415
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
     from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
     from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415

@@ -10,11 +10,10 @@ from aclnn_cts.cli.options import specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.repro import SUFFIXES
 from aclnn_cts.spec.load import load_specs
 
 __all__ = ["repro"]
-
-SUFFIXES = {"cpp": ".cpp", "python": ".py"}
 
 
 @click.command()

@@ -30,6 +30,7 @@ from aclnn_cts.engine.bundle.statement import (
 )
 from aclnn_cts.engine.case_files import read_case_file
 from aclnn_cts.engine.files import storage_failure, write_atomically
+from aclnn_cts.engine.repro import SUFFIXES
 from aclnn_cts.engine.repro.write import Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.spec.binding import check_prototype
@@ -40,8 +41,6 @@ __all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundl
 RECORDS_LIMIT = 32 * 1024 * 1024
 """Bytes of one file of records."""
 SCHEMA_NAME = "schemas/record.schema.json"
-
-_SUFFIXES = {"cpp": ".cpp", "python": ".py"}
 
 MakeReport = Callable[[Path], bytes]
 """From a run directory to its report, one HTML file. Raises HarnessError where it cannot be made."""
@@ -221,8 +220,8 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
                 continue
             try:
                 check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
-                for language, text in programs.texts(trial, _SUFFIXES).items():
-                    staging.add(f"repro/{file.stem}{_SUFFIXES[language]}", text.encode())
+                for language, text in programs.texts(trial, SUFFIXES).items():
+                    staging.add(f"repro/{file.stem}{SUFFIXES[language]}", text.encode())
             except (HarnessError, UsageError) as error:
                 staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
 

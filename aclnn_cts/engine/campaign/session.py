@@ -20,12 +20,13 @@ from aclnn_cts.engine.campaign.chunk import Chunk, pinned_chunks
 from aclnn_cts.engine.campaign.dispatch import Dispatcher, LocalDispatcher
 from aclnn_cts.engine.campaign.export import export_campaign
 from aclnn_cts.engine.campaign.factors import Factors
-from aclnn_cts.engine.campaign.head import Head, Stop
+from aclnn_cts.engine.campaign.head import Head
 from aclnn_cts.engine.campaign.jobs import WorkerOptions
 from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
 from aclnn_cts.engine.campaign.status import Status, Watcher
+from aclnn_cts.engine.campaign.stopping import Stop
 from aclnn_cts.engine.manifest import CAMPAIGN, Manifest, adapter_facts, environment_facts, ran_on, timestamp
 from aclnn_cts.engine.run_directory import BLOB_LIMIT, RunDirectory, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
