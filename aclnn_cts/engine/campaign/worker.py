@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import cast
 
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Skip, Verdict
-from aclnn_cts.engine.bench import Bench, is_sampled
-from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent, chunk_trials, parent_of
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
 from aclnn_cts.engine.campaign.factors import Factors
-from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, found_as, outputs_of
+from aclnn_cts.engine.campaign.finding import Confirmed, found_as
 from aclnn_cts.engine.campaign.flight import Notes, NotingHost
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
-from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
-from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.campaign.tally import Tally
 from aclnn_cts.engine.host import SessionHost
-from aclnn_cts.engine.laws import LAW_KIND
-from aclnn_cts.engine.record_codec import signature_key
-from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waivers import WaiverEvidence, Waivers, waivers_of_run
+from aclnn_cts.engine.waivers import Waivers, waivers_of_run
 from aclnn_cts.judge.verdict import signature
 from aclnn_cts.spec.load import Specs, load_specs
 
@@ -34,22 +26,6 @@ __all__ = ["CampaignWorker", "open_worker"]
 
 ALONE = 3
 """Executions by which a finding is confirmed."""
-
-PARENTS = 8
-"""Good cases that a chunk reports."""
-
-ERRORS = 25
-"""Errors of a chunk that come with their record; those after them are counted."""
-
-SAMPLES = 2
-"""Of the trials of a chunk that a run would keep the outputs of, how many passed ones are kept."""
-
-OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
-"""Of outputs: most that a record is kept with, and most of a chunk."""
-
-_JUDGED = (Result.PASSED, Result.FAILED)
-_PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED)
-"""Skips of trials whose calls were made: what came of them is all that the document lets be said."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +50,7 @@ class CampaignWorker:
         began = time.monotonic()
         sampler = self.bench.sampler(self.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
-        tally = _Tally(chunk, self._factors_of(chunk.operator))
+        tally = Tally(chunk, self._factors_of(chunk.operator))
         tally.withhold(items)
         run = items
         if avoid:  # an id is a hash of the whole trial
@@ -96,7 +72,7 @@ class CampaignWorker:
             waivers=self.waivers.evidence,
         )
 
-    def _records(self, trials: Iterable[Trial], tally: _Tally) -> Iterator[Record]:
+    def _records(self, trials: Iterable[Trial], tally: Tally) -> Iterator[Record]:
         for judged in self.bench.run(trials):
             tally.summary.cover(judged.coverage)
             tally.outputs = judged.blobs
@@ -164,7 +140,7 @@ class CampaignWorker:
             return None
         self.bench.host.refresh()
         items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
-        tally = _Tally(job.chunk, self._factors_of(job.chunk.operator))
+        tally = Tally(job.chunk, self._factors_of(job.chunk.operator))
         for record in self._records((item.trial for item in items), tally):
             if self._same(record, job.signature):
                 return record.trial
@@ -204,109 +180,6 @@ class _Handout:
             if self.notes is not None:
                 self.notes.batch(self.chunk.index, self.judged, self.handed - self.judged)
             yield item.trial
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What the trials of a chunk come to."""
-
-    chunk: Chunk
-    factors: Factors
-    summary: Summary = field(default_factory=Summary)
-    records: list[Record] = field(default_factory=list)
-    failures: Counter[str] = field(default_factory=Counter)
-    errors: int = 0
-    judged: list[list[int]] = field(default_factory=list)
-    tried: list[list[int]] = field(default_factory=list)
-    limits: set[str] = field(default_factory=set)
-    worst: float = 0.0
-    number: int = 0
-    outputs: tuple[bytes, ...] = ()
-    """Recorded outputs of the batch that is added."""
-    blobs: dict[str, bytes] = field(default_factory=dict)
-    blob_bytes: int = 0
-    samples: int = 0
-    good: list[tuple[float, int]] = field(default_factory=list)
-    """Share and draw of the cases that came nearest to their bounds, nearest first."""
-
-    def withhold(self, items: Sequence[ChunkTrial]) -> None:
-        """Count the trials of laws that were asked for and could not be generated."""
-        made = Counter(item.trial.promise for item in items)
-        coverage = Coverage()
-        for part in self.chunk.parts:
-            if part.kind == LAW_KIND and made[part.promise] < part.count:
-                coverage.withhold(part.operator, part.promise, part.count - made[part.promise])
-        self.summary.cover(coverage)
-
-    def add(self, item: ChunkTrial, record: Record) -> None:
-        """Count a trial."""
-        verdict = record.verdict
-        case = record.trial.case
-        self.summary.plan(case.operator, case.origin.kind)
-        self.summary.add(record)
-        judged = verdict.result in _JUDGED
-        self.number += judged
-        if item.drawing is not None:
-            numbers = self.factors.of(item.drawing, case)
-            self.tried.append(numbers)
-            if judged:
-                self.judged.append(numbers)
-        elif record.trial.promise == "boundary" and (judged or verdict.kind in _PUT):
-            self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
-        if verdict.result == Result.PASSED:
-            self._pass(item, verdict)
-            if self.samples < SAMPLES and is_sampled(record.trial_id) and self._keep_outputs(record):
-                self.samples += 1
-                self.records.append(record)
-        elif verdict.result == Result.FAILED:
-            self._keep(record)
-        elif verdict.result == Result.ERROR:
-            self.errors += 1
-            if self.errors <= ERRORS:
-                self.records.append(record)
-
-    def _pass(self, item: ChunkTrial, verdict: Verdict) -> None:
-        share = max((part.share for part in verdict.deviations), default=0.0)
-        if not math.isfinite(share):
-            return
-        self.worst = max(self.worst, share)
-        if item.draw >= 0 and share > 0.0 and (len(self.good) < PARENTS or share > self.good[-1][0]):
-            self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
-
-    def _keep(self, record: Record) -> None:
-        key = signature_key(record.signature)
-        self.failures[key] += 1
-        if self.failures[key] <= EXAMPLES:
-            self.records.append(record)
-            self._keep_outputs(record)
-
-    def _keep_outputs(self, record: Record) -> bool:
-        """Keep what a record is judged again from; whether there is any, and room for it."""
-        digests = outputs_of(record)
-        found = {digest: content for content in self.outputs if (digest := sha256(content).hexdigest()) in digests}
-        size = sum(map(len, found.values()))
-        if not digests <= set(found) or not found or size > min(OUTPUT_BYTES, CHUNK_OUTPUT_BYTES - self.blob_bytes):
-            return False
-        self.blobs |= found
-        self.blob_bytes += size
-        return True
-
-    def result(
-        self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
-    ) -> ChunkResult:
-        """All of it."""
-        covered = packed(self.factors, judged=self.judged, tried=self.tried, limits=self.limits)
-        return ChunkResult(
-            index=self.chunk.index,
-            summary=self.summary,
-            learned=Learned(covered=covered, parents=parents, worst=self.worst, judged=self.number),
-            records=tuple(self.records),
-            blobs=self.blobs,
-            failures=dict(self.failures),
-            seconds=seconds,
-            broken_off=broken_off,
-            waivers=waivers,
-        )
 
 
 def _not_alone(job: ExamineJob, again: Trial | None, executions: int) -> Examined:
