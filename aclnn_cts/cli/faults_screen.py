@@ -13,7 +13,8 @@ from aclnn_cts.cli.output import count, note, show_table, table, wrap
 from aclnn_cts.engine.kill_matrix import SOON, figures
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.kill_matrix import Attempt, KillMatrix
+    from aclnn_cts.engine.fault_attempt import Attempt
+    from aclnn_cts.engine.kill_matrix import KillMatrix
 
 __all__ = ["show_matrix", "shown"]
 

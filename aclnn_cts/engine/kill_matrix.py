@@ -12,65 +12,17 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
 from aclnn_cts.spec.load import Specs
 
-__all__ = ["FORMAT", "Accusation", "Attempt", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
-__all__ += ["bucket", "build_matrix", "figures", "read_matrix", "shipped_matrix"]
+__all__ = ["FORMAT", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
+__all__ += ["build_matrix", "figures", "read_matrix", "shipped_matrix"]
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
 SOON = 100
 """Cases within which half of the faults are to be found."""
-
-_FAMILIES: Mapping[str, str] = {
-    Fault.STATUS: "status",
-    Fault.REJECTED: "rejected",
-    Fault.VALUE: "value",
-    Fault.MODEL: "value",
-    Fault.LAW: "value",
-    Fault.SPECIAL: "value",
-    Fault.LIMIT_VALUE: "value",
-    Fault.UNWRITTEN: "unwritten",
-    Fault.GUARD: "stray write",
-    Fault.INPUT: "input",
-    Fault.CRASH: "ended",
-    Fault.HANG: "ended",
-    Fault.LEAK: "leak",
-}
-
-
-def bucket(signature: Signature) -> str:
-    """What a person would look into together: a campaign's finding, whatever output, mode and dtype it shows in.
-
-    `signature` is the finding's (`campaign.finding.found_as`). One mistake in a kernel shows in many outputs, modes and
-    dtypes, and as several kinds of wrong values; a campaign keeps these apart, since two mistakes must not become one.
-    """
-    what = signature.constraint or signature.promise
-    return f"{signature.operator} | {what} | {_FAMILIES.get(signature.kind, signature.kind)}"
-
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one fault or decoy with one seed."""
-
-    id: str
-    seed: int
-    found: bool
-    promise: str = ""
-    """Of the first failure, and so are kind and cases."""
-    kind: str = ""
-    cases: int = 0
-    """Trials up to and with the first failure, or all of the plan where there is none."""
-    seconds: float = 0.0
-    buckets: tuple[str, ...] = ()
-    """Of all failures that were seen (`bucket`), and so are findings and signatures."""
-    findings: tuple[str, ...] = ()
-    """The signatures under which a campaign would put the failures together (`campaign.finding.found_as`), as text."""
-    signatures: tuple[str, ...] = ()
-    """The failures' own signatures, as text."""
-    errors: int = 0
-    """Trials on which the harness itself failed."""
 
 
 class SeedResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,8 +22,8 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.finding import found_as
+from aclnn_cts.engine.fault_attempt import Attempt, bucket
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
-from aclnn_cts.engine.kill_matrix import Attempt, bucket
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import Limits
 from aclnn_cts.engine.plan import Part, Profile, plan_parts

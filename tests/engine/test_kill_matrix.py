@@ -7,8 +7,9 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.engine.fault_attempt import Attempt, bucket
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
-from aclnn_cts.engine.kill_matrix import Attempt, KillMatrix, bucket, build_matrix, figures, read_matrix
+from aclnn_cts.engine.kill_matrix import KillMatrix, build_matrix, figures, read_matrix
 
 
 def fault(identifier: str, *, equivalent: str = "") -> SeededFault:

@@ -15,8 +15,8 @@ import pytest
 
 from aclnn_cts.cli.main import main
 from aclnn_cts.engine import power
+from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import read_catalogue
-from aclnn_cts.engine.kill_matrix import Attempt
 from aclnn_cts.engine.plan import Profile, plan_parts
 from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt, switched_on
 from aclnn_cts.spec.load import Specs, load_specs
