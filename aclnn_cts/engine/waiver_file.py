@@ -18,7 +18,8 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault
 from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.spec.expression import UNDEFINED, ExpressionError, compile_node, parse
+from aclnn_cts.spec.expression import UNDEFINED, compile_node
+from aclnn_cts.spec.expression_parser import ExpressionError, parse
 from aclnn_cts.spec.problems import Problems
 from aclnn_cts.spec.yaml_file import read_yaml
 

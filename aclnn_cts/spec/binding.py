@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.spec.kinds_size import C_RANGES
+from aclnn_cts.spec.kinds_number import C_RANGES
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Parameter, Spec
 

@@ -13,7 +13,8 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.spec.build_atk import build_atk
 from aclnn_cts.spec.build_clauses import build_clause, check_clauses, clauses_by_constraint
-from aclnn_cts.spec.build_constraints import ConstraintContext, build_constraint
+from aclnn_cts.spec.build_constraints import build_constraint
+from aclnn_cts.spec.build_context import ConstraintContext
 from aclnn_cts.spec.build_draws import build_draws
 from aclnn_cts.spec.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
 from aclnn_cts.spec.kinds import Constraint

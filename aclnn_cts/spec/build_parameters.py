@@ -7,8 +7,8 @@ from typing import Any
 
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
-from aclnn_cts.spec.build_constraints import ConstraintContext, product_table
-from aclnn_cts.spec.kinds_size import C_RANGES
+from aclnn_cts.spec.build_context import ConstraintContext, product_table
+from aclnn_cts.spec.kinds_number import C_RANGES
 from aclnn_cts.spec.model import Draw, Modes, Parameter
 from aclnn_cts.spec.problems import Problems
 from aclnn_cts.spec.schema import OperatorModel

@@ -1,6 +1,6 @@
 """What a constraint is: one documented rule that can be evaluated, broken on purpose and described.
 
-A kind of rule is one class with the four methods of `Rule`; `spec.build.KINDS` lists them. Evaluation reads the
+A kind of rule is one class with the four methods of `Rule`; `spec.build_rules.KINDS` lists them. Evaluation reads the
 arguments of a call alone. Breaking is described and not done here: a rule yields `Way`s; `generate` applies them to the
 drawing of a valid case and then proves by evaluating every constraint on the result.
 """
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from aclnn_cts.core.case import Argument, Case, Data
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.target import Target
 
 if TYPE_CHECKING:
     from aclnn_cts.spec.model import Spec
 
-__all__ = ["Constraint", "Rule", "Strength", "Test", "Way"]
+__all__ = ["Constraint", "NoLimits", "Rule", "Strength", "Test", "Way", "tensor_of"]
 
 Test: TypeAlias = Callable[[Mapping[str, Any], Target], bool | None]
 """True: holds, False: broken; raises one of `expression.UNDEFINED` where it has no value."""
@@ -73,6 +73,22 @@ class Rule(Protocol):
     def describe_zh(self, product: str) -> str:
         """The same in Chinese."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoLimits:
+    """A rule without limits to put a case on."""
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+
+def tensor_of(case: Case, name: str) -> Tensor:
+    """A tensor of a case that holds all constraints, where it is there."""
+    value = case.arguments[name]
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is no tensor in a case that should hold all constraints")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.expression import compile_node, parse
-from aclnn_cts.spec.kinds import Test, Way
+from aclnn_cts.spec.expression import compile_node
+from aclnn_cts.spec.expression_parser import parse
+from aclnn_cts.spec.kinds import NoLimits, Test, Way
 
 if TYPE_CHECKING:
     from aclnn_cts.spec.model import Spec
@@ -63,7 +64,7 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finite:
+class Finite(NoLimits):
     """The inputs named hold no inf and no nan."""
 
     of: tuple[str, ...]
@@ -80,9 +81,6 @@ class Finite:
                 data = Data(recipe="special", seed=tensor.data.seed)
                 yield Way(text=f"{name}: data with inf and nan", data={name: data})
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
     def describe(self, product: str) -> str:
         return f"{', '.join(self.of)} hold neither inf nor nan"
 
@@ -91,7 +89,7 @@ class Finite:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(NoLimits):
     """Every element of an integer tensor lies in a range."""
 
     of: str
@@ -123,9 +121,6 @@ class Elements:
             if value < limit and not (value < 0 and tensor.dtype in ("UINT8", "BOOL")):
                 data = Data(values=(value,) * tensor.numel)
                 yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
-
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
 
     def describe(self, product: str) -> str:
         return f"elements of {self.of} lie in [{self.low}, {self.high}]"

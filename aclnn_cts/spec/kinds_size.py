@@ -1,4 +1,4 @@
-"""Rules about sizes and numbers: dimensions, shapes, items of arrays, ranges and predicates."""
+"""Rules about sizes: dimensions, shapes, and items of arrays."""
 
 from __future__ import annotations
 
@@ -9,25 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.expression import UNDEFINED, Compiled, compile_node, parse
-from aclnn_cts.spec.kinds import Test, Way
+from aclnn_cts.spec.expression import compile_node
+from aclnn_cts.spec.expression_parser import parse
+from aclnn_cts.spec.kinds import NoLimits, Test, Way
+from aclnn_cts.spec.kinds_number import bound_text
 from aclnn_cts.spec.shape import ShapeExpression, compile_shape
 
 if TYPE_CHECKING:
     from aclnn_cts.spec.model import Spec
 
-__all__ = ["C_RANGES", "Dims", "Holds", "Length", "Range", "ShapeIs", "SizeIs", "sizes_of"]
+__all__ = ["Dims", "Length", "ShapeIs", "SizeIs", "sizes_of"]
 
-C_RANGES: Mapping[str, tuple[int, int]] = {
-    "int8_t": (-(2**7), 2**7 - 1),
-    "int16_t": (-(2**15), 2**15 - 1),
-    "int32_t": (-(2**31), 2**31 - 1),
-    "int64_t": (-(2**63), 2**63 - 1),
-    "uint8_t": (0, 2**8 - 1),
-    "uint16_t": (0, 2**16 - 1),
-    "uint32_t": (0, 2**32 - 1),
-    "uint64_t": (0, 2**64 - 1),
-}
 INT64_MAX = 2**63 - 1
 
 
@@ -41,12 +33,6 @@ def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an in
 
 def _axis_way(of: str, axis: int, old: object, new: int, spec: Spec) -> Way:
     return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
-
-
-def _bound_text(low: object, high: object) -> str:
-    left = "(-inf" if low is None else f"[{low}"
-    right = "inf)" if high is None else f"{high}]"
-    return f"{left}, {right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +112,11 @@ class Dims:
 
     def describe(self, product: str) -> str:
         where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
-        return f"{where} of {self.of} lies in {_bound_text(self.low, self.high)}"
+        return f"{where} of {self.of} lies in {bound_text(self.low, self.high)}"
 
     def describe_zh(self, product: str) -> str:
         where = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
-        return f"{self.of} 的{where}在 {_bound_text(self.low, self.high)} 内"
+        return f"{self.of} 的{where}在 {bound_text(self.low, self.high)} 内"
 
 
 def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
@@ -157,7 +143,7 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeIs:
+class ShapeIs(NoLimits):
     """A shape (or the items of an array) equals a shape expression."""
 
     of: str
@@ -194,9 +180,6 @@ class ShapeIs:
             for rank in (len(sizes) + 1, len(sizes) - 1):
                 yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
     def describe(self, product: str) -> str:
         return f"{self.of} is shaped {self.shape.text}"
 
@@ -205,7 +188,7 @@ class ShapeIs:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeIs:
+class SizeIs(NoLimits):
     """One dimension (or item) equals an expression."""
 
     of: str
@@ -225,120 +208,8 @@ class SizeIs:
             if new > 0 and new != old:
                 yield _axis_way(self.of, axis, old, new, spec)
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
     def describe(self, product: str) -> str:
         return f"{self.of}[{self.axis}] equals {self.text}"
 
     def describe_zh(self, product: str) -> str:
         return f"{self.of}[{self.axis}] 等于 {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A number lies between two bounds, either of which may be absent."""
-
-    of: str
-    low: str | float | None
-    high: str | float | None
-    draw: str | None = None
-    """The draw that a break changes."""
-
-    def _compiled(self) -> tuple[Compiled, Compiled | None, Compiled | None]:
-        value = compile_node(parse(self.of))
-        low = compile_node(parse(self.low)) if self.low is not None else None
-        high = compile_node(parse(self.high)) if self.high is not None else None
-        return value, low, high
-
-    @property
-    def test(self) -> Test:
-        value, low, high = self._compiled()
-        if low is None and high is not None:
-            return lambda arguments, target: bool(value(arguments, target) <= high(arguments, target))
-        if high is None and low is not None:
-            return lambda arguments, target: bool(low(arguments, target) <= value(arguments, target))
-        if low is None or high is None:
-            return lambda _arguments, _target: True
-        if isinstance(self.low, (int, float)) and isinstance(self.high, (int, float)):
-            least, most = self.low, self.high
-            return lambda arguments, target: bool(least <= value(arguments, target) <= most)
-        return lambda arguments, target: bool(
-            low(arguments, target) <= value(arguments, target) <= high(arguments, target)
-        )
-
-    def _bounds(self, case: Case) -> tuple[Any, Any, Any]:
-        value, low, high = self._compiled()
-        target = case.target
-        return (
-            value(case.arguments, target),
-            low(case.arguments, target) if low is not None else None,
-            high(case.arguments, target) if high is not None else None,
-        )
-
-    def _way(self, spec: Spec, old: object, new: float) -> Way | None:
-        name = self.draw or self.of
-        parameter = next((item for item in spec.parameters if item.name == name), None)
-        if parameter is not None and parameter.kind == "int":
-            least, most = C_RANGES[parameter.c_type]
-            if not least <= new <= most:
-                return None
-        if parameter is not None and parameter.kind == "double":
-            return Way(text=f"{name}: {old} -> {float(new)}", values={name: float(new)})
-        if any(draw.name == name for draw in spec.draws):
-            return Way(text=f"{name}: {old} -> {new}", assign={name: new})
-        return Way(text=f"{name}: {old} -> {new}", values={name: int(new)})
-
-    def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Way]:
-        try:
-            old, low, high = self._bounds(case)
-        except UNDEFINED:
-            return
-        values = [low + step for step in offsets[0] if low is not None] + [
-            high + step for step in offsets[1] if high is not None
-        ]
-        for value in dict.fromkeys(values):
-            if (way := self._way(spec, old, value)) is not None:
-                yield way
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        near = (-1, -2, -1000, -(2**31), -(2**62))
-        yield from self._values(spec, case, (near, tuple(-step for step in near)))
-
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
-
-    def describe(self, product: str) -> str:
-        return f"{self.of} lies in {_bound_text(self.low, self.high)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 在 {_bound_text(self.low, self.high)} 内"
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
-
-    text: str
-
-    @property
-    def test(self) -> Test:
-        predicate = compile_node(parse(self.text))
-        return lambda arguments, target: bool(predicate(arguments, target))
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
-    def describe(self, product: str) -> str:
-        return self.text
-
-    def describe_zh(self, product: str) -> str:
-        return self.text
-
-
-def is_tensor(case: Case, name: str) -> bool:
-    """Whether an argument is a tensor that is there."""
-    return isinstance(case.arguments.get(name), Tensor)

@@ -1,86 +1,40 @@
-"""Rules about pointers, dtypes, formats, ranks and layouts."""
+"""Rules about pointers, ranks and layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.target import Target
-from aclnn_cts.spec.kinds import Test, Way
+from aclnn_cts.core.case import Case
+from aclnn_cts.spec.kinds import NoLimits, Test, Way, tensor_of
 
 if TYPE_CHECKING:
     from aclnn_cts.spec.model import Spec
 
-__all__ = [
-    "CallPresent",
-    "Contiguous",
-    "DtypeIn",
-    "DtypeRows",
-    "FormatIn",
-    "ModeSupported",
-    "NotEmpty",
-    "Present",
-    "Rank",
-    "SameDtype",
-    "SameFormat",
-]
+__all__ = ["MAX_RANK", "CallPresent", "Contiguous", "NotEmpty", "Present", "Rank"]
 
-OTHER_DTYPES = (
-    "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
-    "UINT64",
-)  # fmt: skip
-OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
 MAX_RANK = 25
-"""More dimensions than this are dropped silently by the framework's shape object: undefined, so never sent."""
+"""Dimensions that the operator library's shape object has room for.
 
-
-def _tensor(case: Case, name: str) -> Tensor:
-    value = case.arguments[name]
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} is no tensor in a case that should hold all constraints")
-    return value
-
-
-def _joined(values: tuple[str, ...], *, none: str = "nothing") -> str:
-    return ", ".join(values) if values else none
-
-
-def _other_names(
-    spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
-) -> Iterator[Way]:
-    """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
-    old = getattr(_tensor(case, of), what)
-    followers = {
-        item.name: getattr(_tensor(case, item.name), what)
-        for item in spec.parameters
-        if (item.dtype_as if what == "dtype" else item.format_as) == of
-    }
-    for name in names:
-        text = f"{of}: {what} {old} -> {name}"
-        yield _renamed(what, text, {**followers, of: name})
-        if followers:
-            yield _renamed(what, f"{text}, with {', '.join(followers)}", {of: name})
-        if group:
-            yield _renamed(what, f"{text}, with {', '.join(group)}", dict.fromkeys((of, *group), name))
-
-
-def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
-    return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
+It drops more of them silently and keeps their count all the same: undefined, so never sent.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class _NoLimits:
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        return iter(())
-
-
-@dataclass(frozen=True, slots=True)
-class Present(_NoLimits):
-    """The pointer is not null."""
-
+class _Pointer(NoLimits):
     of: str
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is not a null pointer"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 不是空指针"
+
+
+@dataclass(frozen=True, slots=True)
+class Present(_Pointer):
+    """The pointer is not null."""
 
     @property
     def test(self) -> Test:
@@ -90,18 +44,10 @@ class Present(_NoLimits):
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield Way(text=f"{self.of}: null pointer", null=self.of)
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is not a null pointer"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 不是空指针"
-
 
 @dataclass(frozen=True, slots=True)
-class CallPresent(_NoLimits):
+class CallPresent(_Pointer):
     """A pointer of the interface itself (`workspaceSize`, `executor`) is not null; evaluated on the call options."""
-
-    of: str
 
     @property
     def test(self) -> Test:
@@ -109,203 +55,6 @@ class CallPresent(_NoLimits):
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield Way(text=f"{self.of}: null pointer", call_null=(self.of,))
-
-    def describe(self, product: str) -> str:
-        return f"{self.of} is not a null pointer"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 不是空指针"
-
-
-@dataclass(frozen=True, slots=True)
-class DtypeIn(_NoLimits):
-    """The dtype is in the product's list."""
-
-    of: str
-    table: Mapping[str, tuple[str, ...]]
-    group: tuple[str, ...] = ()
-    """Parameters of the other dtype rules of its group, which change together with it."""
-
-    @property
-    def test(self) -> Test:
-        of = self.of
-        table = {product: frozenset(names) for product, names in self.table.items()}
-        return lambda arguments, target: arguments[of].dtype in table[target.product]
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        others = [name for name in OTHER_DTYPES if name not in self.table[case.product]]
-        yield from _other_names(spec, case, self.of, "dtype", others, self.group)
-
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} is one of {_joined(self.table.get(product, ()))}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据类型为 {_joined(self.table.get(product, ()), none='无')} 之一"
-
-
-@dataclass(frozen=True, slots=True)
-class SameDtype(_NoLimits):
-    """Two dtypes are equal."""
-
-    of: str
-    other: str
-
-    @property
-    def test(self) -> Test:
-        of, other = self.of, self.other
-        return lambda arguments, _target: arguments[of].dtype == arguments[other].dtype
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        old = _tensor(case, self.of).dtype
-        followers = {item.name: _tensor(case, item.name).dtype for item in spec.parameters if item.dtype_as == self.of}
-        listed = _listed_dtypes(spec, self.of, case.product)
-        for dtype in (*listed, *(name for name in OTHER_DTYPES if name not in listed)):
-            if dtype == old:
-                continue
-            text = f"{self.of}: dtype {old} -> {dtype}"
-            if followers:
-                yield Way(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
-            yield Way(text=text, dtypes={**followers, self.of: dtype})
-
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} equals dtype of {self.other}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的数据类型相同"
-
-
-def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
-    parameter = spec.parameter(name)
-    while parameter.dtype_as is not None:
-        parameter = spec.parameter(parameter.dtype_as)
-    return parameter.dtypes.get(product, ())
-
-
-@dataclass(frozen=True, slots=True)
-class DtypeRows(_NoLimits):
-    """The dtypes of several parameters stand in one row of the product's table."""
-
-    parameters: tuple[str, ...]
-    rows: Mapping[str, tuple[tuple[str, ...], ...]]
-
-    @property
-    def test(self) -> Test:
-        names = self.parameters
-        rows = {product: frozenset(entries) for product, entries in self.rows.items()}
-        return lambda arguments, target: tuple([arguments[name].dtype for name in names]) in rows[target.product]
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        rows = self.rows[case.product]
-        for position, name in enumerate(self.parameters):
-            old = _tensor(case, name).dtype
-            for dtype in dict.fromkeys((*(row[position] for row in rows), "FLOAT", "FLOAT16", "BF16")):
-                if dtype != old:
-                    yield Way(text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype})
-
-    def describe(self, product: str) -> str:
-        count = len(self.rows.get(product, ()))
-        return f"dtypes of {', '.join(self.parameters)} stand in a row of the table ({count} rows)"
-
-    def describe_zh(self, product: str) -> str:
-        count = len(self.rows.get(product, ()))
-        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内, 共 {count} 行"
-
-
-@dataclass(frozen=True, slots=True)
-class ModeSupported(_NoLimits):
-    """The compute mode is one that the document does not reject for the product and dtype."""
-
-    attribute: str
-    by: str
-    operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
-
-    @property
-    def test(self) -> Test:
-        attribute, by, operand = self.attribute, self.by, self.operand
-
-        def supported(arguments: Mapping[str, Any], target: Target) -> bool:
-            row = operand[target.product][arguments[by].dtype]
-            value = arguments[attribute]
-            if value < 0:
-                raise IndexError(value)
-            return row[value] is not None
-
-        return supported
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        by_dtype = self.operand.get(case.product, {})
-        old = _tensor(case, self.by).dtype
-        for dtype in dict.fromkeys((old, *by_dtype)):
-            for value, promised in enumerate(by_dtype.get(dtype, ())):
-                if promised is None:
-                    yield Way(
-                        text=f"{self.attribute}: {value} for {dtype}",
-                        values={self.attribute: value},
-                        dtypes={} if dtype == old else {self.by: dtype},
-                    )
-
-    def describe(self, product: str) -> str:
-        rejected = [f"{value} with {dtype}" for value, dtype in self._rejected(product)]
-        return f"{self.attribute} is supported for the dtype" + (f" (not {', '.join(rejected)})" if rejected else "")
-
-    def describe_zh(self, product: str) -> str:
-        rejected = [f"{dtype} 不支持 {value}" for value, dtype in self._rejected(product)]
-        return f"该数据类型支持此 {self.attribute}" + (f" ({', '.join(rejected)})" if rejected else "")
-
-    def _rejected(self, product: str) -> Iterator[tuple[int, str]]:
-        for dtype, row in self.operand.get(product, {}).items():
-            yield from ((value, dtype) for value, promised in enumerate(row) if promised is None)
-
-
-@dataclass(frozen=True, slots=True)
-class FormatIn(_NoLimits):
-    """The format is in the list."""
-
-    of: str
-    table: Mapping[str, tuple[str, ...]]
-    group: tuple[str, ...] = ()
-
-    @property
-    def test(self) -> Test:
-        of = self.of
-        table = {product: frozenset(names) for product, names in self.table.items()}
-        return lambda arguments, target: arguments[of].format in table[target.product]
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        others = [name for name in OTHER_FORMATS if name not in self.table[case.product]]
-        yield from _other_names(spec, case, self.of, "format", others, self.group)
-
-    def describe(self, product: str) -> str:
-        return f"format of {self.of} is one of {_joined(self.table.get(product, ()))}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据格式为 {_joined(self.table.get(product, ()), none='无')} 之一"
-
-
-@dataclass(frozen=True, slots=True)
-class SameFormat(_NoLimits):
-    """Two formats are equal."""
-
-    of: str
-    other: str
-
-    @property
-    def test(self) -> Test:
-        of, other = self.of, self.other
-        return lambda arguments, _target: arguments[of].format == arguments[other].format
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        old = _tensor(case, self.of).format
-        listed = spec.parameter(self.of).formats.get(case.product, ())
-        for name in (*listed, *OTHER_FORMATS):
-            if name != old:
-                yield Way(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
-
-    def describe(self, product: str) -> str:
-        return f"format of {self.of} equals format of {self.other}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的数据格式相同"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +71,7 @@ class Rank:
         return lambda arguments, _target: low <= len(arguments[of].shape) <= high
 
     def _way(self, case: Case, rank: int) -> Way:
-        old = len(_tensor(case, self.of).shape)
+        old = len(tensor_of(case, self.of).shape)
         return Way(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -343,7 +92,7 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Contiguous(_NoLimits):
+class Contiguous(NoLimits):
     """The tensor is contiguous."""
 
     of: str
@@ -364,7 +113,7 @@ class Contiguous(_NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmpty(_NoLimits):
+class NotEmpty(NoLimits):
     """No dimension is 0."""
 
     of: str
@@ -375,7 +124,7 @@ class NotEmpty(_NoLimits):
         return lambda arguments, _target: 0 not in arguments[of].shape
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        shape = _tensor(case, self.of).shape
+        shape = tensor_of(case, self.of).shape
         for axis in range(len(shape) - 1, -1, -1):
             yield Way(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
 

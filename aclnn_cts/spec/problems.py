@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from aclnn_cts.core.errors import nearest
-from aclnn_cts.spec.expression import Compiled, ExpressionError, Node, compile_node, parse
+from aclnn_cts.spec.expression import Compiled, Node, compile_node
+from aclnn_cts.spec.expression_parser import ExpressionError, parse
 from aclnn_cts.spec.shape import ShapeExpression, parse_shape
 from aclnn_cts.spec.yaml_file import YamlFile
 

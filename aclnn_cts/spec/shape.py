@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.expression import Compiled, Expression, ExpressionError, Node, compile_node
+from aclnn_cts.spec.expression import Compiled, Node, compile_node
+from aclnn_cts.spec.expression_parser import Expression, ExpressionError
 
 __all__ = ["ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
 

@@ -14,12 +14,10 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.kinds_data import Elements, data_range
+from aclnn_cts.spec.kinds_tensor import MAX_RANK
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["MAX_RANK", "UNSAFE_MANNERS", "hazard"]
-
-MAX_RANK = 25
-"""Dimensions that the operator library's shape object has room for; it keeps the count of a larger one all the same."""
+__all__ = ["UNSAFE_MANNERS", "hazard"]
 
 UNSAFE_MANNERS: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
     {

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec import schema
-from aclnn_cts.spec.build_constraints import KINDS
-from aclnn_cts.spec.expression import FUNCTIONS, parse
+from aclnn_cts.spec.build_rules import KINDS
+from aclnn_cts.spec.expression import FUNCTIONS
+from aclnn_cts.spec.expression_parser import parse
 from aclnn_cts.spec.yaml_file import parse_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec-format.md"

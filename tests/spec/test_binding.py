@@ -11,7 +11,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.binding import bind_case, check_prototype
 from aclnn_cts.spec.build_parameters import kind_of_type
-from aclnn_cts.spec.kinds_size import C_RANGES
+from aclnn_cts.spec.kinds_number import C_RANGES
 from aclnn_cts.spec.load import load_specs, spec_from_text
 from tests.spec.small_spec import SMALL, changed, small_case
 

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.expression import (
-    FUNCTIONS,
-    MAX_DEPTH,
-    MAX_LENGTH,
-    UNDEFINED,
-    ExpressionError,
-    compile_node,
-    parse,
-)
+from aclnn_cts.spec.expression import FUNCTIONS, UNDEFINED, compile_node
+from aclnn_cts.spec.expression_parser import MAX_DEPTH, MAX_LENGTH, ExpressionError, parse
 
 NAMES: dict[str, Any] = {
     "x": Tensor((2, 3, 5), "FLOAT16", "NCL"),

@@ -8,7 +8,8 @@ import pytest
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.expression import UNDEFINED, ExpressionError
+from aclnn_cts.spec.expression import UNDEFINED
+from aclnn_cts.spec.expression_parser import ExpressionError
 from aclnn_cts.spec.shape import compile_shape, parse_shape
 
 NAMES: dict[str, Any] = {
