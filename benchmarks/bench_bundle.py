@@ -23,7 +23,8 @@ from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.events import BatchJudged, Planned, RunFinished
 from aclnn_cts.engine.manifest import Manifest, environment_facts, timestamp
-from aclnn_cts.engine.run_directory import RunDirectory, create_run
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.spec.load import Specs, load_specs, package_folder

@@ -21,7 +21,8 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.engine.run_directory import RunDirectory, create_run
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_writer import create_run
 
 __all__ = ["main", "multiplied"]
 

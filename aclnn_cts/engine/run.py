@@ -28,7 +28,7 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import as_trial
-from aclnn_cts.engine.run_directory import RunWriter, create_run
+from aclnn_cts.engine.run_writer import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary

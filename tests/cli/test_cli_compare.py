@@ -7,7 +7,7 @@ from typing import Any
 from aclnn_cts.core.verdict import Fault, Result
 from aclnn_cts.engine.events import Planned
 from aclnn_cts.engine.manifest import Fact
-from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.engine.run_writer import create_run
 from tests.cli.conftest import Called
 from tests.engine.build_records import make_manifest, make_record
 

@@ -32,7 +32,8 @@ from aclnn_cts.engine.bundle.statement import read_statement
 from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.events import Planned, Skipped
-from aclnn_cts.engine.run_directory import RunDirectory, create_run
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.spec.load import load_specs, package_folder
 from tests.engine.build_records import SOFTMAX, make_manifest, make_record

@@ -17,7 +17,7 @@ from aclnn_cts.engine.compare import EXAMPLES, LOOKED, compare_runs, comparison_
 from aclnn_cts.engine.differences import manifest_differences
 from aclnn_cts.engine.events import Planned
 from aclnn_cts.engine.manifest import Fact, Manifest
-from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.engine.run_writer import create_run
 from tests.engine.build_records import EMBEDDING, make_manifest, make_record
 
 FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}

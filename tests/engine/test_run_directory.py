@@ -25,14 +25,8 @@ from aclnn_cts.engine.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.engine.run_directory import (
-    RunDirectory,
-    RunWriter,
-    create_run,
-    default_run_path,
-    failure_name,
-    resume_run,
-)
+from aclnn_cts.engine.run_directory import RunDirectory, default_run_path, failure_name
+from aclnn_cts.engine.run_writer import RunWriter, create_run, resume_run
 from aclnn_cts.engine.store import ResultStore
 from tests.engine.build_records import EMBEDDING, SOFTMAX, make_manifest, make_record
 

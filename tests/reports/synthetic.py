@@ -16,7 +16,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.manifest import Fact
-from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import load_specs, package_folder
 from aclnn_cts.spec.model import Spec

@@ -19,7 +19,7 @@ from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.campaign.finding import Finding
 from aclnn_cts.engine.promises import promise
-from aclnn_cts.engine.run_directory import create_run
+from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.text import pair
 from aclnn_cts.spec.load import load_specs, package_folder

@@ -17,7 +17,8 @@ from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot
 from aclnn_cts.engine.record_codec import signature_key
-from aclnn_cts.engine.run_directory import RunDirectory, RunWriter, failure_name
+from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+from aclnn_cts.engine.run_writer import RunWriter
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waivers import WaiverEvidence
 

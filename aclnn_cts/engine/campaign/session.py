@@ -28,7 +28,8 @@ from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
 from aclnn_cts.engine.campaign.status import Status, Watcher
 from aclnn_cts.engine.campaign.stopping import Stop
 from aclnn_cts.engine.manifest import CAMPAIGN, Manifest, adapter_facts, environment_facts, ran_on, timestamp
-from aclnn_cts.engine.run_directory import BLOB_LIMIT, RunDirectory, RunWriter, create_run, resume_run
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
