@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from aclnn_cts.core.outcome import Outcome
 
-__all__ = ["Aside", "Made", "Pending"]
+__all__ = ["Aside", "Made", "Pending", "Started", "UnderWay"]
 
 _T = TypeVar("_T")
 
@@ -86,3 +86,90 @@ class Aside(Generic[_T]):
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]
+
+
+class UnderWay:
+    """The one batch of a host that is being made while whoever started it does something else."""
+
+    def __init__(self) -> None:
+        self.batch: Started | None = None
+        """None where there is nothing to wait for."""
+
+    def begin(
+        self,
+        steps: Generator[Aside[Any], None, None],
+        *,
+        outcomes: list[Outcome],
+        release: Callable[[], None],
+    ) -> Started:
+        """Begin a batch; what was under way must be finished.
+
+        - `steps`: make the batch's calls; they yield what is to be waited for, aside, before they go on.
+        - `outcomes`: the list that they fill.
+        - `release`: lets go of the batch's buffers.
+        """
+        batch = Started(self, steps, outcomes=outcomes, release=release)
+        try:
+            batch.go_on()
+        except BaseException:
+            batch.end()
+            raise
+        return batch
+
+    def finish(self) -> None:
+        """Wait for the batch, where there is one."""
+        if self.batch is not None:
+            self.batch.outcomes()
+
+    def end(self) -> None:
+        """Break off the batch, where there is one."""
+        if self.batch is not None:
+            self.batch.end()
+
+
+class Started:
+    """A batch that is made in steps. `UnderWay.begin` makes one."""
+
+    def __init__(
+        self,
+        under_way: UnderWay,
+        steps: Generator[Aside[Any], None, None],
+        *,
+        outcomes: list[Outcome],
+        release: Callable[[], None],
+    ) -> None:
+        self._under_way = under_way
+        self._steps = steps
+        self._outcomes = outcomes
+        self._release: Callable[[], None] | None = release
+        self._work: Aside[Any] | None = None
+
+    def go_on(self) -> None:
+        """One step: up to where there is something to wait for, or the end."""
+        # What a step asks of the host (of the device, after a fault) has nothing to wait for.
+        self._under_way.batch = self._work = None
+        self._work = next(self._steps, None)
+        self._under_way.batch = None if self._work is None else self
+
+    def advance(self) -> None:
+        """Where a runner has ended, give what it left to the next; never waits for a call."""
+        if self._work is not None and self._work.done:
+            self.go_on()
+
+    def outcomes(self) -> list[Outcome]:
+        """Wait until all calls are made."""
+        while self._work is not None:
+            self.go_on()
+        return self._outcomes
+
+    def end(self) -> None:
+        """Let go of the buffers. Calls that are still under way are ended, with their runner."""
+        if self._work is not None:
+            self._work.strike()
+            self._work = None
+            self._under_way.batch = None
+            self._steps.close()
+        # Once: by the next time the same memory may be another batch's.
+        release, self._release = self._release, None
+        if release is not None:
+            release()

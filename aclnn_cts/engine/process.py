@@ -1,15 +1,12 @@
 """The judge's side of runners: batches go to a warm child, and what kills it costs one case.
 
-One runner works and one spare waits. A crash, an exit, a call that takes too long or too much memory ends the runner;
-the call that was in flight gets the outcome that says so, with the runner's last words, and the rest of the batch goes
-to the spare. Nobody but this module starts or ends processes.
+A crash, an exit, a call that takes too long or too much memory ends the runner; the call that was in flight gets the
+outcome that says so, with the runner's last words, and the rest of the batch goes to the spare.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
-import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,10 +24,11 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.engine.arena import Arena
 from aclnn_cts.engine.batch import BatchOutcomes
 from aclnn_cts.engine.child import Child, Ending
-from aclnn_cts.engine.limits import Limits, beyond, half_of_memory
+from aclnn_cts.engine.limits import Limits, beyond
 from aclnn_cts.engine.patience import Patience
-from aclnn_cts.engine.pending import Aside, Pending
-from aclnn_cts.engine.wire import Batch, Opened, Opening, Place, Refused, WireCall
+from aclnn_cts.engine.pending import Aside, Pending, UnderWay
+from aclnn_cts.engine.runners import Runners
+from aclnn_cts.engine.wire import Batch, Opening, Place, WireCall
 
 __all__ = ["Limits", "ProcessHost"]
 
@@ -58,34 +56,27 @@ class ProcessHost:
         limits: Limits | None = None,
         spare: bool = True,
     ) -> None:
-        self._opening = Opening(
+        opening = Opening(
             adapter=adapter, target=target, spec_folders=tuple(str(folder.resolve()) for folder in spec_folders)
         )
         self._limits = limits or Limits()
-        self._memory_limit = self._limits.memory_bytes or half_of_memory()
-        self._keep_spare = spare
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
-        self._children: list[Child] = []
-        """The runner at work first, then the spare."""
-        # Runs at exit too, and when a host is forgotten: no runner outlives its host.
-        self._finalizer = weakref.finalize(self, _end_all, self._children, self._arena)
-        self._ready: set[Child] = set()
+        self._runners = Runners(opening, arena=self._arena, limits=self._limits, spare=spare)
         self._check: Callable[[], str] | None = None
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""
-        self._pending: RunnersBatch | None = None
-        """The batch that a runner is at work on while its starter does something else."""
+        self._under_way = UnderWay()
         self._call_seconds: float | None = None
         """How long a call has taken lately, the way to the runner and back included."""
         try:
-            self._opened = self._runner_opened()
+            self._opened = self._runners.opened()
             if limits is None:
                 self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
             self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
         except BaseException:
-            self._finalizer()
+            self._runners.kill()
             raise
 
     @property
@@ -101,7 +92,7 @@ class ProcessHost:
     @property
     def resident_bytes(self) -> int:
         """Resident memory of the runner at work, as `Limits.memory_bytes` counts it; 0 where none is."""
-        return self._children[0].resident_bytes() if self._children else 0
+        return self._runners.resident_bytes
 
     @property
     def isolated(self) -> bool:
@@ -131,7 +122,7 @@ class ProcessHost:
         Raises HarnessError for buffers that do not lie in this host's memory. What a runner that cannot be replaced
         leaves undone is `not run`.
         """
-        self._finish_pending()
+        self._under_way.finish()
         outcomes = BatchOutcomes(calls)
         for _ in self._made(outcomes, calls, aside=False):
             pass
@@ -143,21 +134,15 @@ class ProcessHost:
         A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
         the caller's thread, with which they would end. Few quick calls are not worth a thread, and are made at once.
         """
-        self._finish_pending()
+        self._under_way.finish()
         held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
         outcomes = BatchOutcomes(calls)
         worth = self._call_seconds is None or len(calls) * self._call_seconds >= _WORTH_SECONDS
-        pending = RunnersBatch(self, outcomes, self._made(outcomes, calls, aside=worth), held)
-        try:
-            pending.go_on()
-        except BaseException:
-            pending.end()
-            raise
-        return pending
-
-    def _finish_pending(self) -> None:
-        if self._pending is not None:
-            self._pending.outcomes()
+        return self._under_way.begin(
+            self._made(outcomes, calls, aside=worth),
+            outcomes=outcomes.known,
+            release=partial(self._arena.release, held),
+        )
 
     def _made(
         self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
@@ -172,7 +157,7 @@ class ProcessHost:
             seconds = map(self._patience.seconds, calls[done:])
             sendable = tuple(zip(_leading_raw(wired[done:]), seconds, strict=False))
             try:
-                child = self._ready_child()
+                child = self._runners.ready()
             except (HarnessError, UsageError) as error:
                 outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
                 break
@@ -183,14 +168,14 @@ class ProcessHost:
                     yield work
                 except GeneratorExit:
                     # Nobody waits for it any more.
-                    self._retire(child)
+                    self._runners.retire(child)
                     raise
-            with self._ended_on_interrupt():
+            with self._runners.ended_on_interrupt():
                 answers, ending = work()
             outcomes.known += answers
             suspicion = None
             if ending is not None:
-                self._retire(child)
+                self._runners.retire(child)
                 suspicion = outcomes.runner_ended(answers, ending)
             for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
                 self._patience.saw(call, outcome)
@@ -200,21 +185,14 @@ class ProcessHost:
 
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet, and wait for each call in full again."""
-        self._finish_pending()
+        self._under_way.finish()
         self._patience.renew()
-        if self._children:
-            self._retire(self._children[0])
+        self._runners.refresh()
 
     def close(self) -> None:
         """End all runners, kindly where they are idle, and give the memory back."""
-        if self._pending is not None:
-            self._pending.end()
-        for child in self._children:
-            child.close_input()
-        for child in self._children:
-            child.wait(self._limits.close_seconds if child in self._ready else 0.0)
-        self._ready.clear()
-        self._finalizer()
+        self._under_way.end()
+        self._runners.close()
 
     def __enter__(self) -> ProcessHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
         return self
@@ -244,7 +222,7 @@ class ProcessHost:
             return outcomes, ending
         for _, seconds in calls:
             note = self._patience.note(seconds)
-            reply = child.receive(seconds=seconds, memory_bytes=self._memory_limit, note=note)
+            reply = child.receive(seconds=seconds, memory_bytes=self._runners.memory_bytes, note=note)
             if isinstance(reply, Ending):
                 return outcomes, reply
             try:
@@ -276,112 +254,9 @@ class ProcessHost:
             message = f"the device is taken out: after {fault.ended} ({what}) it also fails {reason}"
             self._lost = Outcome(ended=Ended.NOT_RUN, message=message)
 
-    def _runner_opened(self) -> Opened:
-        child = self._start()
-        return self._await_open(child)
-
-    def _ready_child(self) -> Child:
-        if self._children and self._children[0] not in self._ready:
-            # A spare that came to grief while it waited says nothing of the next.
-            with contextlib.suppress(HarnessError):
-                self._await_open(self._children[0])
-        if not self._children:
-            self._await_open(self._start())
-        child = self._children[0]
-        if self._keep_spare and len(self._children) == 1:
-            self._start()
-        return child
-
-    def _start(self) -> Child:
-        child = Child(self._arena.descriptor)
-        self._children.append(child)
-        child.send(self._encoder.encode(self._opening), seconds=self._limits.open_seconds)
-        return child
-
-    def _await_open(self, child: Child) -> Opened:
-        with self._ended_on_interrupt():
-            reply = child.receive(seconds=self._limits.open_seconds, memory_bytes=self._memory_limit)
-        if isinstance(reply, Ending):
-            self._retire(child)
-            raise HarnessError(f"--adapter {self._opening.adapter}: its runner ended while opening it: {reply.message}")
-        answer = msgspec.msgpack.decode(reply, type=Opened | Refused)
-        if isinstance(answer, Refused):
-            self._retire(child)
-            raise (UsageError if answer.usage else HarnessError)(answer.message)
-        self._ready.add(child)
-        return answer
-
-    def _retire(self, child: Child) -> None:
-        child.kill()
-        self._ready.discard(child)
-        if child in self._children:
-            self._children.remove(child)
-
-    @contextlib.contextmanager
-    def _ended_on_interrupt(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            # Ctrl-C in the middle of a batch: what the runner still says would answer the wrong question.
-            for child in tuple(self._children):
-                self._retire(child)
-            raise
-
-
-class RunnersBatch:
-    """A batch that was given to a runner. `ProcessHost.start` makes one."""
-
-    def __init__(
-        self,
-        host: ProcessHost,
-        outcomes: BatchOutcomes,
-        steps: Generator[Aside[_Answers], None, None],
-        held: tuple[int, ...],
-    ) -> None:
-        self._host = host
-        self._outcomes = outcomes
-        self._steps = steps
-        self._held = held
-        self._work: Aside[_Answers] | None = None
-
-    def go_on(self) -> None:
-        """One step: up to where a runner has been given calls, or the end."""
-        # What a step asks of the host (of the device, after a fault) has nothing to wait for.
-        self._host._pending = self._work = None  # noqa: SLF001 - one thing in two classes
-        self._work = next(self._steps, None)
-        self._host._pending = None if self._work is None else self  # noqa: SLF001
-
-    def advance(self) -> None:
-        """Where a runner has ended, give what it left to the next; never waits for a call."""
-        if self._work is not None and self._work.done:
-            self.go_on()
-
-    def outcomes(self) -> list[Outcome]:
-        """Wait until all calls are made."""
-        while self._work is not None:
-            self.go_on()
-        return self._outcomes.known
-
-    def end(self) -> None:
-        """Let go of the buffers. Calls that are still under way are ended, with their runner."""
-        if self._work is not None:
-            self._work.strike()
-            self._work = None
-            self._host._pending = None  # noqa: SLF001
-            self._steps.close()
-        self._host._arena.release(self._held)  # noqa: SLF001
-        self._held = ()
-
 
 def _leading_raw(wired: Sequence[msgspec.Raw | Outcome]) -> Iterator[msgspec.Raw]:
     for item in wired:
         if isinstance(item, Outcome):
             return
         yield item
-
-
-def _end_all(children: list[Child], arena: Arena) -> None:
-    for child in children:
-        child.kill()
-    children.clear()
-    arena.close()

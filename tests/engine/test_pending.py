@@ -46,7 +46,7 @@ def call(do: str = "double") -> Call:
 
 def test_calls_are_made_meanwhile(host: ProcessHost) -> None:
     pending = host.start([call("nap"), call(), call("refuse")])
-    assert host._pending is pending
+    assert host._under_way.batch is pending
     assert [outcome.ended for outcome in pending.outcomes()] == [Ended.RETURNED, Ended.RETURNED, Ended.RAISED]
     assert pending.outcomes() is pending.outcomes()
     pending.end()
@@ -69,6 +69,22 @@ def test_buffers_of_a_started_batch_outlive_recycling(host: ProcessHost) -> None
     assert host._arena.locate(host.memory(8)) == 0
 
 
+def test_a_batch_ends_once(host: ProcessHost) -> None:
+    from tests.engine import test_process  # noqa: PLC0415 - its calls with buffers
+
+    pending = host.start([test_process.call(host)])
+    pending.end()
+    host.recycle()
+    again = [test_process.call(host)]
+    other = host.start(again)
+    pending.end()
+    host.recycle()
+    host.run([test_process.call(host, size=9)])
+    other.outcomes()
+    assert all(map(test_process.doubled, again))
+    other.end()
+
+
 def test_what_is_asked_meanwhile_waits(host: ProcessHost) -> None:
     pending = host.start([call("nap"), call()])
     (after,) = host.run([call()])
@@ -83,10 +99,10 @@ def test_what_is_asked_meanwhile_waits(host: ProcessHost) -> None:
 def test_the_rest_of_a_batch_goes_on_before_anybody_waits_for_it(host: ProcessHost) -> None:
     pending = host.start([call(), call("exit"), call(), call("abort"), call()])
     deadline = time.monotonic() + 60
-    while host._pending is not None and time.monotonic() < deadline:
+    while host._under_way.batch is not None and time.monotonic() < deadline:
         pending.advance()
         time.sleep(0.01)
-    assert host._pending is None
+    assert host._under_way.batch is None
     ends = [outcome.ended for outcome in pending.outcomes()]
     assert ends == [Ended.RETURNED, Ended.EXIT, Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]
 
@@ -113,14 +129,14 @@ def test_a_batch_that_nobody_wants_any_more_is_broken_off(host: ProcessHost) -> 
 def test_a_host_closes_over_a_batch_that_is_under_way(host: ProcessHost) -> None:
     host.start([call("hang")])
     host.close()
-    assert host._pending is None
+    assert host._under_way.batch is None
 
 
 def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
     host.run([call() for _ in range(200)])
     host._call_seconds = 0.001
     pending = host.start([call(), call()])
-    assert host._pending is None
+    assert host._under_way.batch is None
     assert len(pending.outcomes()) == 2
     pending.end()
 
@@ -164,6 +180,6 @@ def test_other_trials_may_run_between_the_batches_and_the_rest_may_be_left() -> 
             assert [record.verdict for record in again] == [judged.records[0].verdict]
             if found[-1] == trials[127]:
                 break
-        assert host._pending is None
+        assert host._under_way.batch is None
         assert not host._arena._held
         assert [len(judged.records) for judged in bench.run(trials)] == [64, 64, 22]

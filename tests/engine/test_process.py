@@ -241,14 +241,14 @@ def test_a_runner_that_dies_between_batches_costs_nothing(shared: ProcessHost) -
 
 def test_a_spare_waits_and_takes_over(shared: ProcessHost) -> None:
     shared.run([call(shared)])
-    spare = shared._children[1]
+    spare = shared._runners.children[1]
     outcomes = shared.run([call(shared, "exit"), call(shared)])
     assert outcomes[1].facts["pid"] == spare._process.pid
 
 
 def test_a_spare_that_died_while_waiting_is_replaced(shared: ProcessHost) -> None:
     shared.run([call(shared)])
-    os.kill(shared._children[1]._process.pid, signal.SIGKILL)
+    os.kill(shared._runners.children[1]._process.pid, signal.SIGKILL)
     outcomes = shared.run([call(shared, "exit"), call(shared)])
     assert [outcome.ended for outcome in outcomes] == [Ended.EXIT, Ended.RETURNED]
 
@@ -334,7 +334,7 @@ def test_runners_end_with_the_parent(number: int) -> None:
         from aclnn_cts.engine.process import ProcessHost
         host = ProcessHost({ADAPTER!r}, target=Target())
         host.run([Call(Case("aclnnDouble", {{}}))])
-        print(*[child._process.pid for child in host._children], flush=True)
+        print(*[child._process.pid for child in host._runners.children], flush=True)
         host.run([Call(Case("aclnnDouble", {{}}), manner={{"do": "hang"}})])
         """
     )
@@ -377,7 +377,7 @@ def test_in_process_has_the_same_face() -> None:
 
 def test_a_cloned_parent_leaves_the_runners_alone(shared: ProcessHost) -> None:
     shared.run([call(shared)])
-    child = shared._children[0]
+    child = shared._runners.children[0]
     child._parent += 1
     child.kill()
     child._parent -= 1
