@@ -11,9 +11,9 @@ from typing import Any
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
+from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sizes import attribute_class, attribute_value, class_range, factorise, size_value
-from aclnn_cts.generate.taste import Taste
 from aclnn_cts.spec.kinds import Way
 from aclnn_cts.spec.model import Draw, Spec
 
@@ -47,10 +47,12 @@ class NameDrawer:
         self._steps = tuple(steps)
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
 
-    def draw(self, choices: Choices, budget: int, taste: Taste | None = None) -> tuple[dict[str, Any], dict[str, int]]:
+    def draw(
+        self, choices: Choices, budget: int, configuration: Configuration | None = None
+    ) -> tuple[dict[str, Any], dict[str, int]]:
         """Values by name, and the number of the choice that a draw of kind `choice` took.
 
-        A taste narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`).
+        A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`).
         """
         names: dict[str, Any] = {}
         picks: dict[str, int] = {}
@@ -63,7 +65,7 @@ class NameDrawer:
             if kind == "integer":
                 low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
                 if step.beside is None:
-                    names[draw.name] = _attribute(choices, low, high, draw.name, taste)
+                    names[draw.name] = _attribute(choices, low, high, draw.name, configuration)
                     continue
                 value = size_value(choices, low, max(low, min(high, self._room(step, names, budget))), taken)
                 names[draw.name] = value
@@ -73,17 +75,17 @@ class NameDrawer:
                 names[draw.name] = _bounded(draw, draw.value(names, target))  # type: ignore[misc]
             elif kind == "choice":
                 numbers: Sequence[int] = range(len(draw.choices))
-                if taste is not None:
-                    numbers = taste.among(f"attribute:{draw.name}", numbers, choice_label)
+                if configuration is not None:
+                    numbers = configuration.among(f"attribute:{draw.name}", numbers, choice_label)
                 picks[draw.name] = index = choices.pick(numbers)
                 names[draw.name] = _bounded(draw, draw.choices[index](names, target))
             elif kind == "run":
-                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [], taste)
+                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [], configuration)
             else:
                 low, high = _lengths(draw, names, target)
                 lengths: Sequence[int] = range(low, high + 1)
-                if taste is not None:
-                    lengths = taste.among(f"rank:{draw.name}", lengths)
+                if configuration is not None:
+                    lengths = configuration.among(f"rank:{draw.name}", lengths)
                 length = choices.pick(lengths)
                 names[draw.name] = factorise(choices, draw.value(names, target), length)  # type: ignore[misc]
         return names, picks
@@ -106,12 +108,12 @@ class NameDrawer:
         names: Mapping[str, Any],
         budget: int,
         taken: list[int],
-        taste: Taste | None,
+        configuration: Configuration | None,
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        if taste is not None and (factor := f"rank:{draw.name}") in taste.allowed:
-            length = choices.pick(taste.among(factor, range(low, high + 1)))
+        if configuration is not None and (factor := f"rank:{draw.name}") in configuration.allowed:
+            length = choices.pick(configuration.among(factor, range(low, high + 1)))
         else:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
@@ -130,7 +132,7 @@ class NameDrawer:
         return any(step.draw.name == name and step.beside is None for step in self._steps)
 
     def classes(self, names: Mapping[str, Any], picks: Mapping[str, int]) -> dict[str, str]:
-        """What a drawing's ranks and attributes are to a `Taste`: their labels by factor."""
+        """What a drawing's ranks and attributes are to a `Configuration`: their labels by factor."""
         found: dict[str, str] = {}
         for step in self._steps:
             draw = step.draw
@@ -181,9 +183,11 @@ def choice_label(number: int) -> str:
     return f"choice {number + 1}"
 
 
-def _attribute(choices: Choices, low: int, high: int, name: str, taste: Taste | None) -> int:
-    if taste is not None and (factor := f"attribute:{name}") in taste.allowed:
-        ranges = [found for word in taste.allowed[factor] if (found := class_range(word, low, high)) is not None]
+def _attribute(choices: Choices, low: int, high: int, name: str, configuration: Configuration | None) -> int:
+    if configuration is not None and (factor := f"attribute:{name}") in configuration.allowed:
+        ranges = [
+            found for word in configuration.allowed[factor] if (found := class_range(word, low, high)) is not None
+        ]
         if ranges:
             least, most = choices.pick(ranges)
             return attribute_value(choices, least, most)

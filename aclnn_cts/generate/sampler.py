@@ -17,10 +17,10 @@ from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOATING
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
+from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, Options, row_labels
 from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
-from aclnn_cts.generate.taste import SIZE_CLASSES, Options, Taste, row_labels
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.spec.kinds import Way
 from aclnn_cts.spec.kinds_data import Finite
@@ -94,28 +94,28 @@ class Sampler:
         """The shape of a tensor, or the contents of an int array, in a valid case with these names."""
         return self._shapes[name](environment, self.target)
 
-    def options(self, taste: Taste) -> Options:
-        """A taste made ready for `draw`."""
+    def options(self, configuration: Configuration) -> Options:
+        """A configuration made ready for `draw`."""
         labels = dict(zip(map(id, self._dtype_rows), row_labels(self._dtype_rows), strict=True))
         labels |= zip(map(id, self._format_rows), row_labels(self._format_rows), strict=True)
-        sizes = taste.among("size", list(SIZE_CLASSES)) if "size" in taste.allowed else ()
+        sizes = configuration.among("size", list(SIZE_CLASSES)) if "size" in configuration.allowed else ()
         templates = {
-            (item.name, family): taste.among(
+            (item.name, family): configuration.among(
                 f"data:{item.name}", self.templates(item.name, family), lambda template: template.recipe
             )
             for item in self._inputs
             for family in ("float", "other")
-            if f"data:{item.name}" in taste.allowed
+            if f"data:{item.name}" in configuration.allowed
         }
         return Options(
-            taste=taste,
-            dtype_rows=taste.among("dtype", self._dtype_rows, lambda row: labels[id(row)]),
-            format_rows=taste.among("format", self._format_rows, lambda row: labels[id(row)]),
+            configuration=configuration,
+            dtype_rows=configuration.among("dtype", self._dtype_rows, lambda row: labels[id(row)]),
+            format_rows=configuration.among("format", self._format_rows, lambda row: labels[id(row)]),
             budgets=[SIZE_CLASSES[name][1] for name in sizes] or BUDGETS,
             views={
-                name: taste.among(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
+                name: configuration.among(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
                 for name in self._strided
-                if f"layout:{name}" in taste.allowed
+                if f"layout:{name}" in configuration.allowed
             },
             templates=templates,
         )
@@ -123,7 +123,7 @@ class Sampler:
     def draw(self, choices: Choices, *, budget: int | None = None, options: Options | None = None) -> Drawing:
         """Every free choice of one valid case, with at most `budget` elements a tensor where one is given.
 
-        `options` narrow what is chosen among (`options(taste)`).
+        `options` narrow what is chosen among (`options(configuration)`).
         """
         if options is None:
             dtypes, formats = choices.pick(self._dtype_rows), choices.pick(self._format_rows)
@@ -131,13 +131,13 @@ class Sampler:
         else:
             dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
             budgets = options.budgets
-        taste = None if options is None else options.taste
-        names, picks = self._names.draw(choices, choices.pick(budgets) if budget is None else budget, taste)
+        configuration = None if options is None else options.configuration
+        names, picks = self._names.draw(choices, choices.pick(budgets) if budget is None else budget, configuration)
         modes = self.spec.modes
         if modes is not None:
             supported: Sequence[int] = modes.supported(self.target.product, dtypes[self._by])
-            if taste is not None:
-                supported = taste.among("mode", supported, modes.names.__getitem__)
+            if configuration is not None:
+                supported = configuration.among("mode", supported, modes.names.__getitem__)
             names[modes.attribute] = choices.pick(supported)
         views = self._views(choices, options)
         data = self._templates_for(choices, dtypes, options)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.configuration import Configuration, row_labels
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.taste import Taste, row_labels
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["LAYOUTS", "RANKS", "Possible", "possible_cells"]
@@ -78,11 +78,13 @@ def _add(found: dict[str, Possible], sampler: Sampler) -> None:
 def _ranks(sampler: Sampler, label: str, first: str) -> Iterator[str]:
     """Dimensions of the first input in drawings that are narrowed to each length of each run of dimensions."""
     runs = [draw.name for draw in sampler.spec.draws if draw.kind in ("run", "factorisation")]
-    tastes = [Taste({"dtype": [label], f"rank:{name}": [str(length)]}) for name in runs for length in range(RANKS)]
+    configurations = [
+        Configuration({"dtype": [label], f"rank:{name}": [str(length)]}) for name in runs for length in range(RANKS)
+    ]
     stream = f"{sampler.spec.operator}/{sampler.target.product}/ranks"
     index = 0
-    for taste in tastes or [Taste({"dtype": [label]})]:
-        options = sampler.options(taste)
+    for configuration in configurations or [Configuration({"dtype": [label]})]:
+        options = sampler.options(configuration)
         for _ in range(_ATTEMPTS):
             index += 1
             drawing = sampler.draw(StreamChoices(0, stream, index), options=options)

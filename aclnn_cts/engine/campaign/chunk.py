@@ -14,9 +14,9 @@ from aclnn_cts.engine.campaign.mutation import MutatedChoices
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.generate.choices import Choices, RecordedChoices, StreamChoices, stream_block
+from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.taste import Taste
 
 __all__ = [
     "PINNED",
@@ -39,7 +39,7 @@ FIRST_PINNED = -2
 PLAN = "plan"
 """Examples, limits, broken constraints, laws and life cycles, as a run has them."""
 RANDOM = "random"
-"""Drawn by a policy."""
+"""Drawn by a configuration."""
 SEARCH = "search"
 """Mutated from good cases, or narrowed to what was not met yet."""
 
@@ -52,7 +52,7 @@ class Parent(msgspec.Struct, frozen=True, array_like=True):
 
     share: float
     values: tuple[int, ...]
-    policy: Mapping[str, Sequence[str]] = {}
+    configuration: Mapping[str, Sequence[str]] = {}
     """What the decisions chose among: without it they would mean something else."""
 
 
@@ -70,8 +70,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[Part, ...] = ()
     """Trials that promises make, as in a run; before those that are drawn."""
     draws: int = 0
-    policy: Mapping[str, Sequence[str]] = {}
-    """Labels that draws choose among, by factor (`generate.taste`)."""
+    configuration: Mapping[str, Sequence[str]] = {}
+    """Labels that draws choose among, by factor (`generate.configuration`)."""
     parents: tuple[Parent, ...] = ()
     wishes: tuple[Wish, ...] = ()
 
@@ -92,20 +92,23 @@ def chunk_trials(chunk: Chunk, sampler: Sampler) -> Iterator[ChunkTrial]:
         for trial in promise(part.promise, where="campaign").trials(part, sampler, seed=chunk.seed):
             yield ChunkTrial(trial)
     kind = "search" if chunk.phase == SEARCH else "valid"
-    narrowed = [sampler.options(Taste(policy)) if policy else None for policy in _policies(chunk)]
+    narrowed = [
+        sampler.options(Configuration(configuration)) if configuration else None
+        for configuration in _configurations(chunk)
+    ]
     for draw, choices in enumerate(_choices(chunk, sampler)):
         drawing = sampler.draw(choices, options=narrowed[draw % len(narrowed)])
         origin = Origin(kind=kind, source=f"campaign, seed {chunk.seed}, chunk {chunk.index}, draw {draw}")
         yield ChunkTrial(Trial("values", sampler.case(drawing, origin=origin)), drawing, draw)
 
 
-def _policies(chunk: Chunk) -> list[Mapping[str, Sequence[str]]]:
+def _configurations(chunk: Chunk) -> list[Mapping[str, Sequence[str]]]:
     """What draws choose among, in turn."""
     if chunk.parents:
-        return [parent.policy for parent in chunk.parents]
+        return [parent.configuration for parent in chunk.parents]
     if chunk.wishes:
         return [{factor: (label,) for factor, label in wish} for wish in chunk.wishes]
-    return [chunk.policy]
+    return [chunk.configuration]
 
 
 def _choices(chunk: Chunk, sampler: Sampler) -> Iterator[Choices]:
@@ -125,11 +128,11 @@ def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> Parent
     source: Choices = StreamChoices(chunk.seed, _stream(chunk, sampler), draw)
     if chunk.parents:
         source = MutatedChoices(source, chunk.parents[draw % len(chunk.parents)].values)
-    policies = _policies(chunk)
-    policy = policies[draw % len(policies)]
+    configurations = _configurations(chunk)
+    configuration = configurations[draw % len(configurations)]
     recorded = RecordedChoices(source)
-    sampler.draw(recorded, options=sampler.options(Taste(policy)) if policy else None)
-    return Parent(share, recorded.values, policy)
+    sampler.draw(recorded, options=sampler.options(Configuration(configuration)) if configuration else None)
+    return Parent(share, recorded.values, configuration)
 
 
 def pinned_chunks(trials: Iterable[Trial], *, seed: int) -> list[Chunk]:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.generate.choices import StreamChoices, stream_block
+from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, row_labels, size_class
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.names import choice_label
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import ATTRIBUTE_CLASSES
-from aclnn_cts.generate.taste import SIZE_CLASSES, Taste, row_labels, size_class
 from aclnn_cts.generate.views import VIEWS
 
 __all__ = ["ATTEMPTS", "Bits", "Factors", "Value"]
@@ -125,9 +125,9 @@ class Factors:
         """The pairs of a set, each once, single values among them."""
         return [(int(first), int(second)) for first, second in zip(*np.nonzero(np.triu(bits)), strict=True)]
 
-    def taste(self, first: int, second: int) -> Taste:
+    def configuration(self, first: int, second: int) -> Configuration:
         """What narrows drawings to a pair."""
-        return Taste({factor: [label] for factor, label in (self.values[first], self.values[second])})
+        return Configuration({factor: [label] for factor, label in (self.values[first], self.values[second])})
 
     def _search(self) -> Bits:
         sampler = self.sampler
@@ -150,7 +150,7 @@ class Factors:
         return found
 
     def _look(self, first: int, second: int, found: Bits, stream: str, index: int) -> None:
-        options = self.sampler.options(self.taste(first, second))
+        options = self.sampler.options(self.configuration(first, second))
         for attempt in range(ATTEMPTS):
             drawing = self.sampler.draw(StreamChoices(0, stream, index + attempt), options=options)
             numbers = self.of(drawing, self.sampler.case(drawing))

@@ -16,7 +16,7 @@ PARENTS = 24
 """Good cases that an operator keeps."""
 
 ALIKE = 6
-"""Of these, those that one policy made: neighbours of one case must not push all others out."""
+"""Of these, those that one configuration made: neighbours of one case must not push all others out."""
 
 WISHES = 400
 """Uncovered pairs that a snapshot names for an operator."""
@@ -40,16 +40,16 @@ class Learned(msgspec.Struct):
 
 
 def best(parents: Iterable[Parent]) -> tuple[Parent, ...]:
-    """The parents to keep: the worst share first, not too many of one policy; the same in any order."""
+    """The parents to keep: the worst share first, not too many of one configuration; the same in any order."""
     kept: list[Parent] = []
     alike: dict[bytes, int] = {}
     seen: set[tuple[int, ...]] = set()
     for parent in sorted(parents, key=lambda item: (-item.share, item.values)):
-        policy = msgspec.msgpack.encode(parent.policy, order="sorted")
-        if parent.values in seen or alike.get(policy, 0) >= ALIKE:
+        configuration = msgspec.msgpack.encode(parent.configuration, order="sorted")
+        if parent.values in seen or alike.get(configuration, 0) >= ALIKE:
             continue
         seen.add(parent.values)
-        alike[policy] = alike.get(policy, 0) + 1
+        alike[configuration] = alike.get(configuration, 0) + 1
         kept.append(parent)
         if len(kept) == PARENTS:
             break

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.engine.campaign.chunk import PLAN, RANDOM, SEARCH, Chunk
+from aclnn_cts.engine.campaign.configuration import draw_configuration
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import WISHES, Learned, Snapshot, snapshot_id
-from aclnn_cts.engine.campaign.policy import draw_policy
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts, profile
@@ -104,7 +104,7 @@ class Schedule:
             operator=name,
             parts=tuple(self._others(spec, index, others)),
             draws=max(self.size - 2 * others, 1),
-            policy=draw_policy(self.factors[name], seed=self.seed, index=index),
+            configuration=draw_configuration(self.factors[name], seed=self.seed, index=index),
         )
 
     def _others(self, spec: Spec, index: int, number: int) -> Iterator[Part]:
@@ -128,7 +128,7 @@ class Schedule:
 
 
 def _stages(spec: Spec, product: str) -> Iterator[list[Part]]:
-    """The parts of a quick run, without those that a campaign draws by policies: limits, then broken, then the rest."""
+    """The parts of a quick run, without those that a campaign draws itself: limits, then broken, then the rest."""
     parts = [
         part
         for part in plan_parts([spec], product=product, chosen=profile("quick"), laws=law_ids)

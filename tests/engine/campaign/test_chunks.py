@@ -1,4 +1,4 @@
-"""Chunks as pure functions, policies, mutation, and what counts as covered."""
+"""Chunks as pure functions, configurations, mutation, and what counts as covered."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from aclnn_cts.engine.campaign.promise_coverage import Covered, packed, promise_
 from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot
 from aclnn_cts.engine.summary import OperatorSummary
 from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.taste import Taste
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import load_specs
 from aclnn_cts.spec.model import Spec
@@ -119,14 +119,14 @@ def test_a_parent_is_its_case_again_and_its_children_are_near() -> None:
 
 @pytest.mark.parametrize("spec", ALL)
 def test_all_that_counts_can_be_reached(spec: Spec) -> None:
-    """Every pair that is known to occur is drawn by the taste for it, so that 100% can be reached."""
+    """Every pair that is known to occur is drawn by the configuration for it, so that 100% can be reached."""
     factors = FACTORS[spec.operator]
     sampler = factors.sampler
     missed = []
     for number, (first, second) in enumerate(factors.pairs(factors.possible)):
         if number % 9:
             continue
-        options = sampler.options(factors.taste(first, second))
+        options = sampler.options(factors.configuration(first, second))
         for attempt in range(200):
             drawing = sampler.draw(StreamChoices(11, "reach", number * 200 + attempt), options=options)
             if {first, second} <= set(factors.of(drawing, sampler.case(drawing))):
@@ -184,15 +184,15 @@ def test_the_best_parents_are_the_same_in_any_order() -> None:
     assert kept[0].share == 0.89
 
 
-def test_a_taste_leaves_out_what_it_does_not_name() -> None:
+def test_a_configuration_leaves_out_what_it_does_not_name() -> None:
     spec = SPECS["aclnnConvTbcBackward"]
     sampler = FACTORS[spec.operator].sampler
-    taste = Taste(
+    configuration = Configuration(
         {"dtype": ["FLOAT16"], "mode": ["USE_FP16"], "layout:self": ["gaps"], "data:input": ["wide"], "size": ["1"]}
     )
-    options = sampler.options(taste)
+    options = sampler.options(configuration)
     for index in range(50):
-        case = sampler.case(sampler.draw(StreamChoices(2, "taste", index), options=options))
+        case = sampler.case(sampler.draw(StreamChoices(2, "configuration", index), options=options))
         tensors = dict(case.tensors())
         assert {tensor.dtype for tensor in tensors.values()} == {"FLOAT16"}
         assert case.arguments["cubeMathType"] == 2

@@ -1,8 +1,9 @@
-"""Which options a drawing may choose among: how a campaign favours some features of cases and leaves others out.
+"""Which options a drawing may choose among: what swarm testing calls a configuration (Groce et al., ISSTA 2012).
 
-A taste names options by factor: `dtype`, `format`, `mode`, `size`, `layout:<tensor>`, `data:<tensor>`, `rank:<run>` and
-`attribute:<name>`. A factor that it does not name is drawn as ever, and so is one of whose options none can be had in a
-drawing (a mode that the dtype does not have): every case stays valid by construction.
+It favours some features of cases and omits others, by factor: `dtype`, `format`, `mode`, `size`, `layout:<tensor>`,
+`data:<tensor>`, `rank:<run>` and `attribute:<name>`. A factor that it does not name is drawn as ever, and
+so is one of whose options none can be had in a drawing (a mode that the dtype does not have): every case stays valid by
+construction.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from aclnn_cts.generate.drawing import Template
 
-__all__ = ["ANYTHING", "SIZE_CLASSES", "Options", "Taste", "row_labels", "size_class"]
+__all__ = ["ANYTHING", "SIZE_CLASSES", "Configuration", "Options", "row_labels", "size_class"]
 
 T = TypeVar("T")
 
@@ -22,13 +23,13 @@ SIZE_CLASSES: Mapping[str, tuple[int, int]] = {"1": (1, 1), "2-16": (2, 16), "17
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class Configuration:
     """Labels of the options that may be chosen, by factor. A label that stands twice is chosen twice as often."""
 
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def among(self, factor: str, options: Sequence[T], label: Callable[[T], str] = str) -> Sequence[T]:
-        """Those of the options that the taste allows; all where it allows none of them, or says nothing."""
+        """Those of the options that the configuration allows; all where it allows none of them, or says nothing."""
         wanted = self.allowed.get(factor)
         if wanted is None:
             return options
@@ -38,21 +39,21 @@ class Taste:
         return [option for word in wanted for option in named.get(word, ())] or options
 
 
-ANYTHING = Taste()
+ANYTHING = Configuration()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A taste made ready for one sampler."""
+    """A configuration made ready for one sampler."""
 
-    taste: Taste
+    configuration: Configuration
     dtype_rows: Sequence[Mapping[str, str]]
     format_rows: Sequence[Mapping[str, str]]
     budgets: Sequence[int]
     views: Mapping[str, Sequence[int]]
-    """Numbers of views by tensor, for those whose layout the taste names."""
+    """Numbers of views by tensor, for those whose layout the configuration names."""
     templates: Mapping[tuple[str, str], Sequence[Template]]
-    """By input and family of dtypes, for those whose data the taste names."""
+    """By input and family of dtypes, for those whose data the configuration names."""
 
 
 def row_labels(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
