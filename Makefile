@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz \
+.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
 	soak-fuzz test-ray docs picture shots lint power power-quick \
 	loopback clean
 
@@ -39,6 +39,9 @@ bench-bundle: $(STAMP)
 
 bench-fuzz: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_fuzz $(ARGS)
+
+bench-gate: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
 
 # 50 kills at random moments; `make test` does 5.
 soak-fuzz: $(STAMP)

@@ -222,8 +222,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--only", default="rates,scaling,overlap,memory,faults", metavar="NAME,...", help="parts of it (all)"
     )
+    parser.add_argument(
+        "--store", action="store_true", help="keep the figures on overlapping for docs/campaigns.md (then: make docs)"
+    )
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
+    if options.store and (options.operators or "overlap" not in options.only.split(",")):
+        parser.error("--store keeps the figures on overlapping of all operators: name none, and have overlap in --only")
     specs, target = load_specs(), Target()
     chosen = specs.select(options.operators)
     out = console()
@@ -234,7 +239,7 @@ def main(arguments: Sequence[str]) -> int:
     if "scaling" in parts:
         scaling(out, specs, chosen, target, min(options.rounds, 3))
     if "overlap" in parts:
-        overlap(out, chosen, target, options.rounds)
+        overlap(out, chosen, target, options.rounds, store=options.store)
     if "memory" in parts:
         memory(out, chosen[-1], target, options.cases)
     if "faults" in parts:

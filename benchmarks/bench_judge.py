@@ -22,6 +22,7 @@ from aclnn_cts.spec.load import load_specs
 from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
+from docs.markdown import between
 
 __all__ = ["QUICK", "main", "measured", "put"]
 
@@ -57,11 +58,11 @@ def measured(
 
 def put(text: str, file: Path) -> None:
     """Put the tables between the two marks of a file; UsageError where it has none."""
-    before = file.read_text(encoding="utf-8")
-    start, end = before.find(MARK_START), before.find(MARK_END)
-    if not 0 <= start < end:
-        raise UsageError(f"--write: {file}: expected a line {MARK_START} and below it a line {MARK_END}")
-    file.write_text(before[:start] + text.rstrip("\n") + before[end + len(MARK_END) :], encoding="utf-8")
+    try:
+        made = between(file.read_text(encoding="utf-8"), MARK_START, MARK_END, text.rstrip("\n"))
+    except ValueError as error:
+        raise UsageError(f"--write: {file}: {error}") from None
+    file.write_text(made, encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,17 +17,24 @@ from aclnn_cts.engine.plan import plan_parts, profile
 from aclnn_cts.spec.model import Spec
 from benchmarks.campaign_rates import CASES, open_alone, random_chunk
 from benchmarks.measure import Figure, geometric_mean
+from benchmarks.stored import Measured, store_figures, this_machine
 
-__all__ = ["overlap"]
+__all__ = ["ADAPTERS", "COLUMNS", "NAME", "overlap"]
+
+NAME = "overlap"
+"""Of the stored figures, which are called `<adapter>, <column>`."""
+
+COLUMNS = ("a chunk", "a quick run's plan")
 
 ADAPTERS = {"loopback": "loopback", "torch": "torch", "waits 0.5 ms": "benchmarks.waiting_device:Waiting"}
 """By what the table calls them; the last is the reference, whose calls wait as those of a device elsewhere."""
 
 
-def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    """Of a campaign's chunk and of a run's plan."""
-    made = table("adapter", "operator", "a chunk", "a quick run's plan")
-    load = os.getloadavg()[0]
+def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int, *, store: bool) -> None:
+    """Of a campaign's chunk and of a run's plan; `store` keeps the means over the operators."""
+    made = table("adapter", "operator", *COLUMNS)
+    machine = this_machine()
+    means: dict[str, tuple[float, ...]] = {}
     for name, adapter in ADAPTERS.items():
         columns: tuple[list[Figure], ...] = ([], [])
         try:
@@ -42,13 +48,19 @@ def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -
         except HarnessError as error:
             wrap(out, f"{name}: {error}")
             continue
-        made.add_row(name, "geometric mean", *(geometric_mean(column).text(".2f") for column in columns))
+        found = [geometric_mean(column) for column in columns]
+        made.add_row(name, "geometric mean", *(item.text(".2f") for item in found))
+        for label, item in zip(COLUMNS, found, strict=True):
+            means[f"{name}, {label}"] = tuple(round(value, 3) for value in item.values)
     wrap(
         out,
         "Wall time of one batch after the other over that with the next batch under way while one is judged, in turns "
-        f"(above 1: overlapping is faster); {len(os.sched_getaffinity(0))} cores, with a load of {load:.1f} before",
+        f"(above 1: overlapping is faster); {machine.text}",
     )
     show_table(out, made)
+    if store:
+        command = f"make bench-fuzz ARGS='--only overlap --rounds {rounds} --store'"
+        wrap(out, str(store_figures(NAME, Measured(command=command, machine=machine, rounds=means))))
     out.print()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["head", "table"]
+__all__ = ["between", "head", "table"]
 
 
 def head(source: str) -> Iterator[str]:
@@ -19,6 +19,17 @@ def table(columns: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tup
     yield f"|{' --- |' * len(columns)}"
     for row in rows:
         yield f"| {' | '.join(_cell(cell) for cell in row)} |"
+
+
+def between(page: str, start: str, end: str, text: str) -> str:
+    """A page with other text in the place of what lies from one mark to the other; the marks are the text's to repeat.
+
+    Raises ValueError where the page lacks them.
+    """
+    first, last = page.find(start), page.find(end)
+    if not 0 <= first < last:
+        raise ValueError(f"expected a line {start} and below it a line {end}")
+    return page[:first] + text + page[last + len(end) :]
 
 
 def _cell(text: str) -> str:

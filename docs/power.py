@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue
 from aclnn_cts.engine.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
 from aclnn_cts.spec.load import Specs
+from benchmarks.bench_gate import COMMANDS, NAME
+from benchmarks.stored import read_figures
 from docs.markdown import head, table
 
-__all__ = ["power_page"]
+__all__ = ["gate_time", "power_page"]
 
 
 def power_page(specs: Specs) -> Iterator[str]:
     """The lines of `docs/power.md`."""
     catalogue, matrix = read_catalogue(specs), read_matrix()
-    yield from head("adapters/loopback/faults.yaml and reports/kill_matrix.json")
+    yield from head("adapters/loopback/faults.yaml, reports/kill_matrix.json and benchmarks/figures/gate.json")
     yield "# The harness's own power"
     yield ""
     yield (
@@ -40,16 +42,24 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield ""
     yield "`make power` measures the whole: the standard profile with 5 seeds, decoys with 10."
     yield ""
-    yield (
-        "The quick profile is the gate. On two cores of an x86-64 machine that had other work beside it, all five "
-        "operators took 13 s and 27 s with `aclnn-cts run --adapter loopback --profile quick --workers 2`, and 20 s "
-        "with `pytest -q -n 2 aclnn_cts/suites --adapter loopback`."
-    )
+    yield f"The quick profile is the gate. {gate_time()}"
     yield ""
     yield from _figures(matrix)
     yield from _cells(catalogue, matrix, specs)
     yield from _faults(catalogue, matrix)
     yield from _decoys(catalogue, matrix)
+
+
+def gate_time() -> str:
+    """How long the quick profile takes, as it was last measured."""
+    found = read_figures(NAME)
+    if found is None:
+        return "How long it takes was not measured yet; `make bench-gate ARGS=--store` does."
+    times = [f"{found.figure(name).median:.0f} s with `{' '.join(words)}`" for name, words in COMMANDS.items()]
+    return (
+        f"All five operators took {', and '.join(times)}: medians of {len(found.rounds['run'])} rounds on "
+        f"{found.machine.text}, by `{found.command}`."
+    )
 
 
 def _figures(matrix: KillMatrix) -> Iterator[str]:
