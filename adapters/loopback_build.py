@@ -193,7 +193,7 @@ def _link(objects: Sequence[Path], library: Path, exports: str, links: Sequence[
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")  # noqa: S603 - a compiler
     if done.returncode != 0:
         raise HarnessError(
             f"the compiler failed ({' '.join(command)}, exit code {done.returncode}):\n{done.stderr}\n"

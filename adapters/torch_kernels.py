@@ -139,7 +139,7 @@ def _rms_norm_grad(call: Bound) -> Results:
     return dict(zip(("dxOut", "dgammaOut"), gradients, strict=True)), {"rstd": "given to torch in place of its own"}
 
 
-class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]
+class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without torch
     """Replaces the rstd that rms_norm's forward pass computes, before autograd keeps it for the backward pass."""
 
     @classmethod
@@ -152,13 +152,13 @@ class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]
         self.rstd = rstd
         self.taken = False
 
-    def __torch_dispatch__(  # the signature is torch's
+    def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401
-        types: Any,  # noqa: ANN401
+        func: Any,  # noqa: ANN401 - torch's signature
+        types: Any,  # noqa: ANN401 - torch's signature
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - torch's signature
         """Run an operation; where its result is rstd, put the given one there."""
         result = func(*args, **(kwargs or {}))
         own = result if func is _aten.rsqrt.default else result[1] if func is _FUSED_FORWARD else None

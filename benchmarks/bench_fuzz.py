@@ -14,20 +14,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import hypothesis
+import msgspec
 from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
+from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.cli.output import console, show_table, table, wrap
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import Chunk
+from aclnn_cts.engine.campaign.factors import Factors
+from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
+from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
+from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot
 from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
+from aclnn_cts.engine.campaign.status import Status
 from aclnn_cts.engine.campaign.stopping import Stop
 from aclnn_cts.engine.campaign.worker import CampaignWorker
 from aclnn_cts.engine.collector import keep_for_good
+from aclnn_cts.engine.host import InProcessHost
 from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.engine.waivers import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
@@ -48,7 +58,7 @@ def _fuzzed(
     seen: list[tuple[float, int]] = []
 
     class Watch:
-        def __call__(self, status, /) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        def __call__(self, status: Status, /) -> None:
             seen.append((status.seconds, status.summary.total.cases))
 
         def notice(self, message: str, /) -> None: ...
@@ -117,9 +127,6 @@ def faults(out: Console, specs: Specs, target: Target, seeds: int) -> None:
     shares = []
     for fault in FAULTS:
         settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
-        from aclnn_cts.adapters.registry import choose, load  # noqa: PLC0415
-        from aclnn_cts.engine.host import InProcessHost  # noqa: PLC0415
-
         spec = specs["aclnnSoftmaxBackward"]
         host = InProcessHost(load(choose(settings.adapter)).open(target, specs))
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
@@ -166,10 +173,10 @@ def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
         report_multiple_bugs=False,
     )
     @hypothesis.given(strategy)
-    def test(case: object) -> None:
+    def test(case: Case) -> None:
         nonlocal tried
         tried += 1
-        for judged in bench.run([Trial("values", case)]):  # type: ignore[arg-type]
+        for judged in bench.run([Trial("values", case)]):
             if judged.records[0].verdict.result == Result.FAILED:
                 raise FoundError
 
@@ -180,12 +187,6 @@ def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
 
 def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
     """The chunks of a campaign without its plan, in order, each after what those before it taught."""
-    from aclnn_cts.engine.campaign.factors import Factors  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.feedback import Learned, Snapshot  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.promise_coverage import promise_coverage  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot  # noqa: PLC0415
-    from aclnn_cts.engine.waivers import waivers_of_run  # noqa: PLC0415
-
     began = processor_seconds()
     factors = {spec.operator: Factors(bench.sampler(spec))}
     coverage = {name: promise_coverage(each, seed=seed) for name, each in factors.items()}
@@ -208,8 +209,6 @@ def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple
 
 def replace_parts(chunk: Chunk) -> Chunk:
     """The chunk with its drawn trials alone, as the plain search has no others."""
-    import msgspec  # noqa: PLC0415
-
     return msgspec.structs.replace(chunk, parts=())
 
 

@@ -11,8 +11,11 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
+from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.cli.output import show_table, table, wrap
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bench import Bench
@@ -78,9 +81,9 @@ def _hypothesis(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
             suppress_health_check=list(HealthCheck),
         )
         @hypothesis.given(strategy)
-        def test(case: object) -> None:
+        def test(case: Case) -> None:
             nonlocal done
-            for judged in bench.run([Trial("values", case)]):  # type: ignore[arg-type]
+            for judged in bench.run([Trial("values", case)]):
                 done += len(judged.records)
 
         test()
@@ -197,7 +200,7 @@ def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
     spent = 0.0
     original = host.run
 
-    def timed(calls):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - SessionHost.run
+    def timed(calls: Sequence[Call]) -> list[Outcome]:
         nonlocal spent
         began = time.process_time()
         try:
@@ -205,10 +208,10 @@ def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
         finally:
             spent += time.process_time() - began
 
-    host.run = timed  # type: ignore[method-assign]
+    host.run = timed  # type: ignore[method-assign]  # for this measurement alone
     try:
         began = time.process_time()
         cases = worker.judge(random_chunk(spec, number, CASES)).summary.total.cases
         return cases / (time.process_time() - began - spent)
     finally:
-        host.run = original  # type: ignore[method-assign]
+        host.run = original  # type: ignore[method-assign]  # as it was

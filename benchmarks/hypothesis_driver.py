@@ -10,6 +10,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
+from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import HypothesisChoices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.evaluate import evaluate
@@ -40,7 +41,7 @@ def _run(strategy: Any, body: Callable[[Any], None], count: int, seed: int) -> N
         suppress_health_check=list(HealthCheck),
     )
     @hypothesis.given(strategy)
-    def test(example: Any) -> None:  # noqa: ANN401
+    def test(example: Any) -> None:  # noqa: ANN401 - of any strategy
         body(example)
 
     test()
@@ -49,7 +50,7 @@ def _run(strategy: Any, body: Callable[[Any], None], count: int, seed: int) -> N
 def descriptions_by_hypothesis(spec: Spec, sampler: Sampler, count: int) -> Callable[[int], int]:
     """The cases of a sampler by Hypothesis' choices, all constraints evaluated; gives how many there were."""
 
-    def cases(draw: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - a Case
+    def cases(draw: Callable[[Any], Any]) -> Case:
         return sampler.case(sampler.draw(HypothesisChoices(draw)))
 
     strategy = st.composite(cases)()
@@ -57,7 +58,7 @@ def descriptions_by_hypothesis(spec: Spec, sampler: Sampler, count: int) -> Call
     def work(number: int) -> int:
         done = 0
 
-        def body(case: Any) -> None:  # noqa: ANN401
+        def body(case: Case) -> None:
             nonlocal done
             evaluate(spec, case)
             done += 1

@@ -149,19 +149,17 @@ def _show_rulers(out: Console, verdict: Verdict) -> None:
     """The derived bound and all rulers, each with what is left of its limit."""
     made = table("ruler", "output", "says", "headroom", "because")
     made.columns[3].justify = "right"
-    name = "derived bound"
-    for deviation in verdict.deviations:
+    for number, deviation in enumerate(verdict.deviations):
         word = RulerVerdict.FAIL if deviation.beyond else RulerVerdict.PASS
         text = f"largest error {deviation.share:.3g} of its bound"
-        made.add_row(name, deviation.output, word, _percent(1.0 - deviation.share), text)
-        name = ""
+        made.add_row("" if number else "derived bound", deviation.output, word, _percent(1.0 - deviation.share), text)
     benchmarks: dict[str, None] = {}
     for name, outputs in verdict.rulers.items():
-        for output, result in outputs.items():
+        for number, (output, result) in enumerate(outputs.items()):
             judged = result.verdict != RulerVerdict.NOT_APPLICABLE
             left = _percent(float(result.headroom)) if judged else "-"
-            made.add_row(name, output, result.verdict if judged else "n/a", left, result.message)
-            name = ""  # noqa: PLW2901 - said once
+            word = result.verdict if judged else "n/a"
+            made.add_row("" if number else name, output, word, left, result.message)
             benchmarks |= {f"{output}: {result.benchmark}": None} if result.benchmark else {}
     show_table(out, made)
     for text in benchmarks:

@@ -55,14 +55,14 @@ class Aside(Generic[_T]):
     def __init__(self, work: Callable[[], _T], *, strike: Callable[[], None]) -> None:
         self._work = work
         self._strike = strike
-        self._result: _T | None = None
+        self._results: list[_T] = []
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._do, name="aclnn-cts-batch", daemon=True)
         self._thread.start()
 
     def _do(self) -> None:
         try:
-            self._result = self._work()
+            self._results.append(self._work())
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             self._error = error
 
@@ -85,7 +85,7 @@ class Aside(Generic[_T]):
             raise
         if self._error is not None:
             raise self._error
-        return self._result  # type: ignore[return-value]
+        return self._results[0]
 
 
 class UnderWay:

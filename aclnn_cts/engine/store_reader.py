@@ -127,23 +127,23 @@ class ResultReader:
     def rows(self, *columns: str, query: Query = _ALL) -> Iterator[tuple[Any, ...]]:
         """Columns alone, without the cost of the whole records, in order of arrival."""
         condition, values = query.clause()
-        yield from self._rows(f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence", values)  # noqa: S608
+        yield from self._rows(f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence", values)  # noqa: S608 - as above
 
     def rows_by_trial(self, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Columns of all records in the order of their trials' ids, so that two stores can be read side by side."""
-        yield from self._rows(f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence", ())  # noqa: S608
+        yield from self._rows(f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence", ())  # noqa: S608 - as above
 
     def tally(self, *columns: str, query: Query = _ALL) -> dict[tuple[Any, ...], int]:
         """How many records there are for each combination of the columns' values."""
         condition, values = query.clause()
         names = _listed(columns)
-        sql = f"SELECT {names}, count(*) FROM records {condition} GROUP BY {names} ORDER BY {names}"  # noqa: S608
+        sql = f"SELECT {names}, count(*) FROM records {condition} GROUP BY {names} ORDER BY {names}"  # noqa: S608 - as above
         return {row[:-1]: row[-1] for row in self._rows(sql, values)}
 
     def count(self, query: Query = _ALL) -> int:
         """How many records there are."""
         condition, values = query.clause()
-        [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values)  # noqa: S608
+        [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values)  # noqa: S608 - as above
         return int(number)
 
     def trial_ids(self) -> set[str]:

@@ -137,7 +137,8 @@ class Frames:
         have = len(self._pieces)
         if have < _LENGTH.size:
             return _LENGTH.size - have
-        return _LENGTH.unpack_from(self._pieces)[0] + _LENGTH.size - have  # type: ignore[no-any-return]
+        length: int = _LENGTH.unpack_from(self._pieces)[0]
+        return length + _LENGTH.size - have
 
     def feed(self, chunk: bytes) -> None:
         """Add what arrived."""

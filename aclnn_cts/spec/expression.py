@@ -22,7 +22,10 @@ __all__ = ["COMPARISONS", "FUNCTIONS", "UNDEFINED", "Compiled", "Node", "compile
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
 """What an expression raises where it has no value. Names are checked before, so these mean nothing else."""
 
-Compiled: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
+Value: TypeAlias = Any
+"""What an expression reads or gives: a number, a word, a tensor, a run of sizes."""
+
+Compiled: TypeAlias = Callable[[Mapping[str, Value], Target], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,11 @@ class Node:
         return inner | {self.value} if self.kind == "name" else inner
 
 
-def _shape(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or a run of sizes
+def _shape(value: Value) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else value.shape
 
 
-def _numel(value: Any) -> int:  # noqa: ANN401
+def _numel(value: Value) -> int:
     product = 1
     for size in _shape(value):
         product *= size
@@ -77,23 +80,23 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _divide(left: Any, right: Any) -> Any:  # noqa: ANN401
+def _divide(left: Value, right: Value) -> Value:
     if isinstance(left, float) or isinstance(right, float):
         return left / right
     return Fraction(left, right)
 
 
-def _multiply(left: Any, right: Any) -> Any:  # noqa: ANN401
+def _multiply(left: Value, right: Value) -> Value:
     _demand_numbers(left, right)
     return left * right
 
 
-def _remainder(left: Any, right: Any) -> Any:  # noqa: ANN401
+def _remainder(left: Value, right: Value) -> Value:
     _demand_numbers(left, right)
     return left % right
 
 
-def _demand_numbers(left: Any, right: Any) -> None:  # noqa: ANN401
+def _demand_numbers(left: Value, right: Value) -> None:
     """Python would repeat a word or a run as often as it is told, and format a word to any width."""
     if isinstance(left, (str, tuple)) or isinstance(right, (str, tuple)):
         raise TypeError("words and runs are no numbers")
@@ -137,7 +140,7 @@ def compile_node(node: Node) -> Compiled:
 
 
 def _target_fact(name: str) -> Compiled:
-    def fact(_arguments: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401
+    def fact(_arguments: Mapping[str, Any], target: Target) -> Value:
         value = getattr(target, name)
         if value is None:
             raise TypeError(name)

@@ -123,9 +123,10 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
     """Ways to give a dimension a value: through the draw that it comes from, so that the rest follows, and outright."""
     text = f"{of}[{axis}]: {shape[axis]} -> {value}"
     expression = spec.parameter(of).shape
+    items = expression.items if expression is not None else ()
     draws = {draw.name: draw.kind for draw in spec.draws}
     position = 0
-    for item in expression.items if expression is not None else ():
+    for item in items:
         name = item.node.value
         if not item.spliced:
             if position == axis and item.node.kind == "name" and draws.get(name) == "integer":
@@ -133,7 +134,7 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
             position += 1
             continue
         if draws.get(name) == "run" and item.start is item.stop is None:
-            rest = len(shape) - position if item is expression.items[-1] else None  # type: ignore[union-attr]
+            rest = len(shape) - position if item is items[-1] else None
             if rest is not None and axis >= position:
                 run = list(shape[position:])
                 run[axis - position] = value

@@ -57,6 +57,25 @@ class Draw:
     choices: tuple[Evaluator, ...] = ()
     sizes: tuple[Evaluator, Evaluator] | None = None
 
+    def bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
+        """Least and most of an integer, or of the length of a run or factorisation; TypeError for other kinds."""
+        if self.low is None or self.high is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no bounds")
+        return self.low(names, target), self.high(names, target)
+
+    def given(self, names: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401 - what an expression gives
+        """What a derived name is, or the product of a factorisation; TypeError for other kinds."""
+        if self.value is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no value of its own")
+        return self.value(names, target)
+
+    def size_bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
+        """Least and most of each size of a run; TypeError for other kinds."""
+        if self.sizes is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no sizes")
+        low, high = self.sizes
+        return low(names, target), high(names, target)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:

@@ -23,6 +23,8 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 24
 
 Path_: TypeAlias = tuple[str | int, ...]
+_Event: TypeAlias = Any
+"""PyYAML's events carry no types."""
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})\Z")
 _FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]{1,3})?|[0-9]+[eE][-+]?[0-9]{1,3})\Z")
@@ -100,7 +102,7 @@ class _Builder:
         self._key: list[str | None] = []
         self._documents = 0
 
-    def feed(self, event: Any) -> None:  # noqa: ANN401 - PyYAML's events carry no types
+    def feed(self, event: _Event) -> None:
         kind = type(event)
         if kind is yaml.ScalarEvent:
             self._refuse_extras(event)
@@ -118,23 +120,23 @@ class _Builder:
             if self._documents > 1:
                 self._fail(event, "a second document; expected one document in a file")
 
-    def _fail(self, event: Any, message: str) -> None:  # noqa: ANN401
+    def _fail(self, event: _Event, message: str) -> None:
         raise YamlError(f"{self.name}:{event.start_mark.line + 1}: {message}")
 
-    def _refuse_extras(self, event: Any) -> None:  # noqa: ANN401
+    def _refuse_extras(self, event: _Event) -> None:
         if event.anchor is not None:
             self._fail(event, f"anchor &{event.anchor}; anchors and aliases are refused, write the value out")
         if event.tag is not None:
             self._fail(event, f"tag {event.tag}; tags are refused, write plain values")
 
-    def _start(self, value: Any, event: Any) -> None:  # noqa: ANN401
+    def _start(self, value: object, event: _Event) -> None:
         if len(self._open) >= MAX_DEPTH:
             self._fail(event, f"nested deeper than {MAX_DEPTH} levels; flatten it")
         path = self._place(value, event)
         self._open.append((value, path))
         self._key.append(None)
 
-    def _scalar(self, event: Any) -> None:  # noqa: ANN401
+    def _scalar(self, event: _Event) -> None:
         if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
             if event.value in self._open[-1][0]:
                 self._fail(event, f"key {event.value!r} stands twice; keep one")
@@ -142,7 +144,7 @@ class _Builder:
             return
         self._place(self._value(event), event)
 
-    def _value(self, event: Any) -> Any:  # noqa: ANN401
+    def _value(self, event: _Event) -> object:
         text: str = event.value
         if not event.implicit[0]:
             return text
@@ -161,7 +163,7 @@ class _Builder:
             self._fail(event, f"{text[:40]!r} is no decimal number that is taken here; quote it or write it in decimal")
         return text
 
-    def _place(self, value: Any, event: Any) -> Path_:  # noqa: ANN401
+    def _place(self, value: object, event: _Event) -> Path_:
         line = event.start_mark.line + 1
         if not self._open:
             self.content = value

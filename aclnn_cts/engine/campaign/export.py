@@ -37,9 +37,9 @@ def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
                 words["trial"] = trial_to_json(finding.trial)
             yield words
         for _, value in results.states("chunk/"):
-            assert isinstance(value, dict)  # noqa: S101 - as `memory` stores it
-            value.pop("learned", None)
-            yield {"type": "chunk", **value}
+            words = msgspec.convert(value, dict[str, Any])
+            words.pop("learned", None)
+            yield {"type": "chunk", **words}
 
 
 def _sound(value: Any) -> Any:  # noqa: ANN401 - JSON has no word for inf and nan

@@ -73,25 +73,26 @@ class Structure:
         for draw in spec.draws:
             was = old.names[draw.name]
             if draw.kind == "derived":
-                names[draw.name] = draw.value(names, target)  # type: ignore[misc]
+                names[draw.name] = draw.given(names, target)
             elif draw.kind == "choice":
                 picks[draw.name] = decide(0, old.picks[draw.name], old.picks[draw.name])
                 names[draw.name] = draw.choices[picks[draw.name]](names, target)
             elif draw.kind == "integer":
-                low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
+                low, high = draw.bounds(names, target)
                 plain = min(max(0, low), high)
                 names[draw.name] = decide(min(plain, max(was, low)), max(plain, min(was, high)), was)
             elif draw.kind == "run":
                 names[draw.name] = self._run(draw, names, was, decide)
             else:
-                names[draw.name] = _factors(draw.value(names, target), was, draw.low(names, target), decide)  # type: ignore[misc]
+                low, _ = draw.bounds(names, target)
+                names[draw.name] = _factors(draw.given(names, target), was, low, decide)
         for name, value in old.names.items():
             names.setdefault(name, value)
         return names, picks
 
     def _run(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
-        low = draw.low(names, self.sampler.target)  # type: ignore[misc]
-        least = draw.sizes[0](names, self.sampler.target)  # type: ignore[index]
+        low, _ = draw.bounds(names, self.sampler.target)
+        least, _ = draw.size_bounds(names, self.sampler.target)
         most = max([least, *was])
         # One decision an axis, whether it stands, so that Hypothesis can take an axis away with its size.
         sizes = [decide(least, most, size) for size in was if decide(0, 1, 1)]
