@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
@@ -22,20 +22,12 @@ OTHER_DTYPES = (
 OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
 
 
-def _joined(values: tuple[str, ...], *, none: str = "nothing") -> str:
-    return ", ".join(values) if values else none
-
-
 def _other_names(
     spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
 ) -> Iterator[Way]:
     """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
     old = getattr(tensor_of(case, of), what)
-    followers = {
-        item.name: getattr(tensor_of(case, item.name), what)
-        for item in spec.parameters
-        if (item.dtype_as if what == "dtype" else item.format_as) == of
-    }
+    followers = _followers(spec, case, of, what)
     for name in names:
         text = f"{of}: {what} {old} -> {name}"
         yield _renamed(what, text, {**followers, of: name})
@@ -45,18 +37,51 @@ def _other_names(
             yield _renamed(what, f"{text}, with {', '.join(group)}", dict.fromkeys((of, *group), name))
 
 
+def _followers(spec: Spec, case: Case, of: str, what: str) -> dict[str, str]:
+    """The dtype or format, as it is now, of each tensor that takes that of another."""
+    return {
+        item.name: getattr(tensor_of(case, item.name), what)
+        for item in spec.parameters
+        if (item.dtype_as if what == "dtype" else item.format_as) == of
+    }
+
+
 def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
     return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
 
 
 @dataclass(frozen=True, slots=True)
-class DtypeIn(NoLimits):
-    """The dtype is in the product's list."""
+class _Listed(NoLimits):
+    """The dtype or format is in the product's list."""
 
     of: str
     table: Mapping[str, tuple[str, ...]]
     group: tuple[str, ...] = ()
-    """Parameters of the other dtype rules of its group, which change together with it."""
+    """Parameters of the other rules of its group, which change together with it."""
+
+    what: ClassVar[str]
+    what_zh: ClassVar[str]
+    others: ClassVar[tuple[str, ...]]
+    """Those that a break may choose among."""
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        names = [name for name in self.others if name not in self.table[case.product]]
+        yield from _other_names(spec, case, self.of, self.what, names, self.group)
+
+    def describe(self, product: str) -> str:
+        return f"{self.what} of {self.of} is one of {', '.join(self.table.get(product, ())) or 'nothing'}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的{self.what_zh}为 {', '.join(self.table.get(product, ())) or '无'} 之一"
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeIn(_Listed):
+    """The dtype is in the product's list."""
+
+    what: ClassVar[str] = "dtype"
+    what_zh: ClassVar[str] = "数据类型"
+    others: ClassVar[tuple[str, ...]] = OTHER_DTYPES
 
     @property
     def test(self) -> Test:
@@ -64,15 +89,20 @@ class DtypeIn(NoLimits):
         table = {product: frozenset(names) for product, names in self.table.items()}
         return lambda arguments, target: arguments[of].dtype in table[target.product]
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        others = [name for name in OTHER_DTYPES if name not in self.table[case.product]]
-        yield from _other_names(spec, case, self.of, "dtype", others, self.group)
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} is one of {_joined(self.table.get(product, ()))}"
+@dataclass(frozen=True, slots=True)
+class FormatIn(_Listed):
+    """The format is in the product's list."""
 
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据类型为 {_joined(self.table.get(product, ()), none='无')} 之一"
+    what: ClassVar[str] = "format"
+    what_zh: ClassVar[str] = "数据格式"
+    others: ClassVar[tuple[str, ...]] = OTHER_FORMATS
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: arguments[of].format in table[target.product]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +119,7 @@ class SameDtype(NoLimits):
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         old = tensor_of(case, self.of).dtype
-        followers = {
-            item.name: tensor_of(case, item.name).dtype for item in spec.parameters if item.dtype_as == self.of
-        }
+        followers = _followers(spec, case, self.of, "dtype")
         listed = _listed_dtypes(spec, self.of, case.product)
         for dtype in (*listed, *(name for name in OTHER_DTYPES if name not in listed)):
             if dtype == old:
@@ -189,31 +217,6 @@ class ModeSupported(NoLimits):
     def _rejected(self, product: str) -> Iterator[tuple[int, str]]:
         for dtype, row in self.operand.get(product, {}).items():
             yield from ((value, dtype) for value, promised in enumerate(row) if promised is None)
-
-
-@dataclass(frozen=True, slots=True)
-class FormatIn(NoLimits):
-    """The format is in the list."""
-
-    of: str
-    table: Mapping[str, tuple[str, ...]]
-    group: tuple[str, ...] = ()
-
-    @property
-    def test(self) -> Test:
-        of = self.of
-        table = {product: frozenset(names) for product, names in self.table.items()}
-        return lambda arguments, target: arguments[of].format in table[target.product]
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        others = [name for name in OTHER_FORMATS if name not in self.table[case.product]]
-        yield from _other_names(spec, case, self.of, "format", others, self.group)
-
-    def describe(self, product: str) -> str:
-        return f"format of {self.of} is one of {_joined(self.table.get(product, ()))}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据格式为 {_joined(self.table.get(product, ()), none='无')} 之一"
 
 
 @dataclass(frozen=True, slots=True)
