@@ -25,7 +25,7 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["FLAGS", "HOST_LIBRARY", "HOST_LINKS", "INCLUDE", "LIBRARY", "LINKS", "SOURCES", "Home"]
+__all__ = ["FLAGS", "HOST_LIBRARY", "HOST_LINKS", "INCLUDE", "LIBRARY", "LINKS", "SOURCES", "WARNINGS", "Home"]
 __all__ += ["build", "cache_folder", "compile_objects", "key", "main", "once"]
 
 _ROOT = Path(__file__).resolve().parent / "loopback"
@@ -38,6 +38,7 @@ HOST_LIBRARY = "libloopback_host.so"
 """The same without the runtime: it checks and executes nothing, as a host build of operators does."""
 HOST_LINKS = LINKS[1:]
 
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 FLAGS = (
     "-std=c++17",
     "-O2",
@@ -46,12 +47,7 @@ FLAGS = (
     "-fPIC",
     "-pthread",
     "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wshadow",
-    "-Werror",
+    *WARNINGS,
 )
 # Its threads may outlive whoever closes it.
 _LINK_FLAGS = ("-shared", "-pthread", "-Wl,-z,nodelete")

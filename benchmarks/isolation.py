@@ -8,7 +8,6 @@ soon the rest of a batch goes on after its runner has died. Run as `python -m be
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -22,6 +21,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
+from aclnn_cts.core.variables import variable_set
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import SessionHost, open_host
 from aclnn_cts.engine.plan import LIFE_CYCLE_KIND, plan_parts, profile
@@ -118,21 +118,17 @@ def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
     target = Target(product=PRODUCT)
     case = sentinel(Sampler(spec, target))
     fatal = _with_elements(case, _FATAL)
-    os.environ[_INJECT] = f"abort@numel={_FATAL}"
-    try:
-        with open_host("loopback", target=target, specs=specs) as host:
-            found = []
-            for _ in range(deaths):
-                calls = [_call(host, spec, item) for item in (case, fatal, case)]
-                began = time.perf_counter()
-                ends = [outcome.ended for outcome in host.run(calls)]
-                found.append(time.perf_counter() - began)
-                if ends != [Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]:
-                    raise RuntimeError(f"the three calls ended otherwise than one death makes them end: {ends}")
-                host.recycle()
-            return found
-    finally:
-        del os.environ[_INJECT]
+    found = []
+    with variable_set(_INJECT, f"abort@numel={_FATAL}"), open_host("loopback", target=target, specs=specs) as host:
+        for _ in range(deaths):
+            calls = [_call(host, spec, item) for item in (case, fatal, case)]
+            began = time.perf_counter()
+            ends = [outcome.ended for outcome in host.run(calls)]
+            found.append(time.perf_counter() - began)
+            if ends != [Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]:
+                raise RuntimeError(f"the three calls ended otherwise than one death makes them end: {ends}")
+            host.recycle()
+    return found
 
 
 def _with_elements(case: Case, numel: int) -> Case:

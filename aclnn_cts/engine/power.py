@@ -6,19 +6,19 @@ is told nothing of it. Attempts are independent, so they are spread over process
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.variables import variable_set
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.finding import found_as
@@ -80,18 +80,9 @@ class _Tally:
         self.buckets.setdefault(bucket(finding))
 
 
-@contextlib.contextmanager
-def switched_on(identifier: str) -> Iterator[None]:
+def switched_on(identifier: str) -> AbstractContextManager[None]:
     """Let every software device that is opened meanwhile have the fault or decoy."""
-    before = os.environ.get(FAULT_VARIABLE)
-    os.environ[FAULT_VARIABLE] = identifier
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[FAULT_VARIABLE]
-        else:
-            os.environ[FAULT_VARIABLE] = before
+    return variable_set(FAULT_VARIABLE, identifier)
 
 
 class Expanded:

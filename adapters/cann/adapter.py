@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from aclnn_cts.adapters.options import read_bool, read_number, read_positive
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
+from aclnn_cts.core.variables import variable_set
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
@@ -150,7 +150,8 @@ class LoopbackAdapter:
                 f"--adapter loopback: soc={soc}: expected a full SoC name such as {', '.join(_LOOPBACK_SOCS.values())}"
             )
         cann = CannAdapter(library=library, deterministic=self.deterministic, timeout=self.timeout, name="loopback")
-        with _environment(SOC_VARIABLE, soc):
+        # The software device reads its own while it is opened.
+        with variable_set(SOC_VARIABLE, soc):
             return cann.open(target, specs)
 
 
@@ -253,17 +254,3 @@ def _why_none(library: Library) -> str:
 
 def _without_meta(library: Library) -> str:
     return f"none of {', '.join(library.handles)} has aclCreateTensor; name libnnopbase.so too (cann:library=FILE,...)"
-
-
-@contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """A variable as native code sees it; the software device reads its own while it is opened."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.loopback_build import Home, build, cache_folder, compile_objects, key, once
+from aclnn_cts.adapters.loopback_build import WARNINGS, Home, build, cache_folder, compile_objects, key, once
 
 FOLDER = Path(__file__).resolve().parent
 SOURCES = FOLDER.parents[1] / "adapters" / "loopback" / "src"
@@ -28,12 +28,7 @@ SANITIZED = (
     "-fno-omit-frame-pointer",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wshadow",
-    "-Werror",
+    *WARNINGS,
 )
 
 # In CI a missing compiler is a failure: there nobody reads that the sanitizers were skipped.
