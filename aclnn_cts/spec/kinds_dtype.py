@@ -18,7 +18,7 @@ __all__ = ["DtypeIn", "DtypeRows", "FormatIn", "ModeSupported", "SameDtype", "Sa
 OTHER_DTYPES = (
     "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
     "UINT64",
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
 
 

@@ -1,239 +1,36 @@
+"""What the torch adapter refuses, converts and records."""
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.process import ProcessHost
-from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
+from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
+from tests.adapters.torch_calls import (
+    EXAMPLES,
+    OUTPUTS,
+    conv,
+    embedding,
+    prepared,
+    rms_norm,
+    run,
+    softmax,
+    tensor,
+    upsample,
+    values_of,
+)
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
-
-OUTPUTS = {
-    "aclnnConvTbcBackward": ("gradInput", "gradWeight", "gradBias"),
-    "aclnnEmbeddingDenseBackward": ("out",),
-    "aclnnUpsampleNearestExact1dBackward": ("out",),
-    "aclnnSoftmaxBackward": ("out",),
-    "aclnnRmsNormGrad": ("dxOut", "dgammaOut"),
-}
-Make: TypeAlias = Callable[..., Case]
-LAYOUTS = ("contiguous", "transposed", "gaps")
-
-
-@pytest.fixture(scope="module")
-def sessions() -> Iterator[Mapping[str, Session]]:
-    opened = {way: load(choose(f"torch:outputs={way}")).open(Target(), {}) for way in ("direct", "copy")}
-    yield opened
-    for session in reversed(opened.values()):
-        session.close()
-
-
-def tensor(values: object, dtype: str = "FLOAT") -> Tensor:
-    shape = np.shape(np.asarray(values))
-    return Tensor(shape, dtype, data=Data(values=tuple(np.asarray(values).reshape(-1).tolist())))
-
-
-def laid_out(it: Tensor, how: str) -> Tensor:
-    """The same tensor with other strides and an offset."""
-    rank = len(it.shape)
-    if how == "contiguous" or not rank:
-        return it
-    strides = [0] * rank
-    step = 1 if how == "transposed" else 2
-    for axis in range(rank) if how == "transposed" else reversed(range(rank)):
-        strides[axis] = step
-        step *= it.shape[axis] + (how == "gaps")
-    return Tensor(it.shape, it.dtype, strides=tuple(strides), offset=3, data=it.data)
-
-
-def prepared(it: Case) -> CallBuffers:
-    arrays = case_arrays(it, [name for name, item in it.tensors() if item.data is not None])
-    return prepare(it, outputs=frozenset(OUTPUTS[it.operator]), arrays=arrays)
-
-
-def run(session: Session, it: Case) -> tuple[Outcome, CallBuffers]:
-    buffers = prepared(it)
-    (outcome,) = session.run([Call(it, buffers)])
-    return outcome, buffers
-
-
-def values_of(buffers: CallBuffers) -> dict[str, Any]:
-    return {name: buffer.view.astype(np.float64).tolist() for name, buffer in buffers.outputs.items()}
-
-
-def assert_nothing_else_touched(buffers: CallBuffers) -> None:
-    for name, state in buffers.inspect().items():
-        assert (state.gap, state.guard_before, state.guard_after, state.changed, state.unwritten) == (0,) * 5, name
-
-
-def softmax(dtype: str = "FLOAT", **changes: Argument) -> Case:
-    arguments: dict[str, Argument] = {
-        "gradOutput": tensor([[1, 2], [3, 5]], dtype),
-        "output": tensor([[0.25, 0.75], [0.5, 0.5]], dtype),
-        "dim": -1,
-        "out": Tensor((2, 2), dtype),
-    }
-    return Case("aclnnSoftmaxBackward", arguments | changes)
-
-
-def conv(dtype: str = "FLOAT", **changes: Argument) -> Case:
-    arguments: dict[str, Argument] = {
-        "self": tensor([[[1]], [[2]], [[4]]], dtype),
-        "input": tensor([[[3]], [[5]]], dtype),
-        "weight": tensor([[[7]], [[11]]], dtype),
-        "bias": tensor([0], dtype),
-        "pad": 1,
-        "cubeMathType": 0,
-        "gradInput": Tensor((2, 1, 1), dtype),
-        "gradWeight": Tensor((2, 1, 1), dtype),
-        "gradBias": Tensor((1,), dtype),
-    }
-    return Case("aclnnConvTbcBackward", arguments | changes)
-
-
-def embedding(dtype: str = "FLOAT", **changes: Argument) -> Case:
-    arguments: dict[str, Argument] = {
-        "grad": tensor([[1, 2], [3, 4], [5, 6], [9, 9]], dtype),
-        "indices": tensor([2, 0, 2, 1], "INT64"),
-        "numWeights": 4,
-        "paddingIdx": 1,
-        "scaleGradByFreq": False,
-        "out": Tensor((4, 2), dtype),
-    }
-    return Case("aclnnEmbeddingDenseBackward", arguments | changes)
-
-
-def upsample(dtype: str = "FLOAT", **changes: Argument) -> Case:
-    arguments: dict[str, Argument] = {
-        "gradOutput": tensor([[[1, 2, 3, 4, 5, 6, 7]]], dtype),
-        "outputSizeOptional": (7,),
-        "inputSize": (1, 1, 4),
-        "scalesOptional": 0.0,
-        "out": Tensor((1, 1, 4), dtype),
-    }
-    return Case("aclnnUpsampleNearestExact1dBackward", arguments | changes)
-
-
-def rms_norm(dtype: str = "FLOAT", gamma_dtype: str = "FLOAT", **changes: Argument) -> Case:
-    arguments: dict[str, Argument] = {
-        "dy": tensor([[1, 0], [0, 1]], dtype),
-        "x": tensor([[1, 1], [1, -1]], dtype),
-        "rstd": Tensor((2,), "FLOAT", data=Data(recipe="rstd", of="x", epsilon=0.0)),
-        "gamma": tensor([2, 3], gamma_dtype),
-        "dxOut": Tensor((2, 2), dtype),
-        "dgammaOut": Tensor((2,), "FLOAT"),
-    }
-    return Case("aclnnRmsNormGrad", arguments | changes)
-
-
-EXAMPLES: Mapping[Make, object] = {
-    # y (g - sum(y g)): the sums are 1.75 and 4.
-    softmax: {"out": [[-0.1875, 0.1875], [-0.5, 0.5]]},
-    # gradInput[t] = sum_k self[t + 1 - k] weight[k]; gradWeight[k] = sum_u input[u + k - 1] self[u].
-    conv: {
-        "gradInput": [[[2 * 7 + 1 * 11]], [[4 * 7 + 2 * 11]]],
-        "gradWeight": [[[3 * 2 + 5 * 4]], [[3 * 1 + 5 * 2]]],
-        "gradBias": [7],
-    },
-    embedding: {"out": [[3, 4], [0, 0], [6, 8], [0, 0]]},
-    upsample: {"out": [[[1 + 2, 3, 4 + 5, 6 + 7]]]},
-    # x rstd = x; g = dy gamma; the means of g x are 1 and -1.5; dx = g - x mean; dgamma = sum of dy x.
-    rms_norm: {"dxOut": [[1, -1], [1.5, 1.5]], "dgammaOut": [1, -1]},
-}
-
-
-@pytest.mark.parametrize("dtype", ["FLOAT", "FLOAT16", "BF16", "DOUBLE"])
-@pytest.mark.parametrize("make", EXAMPLES, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("way", ["direct", "copy"])
-def test_kernels_by_hand(sessions: Mapping[str, Session], way: str, make: Make, dtype: str) -> None:
-    it = make(dtype)
-    if dtype == "DOUBLE" and make is rms_norm:
-        it = make(dtype, "DOUBLE", dgammaOut=Tensor((2,), "DOUBLE"))
-    outcome, buffers = run(sessions[way], it)
-    assert (outcome.ended, outcome.message, outcome.status) == (Ended.RETURNED, "", None)
-    assert outcome.seconds > 0
-    assert values_of(buffers) == EXAMPLES[make]
-    assert_nothing_else_touched(buffers)
-
-
-@pytest.mark.parametrize("how", LAYOUTS)
-@pytest.mark.parametrize("make", [embedding, upsample, softmax, rms_norm], ids=lambda make: make.__name__)
-def test_strided_inputs(sessions: Mapping[str, Session], make: Make, how: str) -> None:
-    it = make()
-    changes = {name: laid_out(item, how) for name, item in it.tensors() if item.data and item.data.values}
-    outcome, buffers = run(sessions["direct"], make(**changes))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
-    assert values_of(buffers) == EXAMPLES[make]
-    assert_nothing_else_touched(buffers)
-
-
-@pytest.mark.parametrize("how", LAYOUTS)
-@pytest.mark.parametrize("make", EXAMPLES, ids=lambda make: make.__name__)
-def test_strided_outputs_that_the_adapter_fills(sessions: Mapping[str, Session], make: Make, how: str) -> None:
-    it = make()
-    changes = {name: laid_out(item, how) for name, item in it.tensors() if item.data is None}
-    outcome, buffers = run(sessions["copy"], make(**changes))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
-    assert values_of(buffers) == EXAMPLES[make]
-    assert_nothing_else_touched(buffers)
-
-
-@pytest.mark.parametrize("how", LAYOUTS)
-@pytest.mark.parametrize("make", [embedding, upsample], ids=lambda make: make.__name__)
-def test_strided_outputs_that_the_kernel_fills(sessions: Mapping[str, Session], make: Make, how: str) -> None:
-    out = make().arguments["out"]
-    assert isinstance(out, Tensor)
-    outcome, buffers = run(sessions["direct"], make(out=laid_out(out, how)))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
-    assert values_of(buffers) == EXAMPLES[make]
-    assert_nothing_else_touched(buffers)
-
-
-def test_a_layout_reaches_the_kernel_as_it_is() -> None:
-    from aclnn_cts.adapters.torch_tensors import alias  # noqa: PLC0415 - needs torch
-
-    it = softmax("BF16", gradOutput=laid_out(tensor([[1, 2], [3, 5]], "BF16"), "gaps"))
-    view = prepared(it).inputs["gradOutput"].view
-    seen = alias(view)
-    assert seen.data_ptr() == view.__array_interface__["data"][0]
-    assert seen.dtype == torch.bfloat16
-    assert seen.stride() == it.arguments["gradOutput"].strides  # type: ignore[union-attr]
-    view.flags.writeable = False
-    assert alias(view).data_ptr() == seen.data_ptr()
-
-
-@pytest.mark.parametrize("how", LAYOUTS)
-@pytest.mark.parametrize("offset", [0, 5])
-def test_storages_are_staged_for_other_devices(how: str, offset: int) -> None:
-    from aclnn_cts.adapters.torch_tensors import stage  # noqa: PLC0415 - needs torch
-
-    it = softmax(gradOutput=laid_out(tensor([[1, 2], [3, 5]]), how), out=laid_out(Tensor((2, 2), "FLOAT"), how))
-    buffers = prepared(it)
-    there, _ = stage(buffers.inputs["gradOutput"].view, offset=offset, device=torch.device("cpu"))
-    assert there.tolist() == [[1, 2], [3, 5]]
-    assert there.storage_offset() == offset
-    assert there.stride() == (it.arguments["gradOutput"].strides or (2, 1))  # type: ignore[union-attr]
-    out, staged = stage(buffers.outputs["out"].view, offset=offset, device=torch.device("cpu"))
-    out.copy_(there)
-    assert buffers.inspect()["out"].unwritten == 4
-    staged.host.copy_(staged.device)
-    assert values_of(buffers) == {"out": [[1, 2], [3, 5]]}
-    assert_nothing_else_touched(buffers)
-
-
-def test_empty_tensors(sessions: Mapping[str, Session]) -> None:
-    empty = Tensor((0, 3), "FLOAT")
-    outcome, _ = run(sessions["direct"], softmax(gradOutput=empty, output=empty, out=empty))
-    assert (outcome.ended, outcome.facts) == (Ended.RETURNED, {})
 
 
 @pytest.mark.parametrize(
