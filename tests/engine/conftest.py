@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.verdict import Record
@@ -67,3 +69,20 @@ def ran(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         return Ran(code, captured.out, captured.err, path)
 
     return call
+
+
+@pytest.fixture(scope="module", name="key")
+def make_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A private key, with its public half beside it."""
+    folder = tmp_path_factory.mktemp("keys")
+    private = Ed25519PrivateKey.generate()
+    path = folder / "key.pem"
+    path.write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    path.with_suffix(".pub").write_bytes(
+        private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    return path

@@ -17,27 +17,22 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import BufferState, Outcome
-from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.bundle import archive, reading
 from aclnn_cts.engine.bundle.archive import Member, archive_bytes, bad_name
 from aclnn_cts.engine.bundle.keys import Signer, Verifier
 from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import record_from_json, record_schema, record_to_json
-from aclnn_cts.engine.bundle.statement import read_statement
 from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.events import Planned, Skipped
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
-from aclnn_cts.generate.listing import case_stream
-from aclnn_cts.spec.load import load_specs, package_folder
+from aclnn_cts.spec.load import package_folder
 from tests.engine.build_records import SOFTMAX, make_manifest, make_record
-from tests.engine.conftest import Ran
+from tests.engine.bundles import rebuilt, verified
 
 FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
 
@@ -69,23 +64,6 @@ def small_run(path: Path) -> RunDirectory:
     return RunDirectory(path)
 
 
-@pytest.fixture(scope="module", name="key")
-def make_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A private key, with its public half beside it."""
-    folder = tmp_path_factory.mktemp("keys")
-    private = Ed25519PrivateKey.generate()
-    path = folder / "key.pem"
-    path.write_bytes(
-        private.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    path.with_suffix(".pub").write_bytes(
-        private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
-    return path
-
-
 @pytest.fixture(scope="module", name="bundles")
 def make_bundles(tmp_path_factory: pytest.TempPathFactory, key: Path) -> dict[bool, Path]:
     """The bundle of the small run, signed and not."""
@@ -95,12 +73,6 @@ def make_bundles(tmp_path_factory: pytest.TempPathFactory, key: Path) -> dict[bo
     for signed, path in paths.items():
         write_bundle(run, path, signer=Signer(key) if signed else None, make_report=lambda _run: b"<html></html>")
     return paths
-
-
-def verified(content: bytes, folder: Path, **options: Any) -> Verification:  # noqa: ANN401 - those of verify_bundle
-    path = folder / "bundle.zip"
-    path.write_bytes(content)
-    return verify_bundle(path, **options)
 
 
 def places(found: Verification) -> set[str]:
@@ -220,24 +192,6 @@ def test_what_is_no_bundle(content: bytes, tmp_path: Path) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         verify_bundle(tmp_path / "none")
-
-
-def rebuilt(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> bytes:
-    """An unsigned bundle whose sums are right again after a change: what somebody makes who means to deceive."""
-    with zipfile.ZipFile(path) as file:
-        entries = {name: file.read(name) for name in file.namelist()}
-    statement = msgspec.to_builtins(read_statement(entries.pop("MANIFEST.json")))
-    change(entries, statement["predicate"])
-    statement["subject"] = [
-        {"name": name, "digest": {"sha256": hashlib.sha256(content).hexdigest()}, "annotations": {"size": len(content)}}
-        for name, content in sorted(entries.items())
-    ]
-    manifest = msgspec.json.encode(statement, order="sorted") + b"\n"
-    sources = [
-        archive.Source(Member(name, len(content), zlib.crc32(content)), "", content)
-        for name, content in [("MANIFEST.json", manifest), *sorted(entries.items())]
-    ]
-    return b"".join(archive_bytes(sources))
 
 
 def edited(name: str, old: bytes, new: bytes) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
@@ -361,13 +315,6 @@ def test_more_entries_than_the_old_form_holds(monkeypatch: pytest.MonkeyPatch, t
         assert file.testzip() is None
 
 
-@pytest.mark.parametrize("option", ["private", "public", "missing"])
-def test_files_that_hold_no_key(option: str, key: Path, tmp_path: Path) -> None:
-    wrong = {"private": key.with_suffix(".pub"), "public": key, "missing": tmp_path / "none"}[option]
-    with pytest.raises(UsageError, match="expected an Ed25519"):
-        (Verifier if option == "public" else Signer)(wrong)
-
-
 def test_a_run_that_is_not_finished(tmp_path: Path) -> None:
     with create_run(tmp_path / "run", manifest=make_manifest(), specs={}):
         pass
@@ -381,44 +328,3 @@ def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
         pytest.skip("no folder here that refuses files to everybody")
     with pytest.raises(HarnessError, match=r"^/proc/x\.zip: cannot be written: "):
         write_bundle(small_run(tmp_path / "run"), unwritable)
-
-
-def sampled_cases(number: int) -> Iterator[str]:
-    """Cases whose outputs a run keeps whatever becomes of them."""
-    spec = load_specs()["aclnnSoftmaxBackward"]
-    for listed in case_stream(spec, Target(), "valid", seed=5, count=10_000):
-        case = listed.case
-        if int(Trial("values", case).id[:2], 16) % 64 == 0 and 0 < case.nbytes < 10_000:
-            yield json.dumps(case_to_json(case))
-            number -= 1
-            if not number:
-                return
-
-
-def turned_to_passes(entries: dict[str, bytes], predicate: dict[str, Any]) -> None:
-    del entries["SIGNATURE.json"]
-    predicate["signer"] = ""
-    name = "records/000000.jsonl"
-    records = [json.loads(line) for line in entries[name].splitlines()]
-    for record in records:
-        record["verdict"] = {"result": "passed"}
-    entries[name] = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
-def test_cases_are_judged_again_without_a_device(ran: Callable[..., Ran], tmp_path: Path, key: Path) -> None:
-    cases = tmp_path / "cases.jsonl"
-    cases.write_text("\n".join(sampled_cases(4)), encoding="utf-8")
-    good = ran("run", "--cases", str(cases), "--adapter", "reference")
-    wrong = ran("run", "--cases", str(cases), "--adapter", "wrong_adapters:Wrong,fault=value")
-    assert (good.code, wrong.code) == (0, 1)
-    made = ran("bundle", str(good.path), "--sign", str(key), out=tmp_path / "good.zip")
-    assert made.code == 0, made.err
-    write_bundle(wrong.directory, tmp_path / "wrong.zip", signer=Signer(key))
-    for name in ("good.zip", "wrong.zip"):
-        found = verify_bundle(tmp_path / name, key=Verifier(key.with_suffix(".pub")), recompute=9)
-        assert found.problems == ()
-        assert (found.recomputed, found.eligible) == (4, 4)
-    # The outputs of the wrong implementation under the verdicts of the right one.
-    lie = rebuilt(tmp_path / "wrong.zip", turned_to_passes)
-    found = verified(lie, tmp_path, recompute=9)
-    assert sum("judged again it is failed" in problem.what for problem in found.problems) == 4
