@@ -1,4 +1,4 @@
-# ruff: noqa: ANN401, N802 - C functions, by their names in C and with whatever ctypes hands them
+# ruff: noqa: N802 - C functions, by their names in C and with whatever ctypes hands them
 """A runtime, a descriptor interface and operators in Python that keep account of lifetimes, and fail where asked to.
 
 What the real ones leave undefined is a mistake here: memory freed while a kernel may use it, an executor used twice, a

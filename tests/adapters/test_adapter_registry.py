@@ -67,7 +67,7 @@ def test_a_malformed_word_is_a_usage_error(word: str, message: str) -> None:
 
 def test_an_adapter_of_ones_own_is_found_in_the_current_folder(module: str) -> None:
     adapter = load(choose(f"{module}:Mine,scale=3"))
-    assert adapter.scale == "3"  # type: ignore[attr-defined]
+    assert adapter.scale == "3"  # type: ignore[attr-defined]  # its factory's own
     options: object = load(choose(f"{module}:any_options,a=1"))
     assert options == {"a": "1"}
 

@@ -56,7 +56,7 @@ def test_a_scalar_array_and_bfloat16() -> None:
 )
 def test_another_shape_or_dtype_is_a_fact_and_nothing_is_written(result: object, facts: dict[str, str]) -> None:
     call = call_of()
-    outcome = outcome_of(call, {"out": result})  # type: ignore[dict-item]
+    outcome = outcome_of(call, {"out": result})  # type: ignore[dict-item]  # what no adapter should give
     assert (outcome.ended, outcome.facts) == (Ended.RETURNED, facts)
     assert buffers_of(call).inspect()["out"].unwritten == 6
 

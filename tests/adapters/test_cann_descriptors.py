@@ -95,7 +95,7 @@ def test_a_descriptor_that_no_int64_holds_is_inexpressible(tensor: Tensor) -> No
     assert not device.alive.get("tensor")
 
 
-def values(pointer: Any, count: int) -> list[int]:  # noqa: ANN401 - a ctypes array
+def values(pointer: Any, count: int) -> list[int]:
     return list(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_int64))[:count])
 
 

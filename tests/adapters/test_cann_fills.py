@@ -30,7 +30,7 @@ def zeros_but(itemsize: int, element: Callable[[int], object]) -> Kernel:
     """A kernel that writes zeros, and does with one element as it is told."""
 
     def kernel(device: RecordingDevice, arguments: tuple[object, ...], *_: int) -> None:
-        address = device.address(arguments[3])  # type: ignore[arg-type]
+        address = device.address(arguments[3])  # type: ignore[arg-type]  # a pointer
         for place in range(SIZE):
             if place == MARKED:
                 element(address + place * itemsize)

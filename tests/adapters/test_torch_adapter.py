@@ -167,7 +167,7 @@ def test_the_rstd_of_the_case_takes_the_place_of_torchs_own(sessions: Mapping[st
     it = rms_norm(x=large, gamma=tensor([1, 1]))
     _, buffers = run(sessions["direct"], it)
     assert values_of(buffers)["dgammaOut"] != [0, 0]
-    dy = np.asarray(it.arguments["dy"].data.values).reshape(2, 2)  # type: ignore[union-attr]
+    dy = np.asarray(it.arguments["dy"].data.values).reshape(2, 2)  # type: ignore[union-attr]  # explicit, as made above
     assert values_of(buffers)["dgammaOut"] == (dy * [[1, 1], [1, -1]]).sum(axis=0).tolist()
 
 

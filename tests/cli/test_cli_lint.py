@@ -38,7 +38,7 @@ clauses:
 """
 
 
-def lint(call: Call, folder: Path, text: str, *options: str) -> Any:  # noqa: ANN401 - what `call` gives
+def lint(call: Call, folder: Path, text: str, *options: str) -> Any:
     (folder / "take_columns.yaml").write_text(text, encoding="utf-8")
     return call("spec", "lint", "take_columns.yaml", *options)
 

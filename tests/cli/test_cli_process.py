@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def start(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, env=environment, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, env=environment, **options)  # type: ignore[call-overload,no-any-return]  # any of Popen's
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -39,7 +39,7 @@ def local_cluster() -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_gives_the_verdicts_of_one_machine(ran: Run, cluster: Any) -> None:  # noqa: ANN401
+def test_a_cluster_gives_the_verdicts_of_one_machine(ran: Run, cluster: Any) -> None:
     cluster.add_node(num_cpus=0, resources={"NPU": 2})
     cluster.wait_for_nodes()
     here = fuzz(ran, "tail", *CHUNKS)
@@ -52,7 +52,7 @@ def test_a_cluster_gives_the_verdicts_of_one_machine(ran: Run, cluster: Any) -> 
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_node_that_is_killed_costs_one_chunk(ran: Run, cluster: Any) -> None:  # noqa: ANN401
+def test_a_node_that_is_killed_costs_one_chunk(ran: Run, cluster: Any) -> None:
     nodes = [cluster.add_node(num_cpus=0, resources={"NPU": 1}) for _ in range(2)]
     cluster.wait_for_nodes()
     here = fuzz(ran, "slow", *CHUNKS)

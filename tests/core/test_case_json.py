@@ -31,7 +31,7 @@ def read_again(case: Case) -> Data:
 def test_the_numbers_of_a_recipe_need_not_be_finite(name: str) -> None:
     cases = {}
     for value in (*NON_FINITE, None, 0.0, 1e308, 5e-324):
-        case = with_data(Data(recipe="normal", **{name: value}))  # type: ignore[arg-type]
+        case = with_data(Data(recipe="normal", **{name: value}))  # type: ignore[arg-type]  # what no field takes
         found = getattr(read_again(case), name)
         assert found == value or (value is not None and math.isnan(value) and math.isnan(found))
         cases[case_id(case)] = value

@@ -66,7 +66,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     )
 
 
-def make_manifest(**changes: Any) -> Manifest:  # noqa: ANN401 - any field
+def make_manifest(**changes: Any) -> Manifest:
     """A manifest of a small run."""
     fields: dict[str, Any] = {
         "command": "run",

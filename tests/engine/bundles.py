@@ -17,7 +17,7 @@ from aclnn_cts.engine.bundle.statement import read_statement
 from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 
 
-def verified(content: bytes, folder: Path, **options: Any) -> Verification:  # noqa: ANN401 - those of verify_bundle
+def verified(content: bytes, folder: Path, **options: Any) -> Verification:
     path = folder / "bundle.zip"
     path.write_bytes(content)
     return verify_bundle(path, **options)

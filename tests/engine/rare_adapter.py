@@ -16,18 +16,18 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.spec.model import Spec
 
 
-def _first(call: Call) -> Any:  # noqa: ANN401 - a view
+def _first(call: Call) -> Any:
     assert call.buffers is not None
     return next(iter(call.buffers.outputs.values())).view
 
 
-def _tail(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _tail(session: RareSession, view: Any) -> None:
     """The last element of an odd number of at least nine, in one dtype."""
     if view.dtype == np.float16 and view.size >= 9 and view.size % 2:
         view[(-1,) * view.ndim] = np.float16(777.0)
 
 
-def _sometimes(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _sometimes(session: RareSession, view: Any) -> None:
     """Every third such call of all that were ever made, counted in a file."""
     if view.dtype == np.float16 and view.size >= 9:
         with open(os.environ["RARE_COUNTER"], "a+b") as file:  # noqa: PTH123 - nothing but an append
@@ -37,24 +37,24 @@ def _sometimes(session: RareSession, view: Any) -> None:  # noqa: ANN401
                 _tail(session, view.reshape(-1)[: view.size - 1 + view.size % 2])
 
 
-def _company(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _company(session: RareSession, view: Any) -> None:
     """A process that has made many calls."""
     session.calls += 1
     if session.calls > 10:
         _tail(session, view)
 
 
-def _die(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _die(session: RareSession, view: Any) -> None:
     if view.dtype == np.float16 and view.size >= 9 and view.size % 2:
         os.abort()
 
 
-def _device(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _device(session: RareSession, view: Any) -> None:
     if session.device == "1":
         _tail(session, view)
 
 
-def _slow(session: RareSession, view: Any) -> None:  # noqa: ANN401
+def _slow(session: RareSession, view: Any) -> None:
     time.sleep(0.002)
     _tail(session, view)
 

@@ -129,7 +129,7 @@ def test_the_same_run_gives_the_same_bytes(bundles: dict[bool, Path], key: Path,
 
 
 @pytest.mark.parametrize("signed", [False, True])
-def test_a_bundle_as_it_was_written_is_good(signed: bool, bundles: dict[bool, Path], key: Path) -> None:  # noqa: FBT001
+def test_a_bundle_as_it_was_written_is_good(signed: bool, bundles: dict[bool, Path], key: Path) -> None:
     found = verify_bundle(bundles[signed], key=Verifier(key.with_suffix(".pub")) if signed else None)
     assert found.problems == ()
     assert found.eligible == 1
@@ -152,7 +152,7 @@ def regions(path: Path) -> Iterator[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("signed", [False, True])
-def test_one_changed_byte_is_found_and_named(signed: bool, bundles: dict[bool, Path], tmp_path: Path) -> None:  # noqa: FBT001
+def test_one_changed_byte_is_found_and_named(signed: bool, bundles: dict[bool, Path], tmp_path: Path) -> None:
     content = bundles[signed].read_bytes()
     known = list(regions(bundles[signed]))
     assert known[-1][1] == len(content)
@@ -173,7 +173,7 @@ def test_one_changed_byte_is_found_and_named(signed: bool, bundles: dict[bool, P
 
 
 @pytest.mark.parametrize("signed", [False, True])
-def test_missing_and_further_bytes_are_found(signed: bool, bundles: dict[bool, Path], tmp_path: Path) -> None:  # noqa: FBT001
+def test_missing_and_further_bytes_are_found(signed: bool, bundles: dict[bool, Path], tmp_path: Path) -> None:
     content = bundles[signed].read_bytes()
     assert verified(content + b"x", tmp_path).problems == (Problem("file", "1 bytes follow its end"),)
     assert verified(content[:-1], tmp_path).problems == (Problem("end record", "the file ends within it"),)

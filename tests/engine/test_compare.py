@@ -25,7 +25,7 @@ FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output"
 Compare = Callable[..., Comparison]
 
 
-def store(path: Path, records: Iterable[Record], **manifest: Any) -> Path:  # noqa: ANN401 - fields of a manifest
+def store(path: Path, records: Iterable[Record], **manifest: Any) -> Path:
     specs = manifest.pop("spec_files", {"softmax_backward.yaml": b"a"})
     with create_run(path, manifest=make_manifest(**manifest), specs=specs) as writer:
         held = list(records)

@@ -150,7 +150,7 @@ REPLACED: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 @pytest.fixture(name="imported")
 def import_document(tmp_path: Path) -> Callable[[Any], list[AtkEntry]]:
-    def imported(document: Any) -> list[AtkEntry]:  # noqa: ANN401 - any JSON
+    def imported(document: Any) -> list[AtkEntry]:
         path = tmp_path / "atk_x.json"
         path.write_text(json.dumps(document), encoding="utf-8")
         return entries(path)
@@ -174,7 +174,7 @@ def test_what_executors_put_in_place(operator: str, imported: Callable[[Any], li
         assert arguments["out"]["tensor"]["shape"] == [rows, 4]
 
 
-def changed(position: int, **fields: Any) -> list[Any]:  # noqa: ANN401 - any JSON
+def changed(position: int, **fields: Any) -> list[Any]:
     document = copy.deepcopy(json.loads(FIXTURE.read_text(encoding="utf-8"))[:1])
     document[0]["inputs"][position] |= fields
     return [document]
@@ -216,7 +216,7 @@ MISTAKES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("entry", "reason"), MISTAKES)
 def test_what_is_not_carried_over_has_its_reason(
-    entry: Any,  # noqa: ANN401 - any JSON
+    entry: Any,
     reason: str,
     imported: Callable[[Any], list[AtkEntry]],
 ) -> None:

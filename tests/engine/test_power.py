@@ -107,7 +107,7 @@ def test_the_first_round_has_a_little_of_everything(specs: Specs) -> None:
     assert sum(part.count for part in planned if part.promise == "law/linear") == quick.laws
 
 
-def came_to(**found: bool) -> Any:  # noqa: ANN401 - stands in for `attempts`
+def came_to(**found: bool) -> Any:
     """Results without a device: what is named is found, or is not; all else is found where it is a fault."""
 
     def attempts(tasks: Sequence[Task], *, workers: int) -> Iterator[Attempt]:

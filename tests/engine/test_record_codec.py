@@ -20,14 +20,14 @@ def test_a_record_comes_back_whole() -> None:
     record = make_record(3, result=Result.FAILED, kind="value", share=math.inf, waiver="w", facts={"a": [1, "x", None]})
     again = decode_record(encode_record(record), where="here")
     assert again.trial.case.arguments["scale"] is not None  # nan is no null pointer
-    assert math.isnan(again.trial.case.arguments["scale"])  # type: ignore[arg-type]
+    assert math.isnan(again.trial.case.arguments["scale"])  # type: ignore[arg-type]  # a number, as made above
     assert again.verdict.deviations[0].share == math.inf
     assert again.trial.id == record.trial_id
     assert repr(again) == repr(record)  # nan is not equal to itself
 
 
 def test_numpy_scalars_in_facts_become_numbers() -> None:
-    facts = {"a": np.float64(1.5), "b": np.int32(3), "c": np.bool_(True)}  # noqa: FBT003
+    facts = {"a": np.float64(1.5), "b": np.int32(3), "c": np.bool_(True)}  # noqa: FBT003 - the value under test
     again = decode_record(encode_record(make_record(facts=facts)), where="here")
     assert again.verdict.facts == {"a": 1.5, "b": 3, "c": True}
 

@@ -35,7 +35,7 @@ def softmax(*shape: int, dim: int = 0, dtype: str = "FLOAT", kind: str = "mine",
         "out": Tensor(shape, dtype),
         **changes,
     }
-    return Case(SOFTMAX, arguments, origin=Origin(kind=kind))  # type: ignore[arg-type]
+    return Case(SOFTMAX, arguments, origin=Origin(kind=kind))  # type: ignore[arg-type]  # a kind of case, as text
 
 
 def written(path: Path, *entries: Trial | Case) -> str:

@@ -135,7 +135,7 @@ def test_an_interrupt_right_after_a_commit(tmp_path: Path, monkeypatch: pytest.M
         writer.append([make_record(number=1)])
         append = ResultStore.append
 
-        def interrupted(*arguments: Any, **words: Any) -> None:  # noqa: ANN401 - those of append
+        def interrupted(*arguments: Any, **words: Any) -> None:
             append(*arguments, **words)
             raise KeyboardInterrupt
 
@@ -191,7 +191,7 @@ def test_directories_that_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:  # noqa: FBT001
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
     path = tmp_path / "run"
     if exists:
         path.mkdir()

@@ -90,7 +90,7 @@ def performed(case: Case) -> Performed:
 def judge(oracle: object) -> Judge:
     return Judge(
         spec=SPECS["aclnnSoftmaxBackward"],
-        oracle=oracle,  # type: ignore[arg-type]
+        oracle=oracle,  # type: ignore[arg-type]  # stands in for a module
         base_precision=load_precision(),
         has_statuses=True,
         second=registry.load_second("softmax_backward"),

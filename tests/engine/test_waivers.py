@@ -129,7 +129,7 @@ def test_all_mistakes_of_all_files_at_once(tmp_path: Path) -> None:
     ]
 
 
-def failure(number: int = 1, **changes: Any) -> Record:  # noqa: ANN401 - any field
+def failure(number: int = 1, **changes: Any) -> Record:
     return make_record(number, **({"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"} | changes))
 
 
@@ -200,7 +200,7 @@ def test_each_part_of_the_scope_narrows_it(tmp_path: Path, line: str, inside: Re
         ("cann", "2.13.0", False),
     ],
 )
-def test_adapter_and_version(tmp_path: Path, adapter: str, version: str | None, applies: bool) -> None:  # noqa: FBT001
+def test_adapter_and_version(tmp_path: Path, adapter: str, version: str | None, applies: bool) -> None:
     every = read(tmp_path, WAIVER.replace("kind:", "version: '>=2.13,<2.14'\n      kind:"))
     waivers = chosen(every, adapter=adapter, version=version)
     assert bool(waivers.apply(failure()).waiver) == applies
@@ -226,7 +226,7 @@ def test_options_in_the_scope_are_those_of_the_run_or_its_defaults(
     tmp_path: Path,
     word: str,
     adapter: str,
-    applies: bool,  # noqa: FBT001
+    applies: bool,
 ) -> None:
     every = read(tmp_path, WAIVER.replace("adapter: torch", f"adapter: '{word}'"))
     waivers = chosen(every, adapter=adapter, environment={"device": "cpu", "outputs": "direct"})
@@ -297,7 +297,7 @@ def test_a_predicate_from_elsewhere(tmp_path: Path) -> None:
     path.write_text(WAIVER.replace("kind:", "when: anything\n      kind:"), encoding="utf-8")
     asked: list[str] = []
 
-    def compiler(text: str) -> Any:  # noqa: ANN401
+    def compiler(text: str) -> Any:
         asked.append(text)
         return lambda case: isinstance(case, Case)
 
@@ -306,7 +306,7 @@ def test_a_predicate_from_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("expiry", "expired"), [("2026-05-31", True), ("2026-06-01", False), ("2026-06-02", False)])
-def test_an_expired_waiver_speaks_for_nothing_and_fails_the_run(tmp_path: Path, expiry: str, expired: bool) -> None:  # noqa: FBT001
+def test_an_expired_waiver_speaks_for_nothing_and_fails_the_run(tmp_path: Path, expiry: str, expired: bool) -> None:
     every = read(tmp_path, WAIVER.replace("2026-12-31", expiry))
     waivers = chosen(every)
     assert bool(waivers.apply(failure()).waiver) != expired
@@ -334,7 +334,7 @@ def test_unused_is_said_of_what_was_tried_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_pinned_cases_that_pass_now(tmp_path: Path, bare: bool) -> None:  # noqa: FBT001
+def test_pinned_cases_that_pass_now(tmp_path: Path, bare: bool) -> None:
     pins = [make_record(1), make_record(2)]
     documents = [case_to_json(pin.trial.case) if bare else trial_to_json(pin.trial) for pin in pins]
     (tmp_path / "pins.jsonl").write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")

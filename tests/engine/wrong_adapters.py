@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
@@ -18,12 +18,12 @@ from aclnn_cts.generate.buffers import FILLS
 from aclnn_cts.spec.model import Spec
 
 
-def first_output(call: Call) -> Any:  # noqa: ANN401 - a buffer with its storage
+def first_output(call: Call) -> Any:
     assert call.buffers is not None
     return next(iter(call.buffers.outputs.values()))
 
 
-def first_input(call: Call) -> Any:  # noqa: ANN401
+def first_input(call: Call) -> Any:
     assert call.buffers is not None
     return next(iter(call.buffers.inputs.values()))
 
@@ -141,9 +141,7 @@ class Faithful:
         return self
 
     @property
-    def capabilities(self) -> Any:  # noqa: ANN401
-        from aclnn_cts.adapters.protocol import Capabilities  # noqa: PLC0415
-
+    def capabilities(self) -> Capabilities:
         return Capabilities(description="writes zeros", statuses=True, phases=True, in_place=True)
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:

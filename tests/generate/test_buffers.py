@@ -54,7 +54,7 @@ def a_case(shape: tuple[int, ...] = (3, 5), dtype: str = "FLOAT", view: int = 5)
     )
 
 
-def prepared(case: Case, **options: Any) -> CallBuffers:  # noqa: ANN401 - handed through
+def prepared(case: Case, **options: Any) -> CallBuffers:
     return prepare(case, outputs=OUTPUTS, arrays=case_arrays(case, INPUTS), **options)
 
 

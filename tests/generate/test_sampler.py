@@ -96,7 +96,7 @@ def test_hypothesis_can_repeat_what_the_stream_draws(stem: str, product: str) ->
         case = chosen.case(chosen.draw(recorded))
         rest = iter(recorded.draws)
 
-        def draw(strategy: Any, rest: Iterator[tuple[int, int, int]] = rest) -> int:  # noqa: ANN401
+        def draw(strategy: Any, rest: Iterator[tuple[int, int, int]] = rest) -> int:
             low, high, value = next(rest)
             assert repr(strategy) == repr(st.integers(low, high))
             return value
@@ -174,17 +174,14 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             }
             assert made == set(range(1, len(VIEWS))), item.name
     if spec.rows is not None:
-        rows = {
-            tuple(case.arguments[name].dtype for name in spec.row_parameters)  # type: ignore[union-attr]
-            for case in cases
-        }
+        rows = {tuple(dict(case.tensors())[name].dtype for name in spec.row_parameters) for case in cases}
         assert rows == set(spec.rows[product])
     if spec.modes is not None:
         for dtype in spec.modes.operand[product]:
             modes = {
                 case.arguments[spec.modes.attribute]
                 for case in cases
-                if case.arguments[spec.modes.by].dtype == dtype  # type: ignore[union-attr]
+                if dict(case.tensors())[spec.modes.by].dtype == dtype
             }
             assert modes == set(spec.modes.supported(product, dtype))
     recipes = {tensor.data.recipe for name in spec.inputs for tensor in tensors[name] if tensor.data is not None}
@@ -209,7 +206,7 @@ def test_ranks_reach_the_limit() -> None:
         ("rms_norm_grad", "rstd", range(1, 8)),
         ("rms_norm_grad", "gamma", range(1, 8)),
     ):
-        found = {len(case.arguments[name].shape) for case in valid_cases(stem, "atlas-a2", 900)}  # type: ignore[union-attr]
+        found = {len(dict(case.tensors())[name].shape) for case in valid_cases(stem, "atlas-a2", 900)}
         assert found == set(ranks), (stem, name)
 
 
@@ -284,7 +281,7 @@ def test_a_run_that_asks_for_any_length_gets_a_bounded_one() -> None:
 def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> None:
     text = changed("strided: true}", "strided: true, data: {exact: [{recipe: constant, mean: 'item(sizes, 0)'}]}}")
     chosen = Sampler(spec_from_text(text, stem="small"), Target())
-    recipes = Counter()  # type: ignore[var-annotated]
+    recipes: Counter[str | None] = Counter()
     for index in range(200):
         case = chosen.case(chosen.draw(StreamChoices(1, "x", index)))
         tensor = case.arguments["x"]

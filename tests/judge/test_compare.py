@@ -26,7 +26,7 @@ def model(dtype: str = "FLOAT", product: str = "atlas-a2") -> ComputeModel:
     )
 
 
-def sums(value: list[float], magnitude: list[float] | None = None, **more: Any) -> ExpectedOutput:  # noqa: ANN401
+def sums(value: list[float], magnitude: list[float] | None = None, **more: Any) -> ExpectedOutput:
     """Sums of three products with these values and sums of magnitudes."""
     sizes = np.abs(np.array(value)) if magnitude is None else np.array(magnitude)
     return ExpectedOutput(

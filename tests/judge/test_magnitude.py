@@ -31,7 +31,7 @@ def sums(value: list[float], **more: object) -> ExpectedOutput:
         value=np.array(value),
         terms=(ErrorTerm(kind="compute", count=3, magnitude=sizes),),
         partial=sizes,
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]  # any of its fields
     )
 
 

@@ -39,7 +39,7 @@ def right() -> dict[str, np.ndarray]:
     return {"dxOut": DX.astype(np.float16), "dgammaOut": DGAMMA.astype(np.float32)}
 
 
-def values(outcome: Outcome = SUCCEEDED, got: dict[str, Any] | None = None, **more: Any) -> Verdict:  # noqa: ANN401
+def values(outcome: Outcome = SUCCEEDED, got: dict[str, Any] | None = None, **more: Any) -> Verdict:
     arguments: dict[str, Any] = {"expected": EXPECTED, "outputs": OUTPUTS, "models": MODELS} | more
     return judge_values(outcome=outcome, got=right() if got is None else got, **arguments)
 

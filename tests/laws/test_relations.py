@@ -69,7 +69,7 @@ def test_what_coarser_arithmetic_explains_is_a_fault_of_the_assumed_model() -> N
     law = Law(id="x", en="x", zh="某", calls=lambda base: (), check=relation)
     coarse = LawCall(case=BASE.case, tensors={}, outputs={})
     kinds = [
-        judge_law(law, BASE, (), models={"out": model()}, coarse=lambda more=more: more).kind  # type: ignore[misc]
+        judge_law(law, BASE, (), models={"out": model()}, coarse=lambda more=more: more).kind  # type: ignore[misc]  # bound when it is made
         for more in ((), (coarse,))
     ]
     assert kinds == [Fault.LAW, Fault.MODEL]
@@ -80,7 +80,7 @@ def output(value: list[float], magnitude: list[float], dtype: str = "FLOAT", **m
         value=np.array(value),
         terms=(ErrorTerm(kind="compute", count=4, magnitude=np.array(magnitude)),),
         partial=np.array(magnitude),
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]  # any of its fields
     )
     return law_output(np.array(value), expected, model(dtype), operands=None, deterministic=False)
 

@@ -62,7 +62,7 @@ def test_is_the_derivative_of_the_look_up() -> None:
 
 @pytest.mark.parametrize("padding", [0, 4, 6, 7, NO_PADDING])
 @pytest.mark.parametrize("scale", [False, True])
-def test_agrees_with_plain_loops(padding: int, scale: bool) -> None:  # noqa: FBT001
+def test_agrees_with_plain_loops(padding: int, scale: bool) -> None:
     generator = np.random.default_rng(2)
     grad, indices = integers(generator, (3, 5, 2)), generator.integers(0, 6, size=(3, 5))
     result = out(grad, indices, 7, padding=padding, scale=scale)

@@ -78,7 +78,7 @@ def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pyt
     result = gate("--adapter", "reference", "--product", "atlas-inference", "-k", "values or memory", *options, "-rs")
     shown = ended(result, 0, "2 passed, 2 skipped", "aclnnConvTbcBackward: atlas-inference is not supported")
     assert re.search(r"trials: \d{3} passed, 0 failed \(0 of these waived\), 0 errors; skipped: .*2 product not", shown)
-    cases = ET.parse(pytester.path / "j.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+    cases = ET.parse(pytester.path / "j.xml").getroot().iter("testcase")
     skipped = {case.get("name"): case.find("skipped") is not None for case in cases}
     assert skipped == {
         f"test_{suite}[{name}]": name == "ConvTbcBackward"

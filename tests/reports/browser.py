@@ -52,5 +52,5 @@ def chromium() -> Iterator[Any]:
             driver.quit()
 
 
-def open_page(driver: Any, path: Path) -> None:  # noqa: ANN401 - selenium's driver
+def open_page(driver: Any, path: Path) -> None:
     driver.get(path.resolve().as_uri())

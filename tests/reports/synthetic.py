@@ -127,5 +127,5 @@ def _softmax() -> Spec:
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
-def renamed(item: Struct, **changes: Any) -> Struct:  # noqa: ANN401 - any field
+def renamed(item: Struct, **changes: Any) -> Struct:
     return msgspec.structs.replace(item, **changes)

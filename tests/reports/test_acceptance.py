@@ -69,7 +69,7 @@ def test_an_unwaived_case_is_shown_before_a_smaller_waived_one(tmp_path: Path) -
         },
     )
     fields = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out", "share": 2.0}
-    waived, unwaived = record(small, waiver="w", **fields), record(large, **fields)  # type: ignore[arg-type]
+    waived, unwaived = record(small, waiver="w", **fields), record(large, **fields)  # type: ignore[arg-type]  # any of its fields
     [card] = acceptance([synthetic_run(tmp_path / "run", [waived, unwaived])]).findings
     assert (card.number, card.waived, card.trial_id) == (2, 1, unwaived.trial_id)
     [waiver] = acceptance([tmp_path / "run"]).waivers

@@ -57,25 +57,25 @@ def browser(page: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(params=LANGUAGES)
-def opened(browser: Any, request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - selenium's driver
+def opened(browser: Any, request: pytest.FixtureRequest) -> Any:
     """The page in one language, as it opens otherwise."""
     browser.execute_script("for (const form of document.forms) form.reset(); location.hash = '';")
     browser.find_element("css selector", f"button[data-language={request.param}]").click()
     return browser
 
 
-def shown(driver: Any, selector: str) -> list[Any]:  # noqa: ANN401
+def shown(driver: Any, selector: str) -> list[Any]:
     found: list[Any] = driver.execute_script(
         "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility());", selector
     )
     return found
 
 
-def language(driver: Any) -> str:  # noqa: ANN401
+def language(driver: Any) -> str:
     return str(driver.execute_script("return document.documentElement.lang"))
 
 
-def test_one_language_is_shown_at_a_time(opened: Any) -> None:  # noqa: ANN401
+def test_one_language_is_shown_at_a_time(opened: Any) -> None:
     chosen = language(opened)
     other = LANGUAGES[1 - LANGUAGES.index(chosen)]
     assert len(shown(opened, f".l[lang={chosen}]")) > 300
@@ -90,7 +90,7 @@ def test_one_language_is_shown_at_a_time(opened: Any) -> None:  # noqa: ANN401
     assert options[1] == {"en": "met", "zh": "满足"}[chosen]
 
 
-def test_the_navigation_leads_to_every_section(opened: Any) -> None:  # noqa: ANN401
+def test_the_navigation_leads_to_every_section(opened: Any) -> None:
     for name in SECTIONS:
         opened.find_element("css selector", f'nav a[href="#{name}"]').click()
         top = opened.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", name)
@@ -100,7 +100,7 @@ def test_the_navigation_leads_to_every_section(opened: Any) -> None:  # noqa: AN
         assert -2 <= top < 120 or bottom < 2, (name, top, bottom)
 
 
-def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
+def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:
     rows = "#traceability tr[data-item]"
     opened.execute_script(
         "const form = document.querySelector('[data-filter=clauses]');"
@@ -120,7 +120,7 @@ def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:
     assert len(shown(opened, rows)) == len(small.clauses)
 
 
-def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Acceptance) -> None:  # noqa: ANN401
+def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Acceptance) -> None:
     cards = "#findings article"
     assert len(shown(opened, cards)) == len(small.findings)
     opened.execute_script(
@@ -139,7 +139,7 @@ def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Ac
     assert len(shown(opened, "#traceability tr[data-item]")) == len(expected)
 
 
-def test_details_open_by_keyboard(opened: Any) -> None:  # noqa: ANN401
+def test_details_open_by_keyboard(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
 
     summary = shown(opened, "#findings details summary")[0]
@@ -152,7 +152,7 @@ def test_details_open_by_keyboard(opened: Any) -> None:  # noqa: ANN401
     assert outline != "none"
 
 
-def test_the_first_tab_skips_to_the_report(browser: Any, page: Path) -> None:  # noqa: ANN401
+def test_the_first_tab_skips_to_the_report(browser: Any, page: Path) -> None:
     from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
 
     open_page(browser, page)
@@ -164,7 +164,7 @@ def test_the_first_tab_skips_to_the_report(browser: Any, page: Path) -> None:  #
 
 @pytest.mark.parametrize("chosen", LANGUAGES)
 def test_axe_finds_nothing_on_the_whole_page_with_everything_opened(
-    browser: Any,  # noqa: ANN401
+    browser: Any,
     whole: Path,
     chosen: str,
 ) -> None:
@@ -181,7 +181,7 @@ def test_axe_finds_nothing_on_the_whole_page_with_everything_opened(
     assert axe_violations(browser, "{exclude: [['[data-alike]']]}", {}, only=("color-contrast",)) == {}
 
 
-def test_axe_finds_what_is_wrong(browser: Any, page: Path) -> None:  # noqa: ANN401
+def test_axe_finds_what_is_wrong(browser: Any, page: Path) -> None:
     open_page(browser, page)
     browser.execute_script(
         "const first = document.querySelector('#cover p'); first.style.color = '#ddd'; first.style.background = '#fff';"
@@ -208,7 +208,7 @@ return chosen;
 
 
 def axe_violations(
-    driver: Any,  # noqa: ANN401
+    driver: Any,
     context: str,
     rules: dict[str, dict[str, bool]],
     *,
@@ -232,7 +232,7 @@ def axe_violations(
 
 
 @pytest.mark.parametrize("chosen", LANGUAGES)
-def test_it_prints_on_a4_in_a_sane_number_of_sheets(browser: Any, whole: Path, chosen: str) -> None:  # noqa: ANN401
+def test_it_prints_on_a4_in_a_sane_number_of_sheets(browser: Any, whole: Path, chosen: str) -> None:
     open_page(browser, whole)
     browser.find_element("css selector", f"button[data-language={chosen}]").click()
     browser.execute_script(
@@ -256,7 +256,7 @@ def test_it_prints_on_a4_in_a_sane_number_of_sheets(browser: Any, whole: Path, c
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_no_plot_is_taller_than_a_sheet(browser: Any, whole: Path) -> None:  # noqa: ANN401
+def test_no_plot_is_taller_than_a_sheet(browser: Any, whole: Path) -> None:
     open_page(browser, whole)
     boxes = browser.execute_script(
         "return [...document.querySelectorAll('.plot svg')].map((e) => [e.viewBox.baseVal.width,"
@@ -267,7 +267,7 @@ def test_no_plot_is_taller_than_a_sheet(browser: Any, whole: Path) -> None:  # n
     assert all(height / width <= 269 / 186 for width, height in boxes)
 
 
-def test_no_request_and_no_error(browser: Any, page: Path, whole: Path) -> None:  # noqa: ANN401
+def test_no_request_and_no_error(browser: Any, page: Path, whole: Path) -> None:
     """Of all that the tests before this one did, and of a fresh start."""
     open_page(browser, page)
     asked = []

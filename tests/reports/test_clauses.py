@@ -24,11 +24,11 @@ def broken(seed: int = 0, **changes: object) -> Record:
     case = softmax_case(seed, null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
     twin = {"twin": case_to_json(softmax_case(seed), origin=False)}
     fields = {"promise": "status", "status": NULLPTR, "constraint": "gradOutput.null", "parameters": twin}
-    return record(case, **{**fields, **changes})  # type: ignore[arg-type]
+    return record(case, **{**fields, **changes})  # type: ignore[arg-type]  # any of its fields
 
 
 def report_of(path: Path, *records: Record, **options: object) -> Acceptance:
-    return acceptance([synthetic_run(path / "run", records, **options)])  # type: ignore[arg-type]
+    return acceptance([synthetic_run(path / "run", records, **options)])  # type: ignore[arg-type]  # any of its options
 
 
 def at_of(constraint: str) -> str:

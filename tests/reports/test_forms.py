@@ -43,7 +43,7 @@ def hostile(hostile_run: Path) -> Acceptance:
 
 def test_junit_counts_what_fails_without_a_waiver(faulty: Acceptance, hostile: Acceptance) -> None:
     for report in (faulty, hostile):
-        root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314 - made a line ago
+        root = ET.fromstring(junit_bytes(report, None, "en"))
         assert root.tag == "testsuites"
         tests = root.findall("testsuite/testcase")
         assert int(root.attrib["tests"]) == len(tests) == len(list(units_of(report)))
@@ -57,7 +57,7 @@ def test_junit_counts_what_fails_without_a_waiver(faulty: Acceptance, hostile: A
 def test_a_waived_failure_passes_in_junit_and_says_so(tmp_path: Path) -> None:
     failed = record(softmax_case(), result=Result.FAILED, kind=Fault.VALUE, output="out", waiver="known", share=2.0)
     report = acceptance([synthetic_run(tmp_path / "run", [failed])])
-    root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314
+    root = ET.fromstring(junit_bytes(report, None, "en"))
     assert root.attrib["failures"] == "0"
     assert "waived by known" in (root.findtext(".//system-out") or "")
     assert "waived=1" in junit_bytes(report, None, "en").decode()
@@ -70,14 +70,14 @@ def test_a_run_that_fails_as_a_whole_is_a_test_that_fails(tmp_path: Path) -> Non
     path.write_text(json.dumps(document | {"violations": ["waiver w expired"]}))
     assert RunDirectory(run).summary().violations == ["waiver w expired"]
     report = acceptance([run])
-    root = ET.fromstring(junit_bytes(report, None, "en"))  # noqa: S314
+    root = ET.fromstring(junit_bytes(report, None, "en"))
     assert [node.attrib["message"] for node in root.findall(".//failure")] == ["waiver w expired"]
     [failed] = [
         test for test in json.loads(ctrf_bytes(report, None, "en"))["results"]["tests"] if test["status"] == "failed"
     ]
     assert failed["message"] == "waiver w expired"
     unfinished = synthetic_run(tmp_path / "other", [record(softmax_case())], finish=False)
-    root = ET.fromstring(junit_bytes(acceptance([unfinished]), None, "en"))  # noqa: S314
+    root = ET.fromstring(junit_bytes(acceptance([unfinished]), None, "en"))
     assert root.attrib["errors"] == "1"
 
 
@@ -134,7 +134,7 @@ def test_the_workbook_has_the_ecosystem_s_sheets(hostile: Acceptance, hostile_ru
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_markdown_is_short_and_holds_no_markup_from_outside(hostile: Acceptance, language: str) -> None:
-    text = markdown_bytes(hostile, None, language).decode()  # type: ignore[arg-type]
+    text = markdown_bytes(hostile, None, language).decode()  # type: ignore[arg-type]  # a language, as text
     assert len(text) < 4000
     assert "F1" in text
     assert "<img>" not in text.replace("\\<", "").replace("\\>", "") or "\\<img\\>" in text

@@ -31,14 +31,14 @@ KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
 NULLPTR, INVALID = 161001, 161002
 
 
-def failed(kind: str, *, outcome: Outcome | None = None, **fields: Any) -> Record:  # noqa: ANN401 - any field
+def failed(kind: str, *, outcome: Outcome | None = None, **fields: Any) -> Record:
     made = record(
         softmax_case(), result=Result.FAILED, kind=kind, message="recorded", output="out", share=2.5, **fields
     )
     return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
 
 
-def broken(status: int | None, **fields: Any) -> Record:  # noqa: ANN401 - any field
+def broken(status: int | None, **fields: Any) -> Record:
     case = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
     made = record(
         case, promise="status", result=Result.FAILED, kind=Fault.STATUS, constraint="gradOutput.null", **fields

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.outcome import Outcome
@@ -131,10 +133,10 @@ class TimedHost(ProcessHost):
 
     clock = _Clock()
 
-    def _work(self, child: Child, calls: Sequence[object]) -> tuple[list[Outcome], Ending | None]:
+    def _work(self, child: Child, calls: Sequence[tuple[msgspec.Raw, float]]) -> tuple[list[Outcome], Ending | None]:
         if self.clock.ended is not None:
             self.clock.gaps.append(time.monotonic() - self.clock.ended)
-        answers, ending = super()._work(child, calls)  # type: ignore[arg-type]
+        answers, ending = super()._work(child, calls)
         self.clock.ended = time.monotonic() if ending is not None else None
         return answers, ending
 

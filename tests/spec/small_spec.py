@@ -73,4 +73,4 @@ def small_case(product: str = "atlas-a2", **arguments: object) -> Case:
         "out": Tensor((2, 3), "FLOAT"),
     }
     assert arguments.keys() <= valid.keys()
-    return Case("aclnnSmall", {**valid, **arguments}, Target(product=product))  # type: ignore[dict-item]
+    return Case("aclnnSmall", {**valid, **arguments}, Target(product=product))  # type: ignore[dict-item]  # any argument

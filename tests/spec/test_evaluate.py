@@ -28,7 +28,7 @@ def verdict(fields: str, case: Case) -> str:
     return "silent"
 
 
-def x(*shape: int, dtype: str = "FLOAT", **fields: Any) -> Tensor:  # noqa: ANN401
+def x(*shape: int, dtype: str = "FLOAT", **fields: Any) -> Tensor:
     return Tensor(shape, dtype, **fields)
 
 

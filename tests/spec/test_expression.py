@@ -30,7 +30,7 @@ NAMES: dict[str, Any] = {
 TARGET = Target(product="atlas-a2", core_count=24)
 
 
-def value(text: str | float, target: Target = TARGET) -> Any:  # noqa: ANN401 - whatever it gives
+def value(text: str | float, target: Target = TARGET) -> Any:
     return compile_node(parse(text))(NAMES, target)
 
 
@@ -265,4 +265,4 @@ def test_integer_arithmetic_is_pythons(text: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from(("+", "-", "*", "//", "%")), st.integers(1, 9)), min_size=1, max_size=8))
 def test_precedence_and_association_are_pythons(steps: list[tuple[str, int]]) -> None:
     text = "5 " + " ".join(f"{word} {number}" for word, number in steps)
-    assert value(text) == eval(text)  # noqa: S307
+    assert value(text) == eval(text)  # noqa: S307 - as above

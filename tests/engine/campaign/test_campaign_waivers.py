@@ -13,6 +13,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.campaign.chunk import PINNED
 from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.campaign.memory import ChunkEntry
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -67,10 +68,10 @@ def test_pinned_cases_come_first_once_and_waivers_that_are_not_needed_are_told(r
     run = fuzz(ran, tmp_path, *waivers, chunks=1, out=path)
     assert run.code in (0, 1), run.err
     chunks = state(run, "chunk/")
-    [(_, pinned), (_, first)] = sorted(chunks.items())
-    assert pinned["phase"] == PINNED  # type: ignore[index]
-    assert (pinned["cases"], pinned["failed"]) == (2, 1)  # type: ignore[index]
-    assert first["index"] == 0  # type: ignore[index]
+    [pinned, first] = [msgspec.convert(value, ChunkEntry) for _, value in sorted(chunks.items())]
+    assert pinned.phase == PINNED
+    assert (pinned.cases, pinned.failed) == (2, 1)
+    assert first.index == 0
     assert [path.name for path in run.directory.waivers()].count("w.yaml") == 1
     [finding] = [each for each in _findings(run) if each.waiver and each.chunk < 0]
     assert finding.waiver == "needed"

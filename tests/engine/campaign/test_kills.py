@@ -138,7 +138,8 @@ def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> No
 
 def test_ctrl_c_prints_the_command_that_resumes(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    process = start(path)
+    # So many that it is not at its end by the time of the interrupt.
+    process = start(path, "--chunks", "1000")
     deadline = time.monotonic() + 300
     while not committed(path) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
+from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Record, Result, Verdict
@@ -154,8 +155,6 @@ def test_a_case_that_breaks_a_constraint_keeps_breaking_it() -> None:
 
 
 def recovered_twin(trial: Trial) -> Case:
-    from aclnn_cts.core.case_json import case_from_json  # noqa: PLC0415
-
     return case_from_json(trial.parameters["twin"], where="twin")
 
 

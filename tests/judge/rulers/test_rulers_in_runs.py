@@ -12,6 +12,7 @@ import pytest
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
@@ -29,6 +30,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.finer import FINER_FACT
 from aclnn_cts.judge.model import load_precision
 from aclnn_cts.judge.rulers.registry import RULER_FACT, RULERS
+from aclnn_cts.judge.status import judge_status
 from aclnn_cts.oracles import registry
 from aclnn_cts.spec.load import load_specs
 
@@ -130,7 +132,7 @@ def test_a_gate_fails_what_the_bound_passes() -> None:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_a_gate_that_holds_passes(always: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_a_gate_that_holds_passes(always: bool) -> None:
     verdict = judge_of("aclnnSoftmaxBackward", gate=("mixed", "dual-l2"), always=always).values(performed(softmax()))
     assert verdict.result == Result.PASSED
 
@@ -200,9 +202,6 @@ def test_one_trial_in_64_is_put_to_all_rulers() -> None:
 
 
 def test_values_beyond_a_limit_keep_their_rulers() -> None:
-    from aclnn_cts.core.outcome import Outcome  # noqa: PLC0415
-    from aclnn_cts.judge.status import judge_status  # noqa: PLC0415
-
     inner = judge_of("aclnnSoftmaxBackward", always=True).values(performed(softmax()))
     verdict: Verdict = judge_status(
         outcome=Outcome(phase_one=0, phase_two=0),

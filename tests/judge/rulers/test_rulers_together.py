@@ -158,7 +158,7 @@ def test_a_golden_beyond_the_dtype_is_inf() -> None:
     ],
 )
 def test_headroom_is_what_is_left_of_the_limit(entry: object, left: float) -> None:
-    assert headroom(entry) == pytest.approx(left)  # type: ignore[arg-type]
+    assert headroom(entry) == pytest.approx(left)  # type: ignore[arg-type]  # any ruler's entry
 
 
 def test_limits_that_are_met_and_limits_to_stay_below() -> None:

@@ -22,7 +22,7 @@ ERROR = ("ACLNN_ERR_*",)
 ANYTHING = ("ACLNN_ERR_*", "ACLNN_SUCCESS")
 
 
-def t(*shape: int, dtype: str = "FLOAT", form: str = "ND", **fields: Any) -> Tensor:  # noqa: ANN401
+def t(*shape: int, dtype: str = "FLOAT", form: str = "ND", **fields: Any) -> Tensor:
     return Tensor(shape, dtype, form, **fields)
 
 
@@ -46,7 +46,7 @@ def check(operator: str, arguments: Mapping[str, Any], product: str, broken: str
 SOFTMAX: dict[str, Any] = {"gradOutput": t(2, 3), "output": t(2, 3), "dim": 1, "out": t(2, 3)}
 
 
-def conv(L: int = 2, pad: int = 1, T: int = 4, *, mode: int = 0, dtype: str = "FLOAT") -> dict[str, Any]:  # noqa: N803
+def conv(L: int = 2, pad: int = 1, T: int = 4, *, mode: int = 0, dtype: str = "FLOAT") -> dict[str, Any]:  # noqa: N803 - as the document writes them
     time = T + 2 * pad - L + 1
     arguments = {
         "self": t(time, 3, 7, form="NCL"),

@@ -27,7 +27,7 @@ def embedding(
     weights: int = 9,
     *,
     index: str = "INT64",
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,
 ) -> dict[str, Any]:
     return {
         "grad": t(2, rows // 2, width),

@@ -25,7 +25,7 @@ def rms(
     *dtypes: str,
     leading: tuple[int, ...] = (2, 3),
     trailing: tuple[int, ...] = (16,),
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,
 ) -> dict[str, Any]:
     names = ("dy", "x", "rstd", "gamma", "dxOut", "dgammaOut")
     data = Data(recipe="normal")

@@ -19,7 +19,7 @@ from tests.spec.documents.support import (
 )
 
 
-def upsample(length: int = 6, forward: int = 4, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+def upsample(length: int = 6, forward: int = 4, **changes: Any) -> dict[str, Any]:
     return {
         "gradOutput": t(2, 3, length),
         "outputSizeOptional": (length,),
