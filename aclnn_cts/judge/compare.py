@@ -229,6 +229,18 @@ def _within(part: Sequence[_Open]) -> None:
             )
 
 
+def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
+    """The fault that is left in the coarsest arithmetic of the promised formats; empty: it explains all elements."""
+    expected, coarse = item.expected, loosest(item.model)
+    known = margins(expected, coarse, operands=item.operands)
+    around = ends(value, coarse, below=known.below, above=known.above)
+    if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
+        return ""  # neither inf nor nan was asked for, or is there where it must not be
+    limits = dataclasses.replace(bound(expected, coarse, operands=item.operands, known=known), cut=cut)
+    left = sort(values, value, expected, coarse, limits)
+    return left.kind if left.faulty.any() else ""
+
+
 def _carefully(item: Compared, known: Margins) -> Comparison:
     values, expected, model = item.got.astype(np.float64), item.expected, item.model
     shape = values.shape
@@ -255,8 +267,5 @@ def _carefully(item: Compared, known: Margins) -> Comparison:
     if deviation.beyond:
         kind = elements.kind
         if model.basis != "document":
-            coarse = loosest(model)
-            limits = dataclasses.replace(bound(expected, coarse, operands=item.operands), cut=limits.cut)
-            left = sort(values, value, expected, coarse, limits)
-            kind = left.kind if left.faulty.any() else Fault.MODEL
+            kind = _beyond_any(item, values, value, cut=limits.cut) or Fault.MODEL
     return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)

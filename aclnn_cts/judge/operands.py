@@ -20,13 +20,14 @@ rounding takes it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, Oracle, OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, rounded
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
 
@@ -34,6 +35,7 @@ __all__ = ["OperandFacts", "OperandSpan", "known_operands", "operand_facts"]
 
 _TIE = 2.0**-40
 """A relative step far below any format's unit: it takes a tie to one side and moves nothing else."""
+_STEPS = np.array([[1.0 + _TIE], [1.0 - _TIE]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,10 @@ def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> Oper
     if form is None:
         return OperandFacts(exact=exact, overflows=overflows)
     for tensor in tensors:
-        rounded = round_to(tensor, form)
-        if not np.array_equal(rounded, tensor, equal_nan=True):
+        narrow = round_to(tensor, form)
+        if not np.array_equal(narrow, tensor, equal_nan=True):
             exact = False
-            overflows = overflows or bool((np.isinf(rounded) & np.isfinite(tensor)).any())
+            overflows = overflows or bool((np.isinf(narrow) & np.isfinite(tensor)).any())
     return OperandFacts(exact=exact, overflows=overflows)
 
 
@@ -142,11 +144,11 @@ def _interval(array: Float64, model: ComputeModel, *, rounds: bool) -> tuple[Flo
                 min_exponent=form.min_exponent,
                 max_exponent=form.max_exponent,
             )
-            for step in (1.0 + _TIE, 1.0 - _TIE):
-                rounded = round_to(array * step, width)
+            both = rounded(_STEPS * array, width)
+            if not math.isfinite(np.add.reduce(both, axis=None)):
                 # What overflows leaves the output open (`OperandFacts.overflows`).
-                rounded = np.where(np.isfinite(rounded), rounded, array)
-                lower, upper = np.fmin(lower, rounded), np.fmax(upper, rounded)
+                both = np.where(np.isfinite(both), both, array)
+            lower, upper = np.fmin(lower, np.fmin(*both)), np.fmax(upper, np.fmax(*both))
     if model.flushes_compute:
         small = np.abs(array) < (form or model.accumulation).smallest_normal
         if small.any():
