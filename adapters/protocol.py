@@ -77,6 +77,8 @@ class Capabilities:
 
     description: str = ""
     """One line for reports: what this is, and plainly so where it is software."""
+    environment_zh: Mapping[str, str] = field(default_factory=dict)
+    """In Chinese, by name: values of `Session.environment` that are sentences, for the Chinese report."""
     statuses: bool = False
     """It returns aclnn statuses. Otherwise what it accepts or rejects is recorded and not judged."""
     phases: bool = False

@@ -91,8 +91,14 @@ class TorchSession:
         self._faults = torch_settings.FAULTS
         self._out_of_memory = torch_settings.OUT_OF_MEMORY
         self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
+        way, way_zh = torch_kernels.rms_norm_way(self._device)
         self.capabilities = Capabilities(
             description=f"torch kernels on {self._settings.device_name}",
+            environment_zh={
+                **self._settings.environment_zh,
+                "cubeMathType": "不下发给 torch：torch 按操作数的数据类型计算",
+                "RmsNormGrad": way_zh,
+            },
             in_place=adapter.direct,
             isolate=True,
             strided_outputs=adapter.direct,
@@ -105,7 +111,7 @@ class TorchSession:
             | {
                 "outputs": "direct" if adapter.direct else "copy",
                 "cubeMathType": "not put to torch: it computes in the dtype of its operands",
-                "RmsNormGrad": torch_kernels.rms_norm_way(self._device),
+                "RmsNormGrad": way,
             }
         )
 

@@ -204,11 +204,17 @@ def _has_fused(device: torch.device) -> bool:
     return bool(probe("aten::_fused_rms_norm_backward", key))
 
 
-def rms_norm_way(device: torch.device) -> str:
-    """How RmsNormGrad is computed on a device, for the manifest."""
+def rms_norm_way(device: torch.device) -> tuple[str, str]:
+    """How RmsNormGrad is computed on a device, for the manifest, in English and Chinese."""
     if _has_fused(device):
-        return "aten::_fused_rms_norm_backward (autograd of rms_norm where gamma's dtype is not x's)"
-    return "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device"
+        return (
+            "aten::_fused_rms_norm_backward (autograd of rms_norm where gamma's dtype is not x's)",
+            "aten::_fused_rms_norm_backward（gamma 与 x 的数据类型不同时为 rms_norm 的自动求导）",
+        )
+    return (
+        "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device",
+        "以用例的 rstd 对 rms_norm 自动求导：torch 在该设备上没有融合的反向算子",
+    )
 
 
 KERNELS: Mapping[str, Kernel] = MappingProxyType(

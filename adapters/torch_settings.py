@@ -106,6 +106,7 @@ class Settings:
             "reduced_precision_reduction": _word(value=False),
             "flush_denormal": "unknown: this processor cannot set it" if flushes else _word(value=False),
         }
+        self.environment_zh = {"flush_denormal": "未知：该处理器不支持此设置"} if flushes else {}
         if device.type == "cuda":
             self.environment["cuda"] = str(torch.version.cuda)
         if device.type == "npu":

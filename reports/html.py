@@ -19,8 +19,9 @@ from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, CoverageMap
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
+from aclnn_cts.reports.notes import because_text, note_markup, ruler_markup, ruler_source
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
-from aclnn_cts.reports.said import chinese_message, ruler_text
+from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
@@ -95,7 +96,10 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
             t_lang=lambda address: phrase(address, language),
             heat=_heat,
             chinese=chinese_message,
-            ruler_text=ruler_text,
+            ruler=ruler_markup,
+            ruler_source=ruler_source,
+            because=because_text,
+            note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
             by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
             operators=[part.operator for part in report.operators],
@@ -179,15 +183,15 @@ def _maps(report: Acceptance) -> dict[str, Markup]:
     return {operator: coverage_figure(operator, maps) for operator, maps in by_operator.items()}
 
 
-def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str, str]]]]:
+def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str | Markup, str]]]]:
     """Facts by name, each with value and source in every run; one column where all runs agree."""
     names = dict.fromkeys(name for run in report.runs for name, _, _ in run.environment)
     rows = []
     for name in names:
-        cells = []
+        cells: list[tuple[str | Markup, str]] = []
         for run in report.runs:
-            known = next(((value, how) for key, value, how in run.environment if key == name), ("", "unknown"))
-            cells.append(known)
+            value, how = next(((value, how) for key, value, how in run.environment if key == name), ("", "unknown"))
+            cells.append((spans(value, run.environment_zh.get(name, value)), how))
         rows.append((name, cells))
     return rows
 

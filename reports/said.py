@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn_cts.core.acceptance_findings import FindingCard, RulerLine, WorstElement
+from aclnn_cts.core.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, RulerVerdict
 from aclnn_cts.reports.numbers import count_text, number_text, share_text
 from aclnn_cts.reports.text import phrase, words
 
-__all__ = ["chinese_message", "ruler_text"]
+__all__ = ["chinese_message"]
 
 _VALUES = frozenset({Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE})
 _ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
@@ -23,16 +23,6 @@ def chinese_message(card: FindingCard) -> str:
     if facts.call and facts.calls > 1 and card.kind not in (Fault.STATUS, Fault.LEAK):
         text += _said("call", calls=count_text(facts.calls), call=facts.call)
     return text
-
-
-def ruler_text(line: RulerLine) -> str:
-    """What a ruler measured, in Chinese; why there is nothing to measure stands in the record in English alone."""
-    if line.verdict == RulerVerdict.NOT_APPLICABLE or not line.figures:
-        return ""
-    return "、".join(
-        _said("figure", name=name, value=number_text(value), relation=relation, limit=number_text(limit))
-        for name, value, relation, limit in line.figures
-    )
 
 
 def _sentence(card: FindingCard) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from aclnn_cts.core.acceptance import Acceptance, RunFacts
+from aclnn_cts.reports.notes import note_markup, note_text, run_note, run_notes
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
 
@@ -40,7 +41,9 @@ def verdict_text(report: Acceptance, language: Language) -> str:
     if report.verdict == "fails":
         if ends.unwaived:
             return phrase("cover.fails", language, **figures)
-        reasons = "; ".join(text for run in report.runs for text in run.violations)
+        reasons = "; ".join(
+            note_text(run_note(run, text), language).rstrip("。") for run in report.runs for text in run.violations
+        )
         return phrase("cover.fails_violation", language, reason=reasons)
     if ends.errors:
         reason = phrase("cover.none_errors", language, number=count_text(ends.errors))
@@ -76,6 +79,16 @@ def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
 
 def remark_texts(report: Acceptance, language: Language) -> list[str]:
     """What else a reader of the verdict must know."""
+    said = [
+        phrase("cover.problem", language, text=note_text(note, language))
+        for run in report.runs
+        for note in run_notes(run)
+    ]
+    return [*_remarks(report, language), *dict.fromkeys(said)]
+
+
+def _remarks(report: Acceptance, language: Language) -> list[str]:
+    """Those that follow from the runs' settings."""
     found = []
     if len({run.adapter for run in report.runs}) > 1:
         found.append(phrase("cover.mixed", language))
@@ -88,10 +101,6 @@ def remark_texts(report: Acceptance, language: Language) -> list[str]:
             found.append(phrase("cover.fuzz_records", language, run=run.name))
         if run.statuses is False:
             found.append(phrase("cover.no_statuses", language, run=run.name))
-        found += [
-            phrase("cover.problem", language, text=text)
-            for text in (*run.violations, *run.problems, *run.discrepancies)
-        ]
     return list(dict.fromkeys(found))
 
 
@@ -123,5 +132,7 @@ def insufficiencies(report: Acceptance) -> list[Markup]:
 
 
 def remarks(report: Acceptance) -> list[Markup]:
-    """`remark_texts` in both languages."""
-    return [spans(*texts) for texts in zip(*(remark_texts(report, language) for language in LANGUAGES), strict=True)]
+    """`remark_texts` in both languages, with the recorded text behind a note that has no other."""
+    notes = dict.fromkeys(note_markup(note, within="cover.problem") for run in report.runs for note in run_notes(run))
+    settings = zip(*(_remarks(report, language) for language in LANGUAGES), strict=True)
+    return [*(spans(*texts) for texts in settings), *notes]

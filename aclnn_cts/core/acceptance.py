@@ -21,6 +21,7 @@ from aclnn_cts.core.acceptance_rows import (
     PromiseRow,
 )
 from aclnn_cts.core.comparison import Comparison
+from aclnn_cts.core.note import Note
 
 __all__ = [
     "Acceptance",
@@ -48,6 +49,8 @@ class RunFacts:
     product: str
     ran_on: str
     """What the implementation says of itself in a line; empty where it says nothing."""
+    ran_on_zh: str
+    """The same in Chinese, where the implementation says it."""
     software: bool
     """Whether a software device stood in for the product."""
     target: Mapping[str, Any]
@@ -61,8 +64,13 @@ class RunFacts:
     discrepancies: tuple[str, ...]
     violations: tuple[str, ...]
     problems: tuple[str, ...]
+    notes: Mapping[str, Note]
+    """Discrepancies, violations and problems in codes and values, by their text; a run of an earlier version of the
+    harness has the text alone."""
     environment: tuple[tuple[str, str, str], ...]
     """Name, value and how it is known (measured, declared, unknown)."""
+    environment_zh: Mapping[str, str]
+    """In Chinese, by name: those values that are a sentence of ours."""
     specs: Mapping[str, str]
     inputs: Mapping[str, str]
     settings: Mapping[str, Any]
@@ -89,9 +97,10 @@ class Credibility:
     matrix: Mapping[str, Any] | None
     """The kill matrix that ships with the package; None where there is none."""
     disputes: int
-    dispute_messages: tuple[str, ...]
+    dispute_notes: tuple[Note, ...]
+    """Of a few of them."""
     second_oracle: Mapping[str, int]
-    errors: tuple[tuple[str, int], ...]
+    errors: tuple[tuple[Note, int], ...]
     """What went wrong in the harness, with the number of trials that it cost their verdict."""
 
 

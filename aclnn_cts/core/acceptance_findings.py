@@ -77,6 +77,8 @@ class RulerLine:
     output: str
     verdict: str
     message: str
+    why: str
+    """Why no figure decided (`RulerWhy`); empty where one did."""
     figures: tuple[tuple[str, float | str, str, float], ...]
     """Name, value, relation, limit."""
 

@@ -115,8 +115,9 @@ class DeterminismPart:
     """What is promised of one operator's bits, and what was seen of them."""
 
     operator: str
-    promised: tuple[tuple[str, str, str], ...]
-    """When the same call must give the same bits (`always`, `deterministic`, `never`), the basis and the source."""
+    promised: tuple[tuple[str, str, str, str], ...]
+    """When the same call must give the same bits (`always`, `deterministic`, `never`), the basis, and the source in
+    English and Chinese."""
     held: int
     """Runs in which calls were held to it."""
     rows: tuple[RepeatRow, ...]

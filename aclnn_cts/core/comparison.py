@@ -10,6 +10,7 @@ import msgspec
 from aclnn_cts.core.verdict import Signature
 
 __all__ = [
+    "Because",
     "CaseCount",
     "Cause",
     "CauseCount",
@@ -39,6 +40,24 @@ class Cause:
     """The implementation answers now this, now that; or it answers otherwise and nothing that is recorded differs."""
     UNKNOWN = "unknown"
     """The records do not tell."""
+
+
+class Because:
+    """What the records of two runs show of a changed trial (values of `CauseCount.seen`)."""
+
+    ALONE = "conformed alone"
+    """Run again alone in a fresh process it conformed."""
+    UNSTEADY_FIRST = "unsteady in the first"
+    """In the first run alone the trial both passed and failed."""
+    UNSTEADY_SECOND = "unsteady in the second"
+    UNSTEADY_BOTH = "unsteady in both"
+    NOT_MADE = "not made"
+    """One of the runs did not make the call."""
+    SAME = "same"
+    """The calls came back the same, byte for byte."""
+    OTHERWISE = "otherwise"
+    """The calls came back otherwise."""
+    UNSTEADY = (ALONE, UNSTEADY_FIRST, UNSTEADY_SECOND, UNSTEADY_BOTH)
 
 
 class FindingState:
@@ -75,6 +94,8 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True):
     products: tuple[str, ...]
     ran_on: str
     """What the implementation says of itself in a line; empty where it says nothing."""
+    ran_on_zh: str = ""
+    """The same in Chinese, where the implementation says it."""
     software: bool
     """Whether a software device stood in for the products."""
     profile: str
@@ -99,6 +120,13 @@ class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
     possible: tuple[str, ...] = ()
     """Further causes that the records do not exclude."""
     because: str = ""
+    """What the records show, in a sentence; the fields below are the same in codes and values."""
+    seen: str = ""
+    """One of `Because`."""
+    differs: tuple[str, ...] = ()
+    """Names of the first of the facts that differ and may be the cause."""
+    further: int = 0
+    """Such facts that `differs` leaves out."""
     number: int = 1
 
 

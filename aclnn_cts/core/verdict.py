@@ -19,6 +19,7 @@ __all__ = [
     "RulerFigure",
     "RulerResult",
     "RulerVerdict",
+    "RulerWhy",
     "Signature",
     "Skip",
     "Verdict",
@@ -114,6 +115,21 @@ class RulerVerdict:
     """The rule has no row for the dtype, or needs a second implementation that there is none of."""
 
 
+class RulerWhy:
+    """Why a ruler decided by no figure (values of `RulerResult.why`)."""
+
+    NO_ROW = "no row"
+    """The rule has no numbers for the dtype."""
+    NO_BENCHMARK = "no benchmark"
+    """It compares with a second implementation, and there is none for this output."""
+    NO_ELEMENTS = "no elements"
+    """There is nothing to measure, so that it passes."""
+    SPECIAL_REFERENCE = "special reference"
+    """What it compares with holds inf or nan; the rule passes such a case without reading the output."""
+    SPECIAL_GOLDEN = "special golden"
+    """The golden alone holds inf or nan; the source does not say what becomes of it."""
+
+
 class RulerFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     """One number that a ruler measures, and what it must be: `value relation limit`."""
 
@@ -138,6 +154,8 @@ class RulerResult(msgspec.Struct, frozen=True, omit_defaults=True):
     benchmark: str = ""
     """What the second implementation was, where the rule compares with one."""
     source: str = ""
+    why: str = ""
+    """Why no figure decided (`RulerWhy`); empty where one did."""
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ import msgspec
 from aclnn_cts.core.comparison import Comparison, EndChange, FindingState, RunSide, ShareChange, WorstShare
 from aclnn_cts.engine.compare_lines import EXAMPLES, LOOKED, Causes, Gathered, record_of
 from aclnn_cts.engine.differences import manifest_differences
-from aclnn_cts.engine.manifest import is_software, ran_on
+from aclnn_cts.engine.manifest import is_software, ran_on, ran_on_zh
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.store_reader import ResultReader
 from aclnn_cts.engine.trial_ends import End, ends, pairs
@@ -103,6 +103,7 @@ def _side(run: RunDirectory, results: ResultReader) -> RunSide:
         adapter=manifest.adapter,
         products=products or (manifest.target.product,),
         ran_on=ran_on(manifest),
+        ran_on_zh=ran_on_zh(manifest),
         software=is_software(manifest),
         profile=manifest.profile,
         seed=manifest.seed,

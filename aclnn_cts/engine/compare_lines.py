@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.comparison import CaseCount, CauseCount, FindingChange, FindingState
+import msgspec
+
+from aclnn_cts.core.comparison import Because, CaseCount, CauseCount, FindingChange, FindingState
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.differences import cause_of
 from aclnn_cts.engine.record_codec import signature_from_key
@@ -21,6 +23,14 @@ LOOKED = 256
 """Trials of a line whose whole records are read for the cause."""
 
 
+_UNSTEADY = {
+    (False, False): "",
+    (True, False): Because.UNSTEADY_FIRST,
+    (False, True): Because.UNSTEADY_SECOND,
+    (True, True): Because.UNSTEADY_BOTH,
+}
+
+
 @dataclass(slots=True)
 class Causes:
     """Looks into changed trials, and counts what their records tell."""
@@ -31,8 +41,7 @@ class Causes:
 
     def look(self, before: End, after: End) -> CauseCount:
         first, second = record_of(self.before, before), record_of(self.after, after)
-        which = [name for name, end in (("first", before), ("second", after)) if end.unsteady]
-        unsteady = f"in the {' and the '.join(which)} run alone the trial both passed and failed" if which else ""
+        unsteady = _UNSTEADY[before.unsteady, after.unsteady]
         return cause_of(first, second, self.differences, spec_file=f"{_stem(before.operator)}.yaml", unsteady=unsteady)
 
 
@@ -52,7 +61,7 @@ def _stem(operator: str) -> str:
 class _Line:
     """What all lines of the result gather."""
 
-    causes: Counter[tuple[str, tuple[str, ...], str]] = field(default_factory=Counter)
+    causes: Counter[CauseCount] = field(default_factory=Counter)
     looked: int = 0
     trials: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
@@ -61,8 +70,7 @@ class _Line:
         self.name(before.trial_id)
         if self.looked < LOOKED:
             self.looked += 1
-            found = causes.look(before, after)
-            self.causes[found.cause, found.possible, found.because] += 1
+            self.causes[causes.look(before, after)] += 1
 
     def name(self, trial_id: str, *, changed: bool = True) -> None:
         chosen = self.trials if changed else self.unchanged
@@ -70,10 +78,7 @@ class _Line:
             chosen.append(trial_id)
 
     def told_causes(self) -> tuple[CauseCount, ...]:
-        return tuple(
-            CauseCount(cause=cause, possible=possible, because=because, number=number)
-            for (cause, possible, because), number in self.causes.most_common()
-        )
+        return tuple(msgspec.structs.replace(cause, number=number) for cause, number in self.causes.most_common())
 
     def told_trials(self) -> tuple[str, ...]:
         return tuple([*self.trials, *self.unchanged][:EXAMPLES])

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.adapters.cann.session import COLD_FACT
-from aclnn_cts.core.comparison import Cause, CauseCount, Difference
+from aclnn_cts.core.comparison import Because, Cause, CauseCount, Difference
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.again import ALONE_FACT
@@ -54,6 +54,19 @@ _PREFIXES = (
     ("harness", Cause.HARNESS),
     ("inputs.", ""),
 )
+
+_NAMED = 3
+"""Facts that a cause names."""
+
+_SEEN = {
+    Because.ALONE: "run again alone in a fresh process it conformed",
+    Because.UNSTEADY_FIRST: "in the first run alone the trial both passed and failed",
+    Because.UNSTEADY_SECOND: "in the second run alone the trial both passed and failed",
+    Because.UNSTEADY_BOTH: "in the first and the second run alone the trial both passed and failed",
+    Because.NOT_MADE: "one of the runs did not make the call",
+    Because.SAME: "the calls came back the same, byte for byte",
+    Because.OTHERWISE: "the calls came back otherwise",
+}
 
 _WHERE_OUTCOMES_DIFFER = (Cause.LIBRARY, Cause.ENVIRONMENT, Cause.HARNESS)
 _WHERE_OUTCOMES_ARE_THE_SAME = (Cause.SPEC, Cause.HARNESS)
@@ -109,23 +122,24 @@ def cause_of(
 
     - `differences`: names of what differs, with the cause that each may be (`manifest_differences`).
     - `spec_file`: the name in `specs/` of the operator's own spec; others have no part in the trial.
-    - `unsteady`: what shows that the implementation answers now this, now that; empty where nothing does.
+    - `unsteady`: what shows that the implementation answers now this, now that (one of `Because.UNSTEADY`); empty
+      where nothing does.
 
     Where the calls came back the same, byte for byte, the judgement is what changed; where they did not, the
     implementation, or what it ran on.
     """
     if not unsteady and "conforms" in (record.verdict.facts.get(ALONE_FACT) for record in (before, after)):
-        unsteady = "run again alone in a fresh process it conformed"
+        unsteady = Because.ALONE
     if unsteady:
-        return CauseCount(cause=Cause.CHANCE, because=unsteady)
+        return CauseCount(cause=Cause.CHANCE, because=_SEEN[unsteady], seen=unsteady)
     kinds: tuple[str, ...]
     same = same_outcomes(before, after)
     if same is None:
-        kinds, seen = _WHERE_NOTHING_WAS_RUN, "one of the runs did not make the call"
+        kinds, seen = _WHERE_NOTHING_WAS_RUN, Because.NOT_MADE
     elif same:
-        kinds, seen = _WHERE_OUTCOMES_ARE_THE_SAME, "the calls came back the same, byte for byte"
+        kinds, seen = _WHERE_OUTCOMES_ARE_THE_SAME, Because.SAME
     else:
-        kinds, seen = _WHERE_OUTCOMES_DIFFER, "the calls came back otherwise"
+        kinds, seen = _WHERE_OUTCOMES_DIFFER, Because.OTHERWISE
     names: dict[str, list[str]] = {}
     for name, kind in differences.items():
         if kind and (kind != Cause.SPEC or name == f"specs.{spec_file}"):
@@ -134,12 +148,22 @@ def cause_of(
     if found:
         first, *others = found
         what = names[first]
-        shown = ", ".join(what[:3]) + (f" and {len(what) - 3} more" if len(what) > 3 else "")
-        because = f"{seen}; {shown} {'differs' if len(what) == 1 else 'differ'}"
-        return CauseCount(cause=first, possible=tuple(others), because=because)
+        further = max(0, len(what) - _NAMED)
+        shown = ", ".join(what[:_NAMED]) + (f" and {further} more" if further else "")
+        because = f"{_SEEN[seen]}; {shown} {'differs' if len(what) == 1 else 'differ'}"
+        return CauseCount(
+            cause=first,
+            possible=tuple(others),
+            because=because,
+            seen=seen,
+            differs=tuple(what[:_NAMED]),
+            further=further,
+        )
     if same is False:
-        return CauseCount(cause=Cause.CHANCE, because=f"{seen}, and nothing that is recorded differs")
-    return CauseCount(cause=Cause.UNKNOWN, because=f"{seen}, and nothing that is recorded explains it")
+        because = f"{_SEEN[seen]}, and nothing that is recorded differs"
+        return CauseCount(cause=Cause.CHANCE, because=because, seen=seen)
+    because = f"{_SEEN[seen]}, and nothing that is recorded explains it"
+    return CauseCount(cause=Cause.UNKNOWN, because=because, seen=seen)
 
 
 def same_outcomes(before: Record, after: Record) -> bool | None:

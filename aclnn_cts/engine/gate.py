@@ -196,7 +196,7 @@ class Gate:
 
     def expired(self) -> tuple[str, ...]:
         """Why the gate fails whatever the trials say: waivers that have expired."""
-        return self._waivers.report().violations()
+        return tuple(note.text for note in self._waivers.report().violations())
 
     def news(self) -> WaiverEvidence:
         """What the trials since the last call say of waivers."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -32,6 +33,7 @@ __all__ = [
     "is_software",
     "manifest_from_json",
     "ran_on",
+    "ran_on_zh",
     "sources_hash",
     "timestamp",
 ]
@@ -73,6 +75,8 @@ class Fact(msgspec.Struct, frozen=True):
 
     value: Value
     known: str = Known.MEASURED
+    zh: str | msgspec.UnsetType = msgspec.UNSET
+    """The value in Chinese, where it is a sentence and no name, number or word of a setting."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,11 +124,22 @@ def manifest_from_json(content: bytes, *, where: str) -> Manifest:
 
 def ran_on(manifest: Manifest) -> str:
     """What the implementation says in a line that it ran on; empty where it says nothing."""
+    fact = _ran_on(manifest)
+    return str(fact.value) if fact is not None else ""
+
+
+def ran_on_zh(manifest: Manifest) -> str:
+    """The same in Chinese; empty where the implementation does not say it."""
+    fact = _ran_on(manifest)
+    return (fact.zh or "") if fact is not None else ""
+
+
+def _ran_on(manifest: Manifest) -> Fact | None:
     for name in ("description", "device", "implementation"):
         fact = manifest.environment.get(f"adapter.{name}")
         if fact is not None and fact.value:
-            return str(fact.value)
-    return ""
+            return fact
+    return None
 
 
 def is_software(manifest: Manifest) -> bool:
@@ -184,14 +199,21 @@ def sources_hash() -> str:
     return digest.hexdigest()
 
 
-def adapter_facts(environment: Mapping[str, Value | Fact], *, known: str = Known.DECLARED) -> dict[str, Fact]:
+def adapter_facts(
+    environment: Mapping[str, Value | Fact],
+    *,
+    known: str = Known.DECLARED,
+    chinese: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Fact]:
     """What an adapter says of itself, its library and its device, under `adapter.`.
 
     A plain value is taken as `known` says, None as unknown; an adapter that measured a thing hands over a Fact.
+    `chinese` has the values that are sentences in Chinese (`Capabilities.environment_zh`).
     """
+    facts = {name: value if isinstance(value, Fact) else _fact(value, known) for name, value in environment.items()}
     return {
-        f"adapter.{name}": value if isinstance(value, Fact) else _fact(value, known)
-        for name, value in environment.items()
+        f"adapter.{name}": msgspec.structs.replace(fact, zh=chinese[name]) if name in chinese else fact
+        for name, fact in facts.items()
     }
 
 

@@ -78,7 +78,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         settings = options.settings.on(host, options.operators)
         options = replace(options, settings=settings)
         environment = dict(host.environment)
-        manifest = _manifest(options, environment)
+        manifest = _manifest(options, environment, host.capabilities.environment_zh)
         spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
         waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
         bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains)
@@ -101,7 +101,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True))
                 raise KeyboardInterrupt(f"what had finished is kept in {options.out}") from None
             report = waivers.report()
-            writer.summary.violations.extend(report.violations())
+            writer.summary.violate(report.violations())
             writer.summary.notices.extend(report.notices())
             for message in report.notices():
                 teller.tell(Notice(message=message))
@@ -124,7 +124,7 @@ def _file_of(spec: Spec) -> Path:
     return shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)
 
 
-def _manifest(options: RunOptions, environment: Mapping[str, Any]) -> Manifest:
+def _manifest(options: RunOptions, environment: Mapping[str, Any], chinese: Mapping[str, str]) -> Manifest:
     settings = options.settings
     return Manifest(
         command=options.command,
@@ -144,7 +144,7 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any]) -> Manifest:
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment),
+        environment=environment_facts() | adapter_facts(environment, chinese=chinese),
     )
 
 
@@ -220,8 +220,8 @@ def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
         for spec in options.operators
         if product in spec.products
     }
-    writer.summary.problems.extend(writer.summary.one_sided(constraints))
+    writer.summary.miss(writer.summary.one_sided(constraints))
     if options.settings.phases == 1:
         return
     laws = {spec.operator: law_ids(spec) for spec in options.operators if product in spec.products}
-    writer.summary.problems.extend(writer.summary.untried(laws))
+    writer.summary.miss(writer.summary.untried(laws))

@@ -20,7 +20,14 @@ from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
 from aclnn_cts.judge.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 
-__all__ = ["SecondOracle", "reviewed"]
+__all__ = ["DISPUTE_FACT", "SecondOracle", "reviewed"]
+
+DISPUTE_FACT = "dispute"
+"""Key in a verdict's facts of a dispute: `output`, `index`, and what the `first` and the `second` oracle say of it, as
+text; `second` is empty where float64 cannot hold it."""
+
+
+_BEYOND = "beyond float64"
 
 _VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE, Fault.RULER)
 
@@ -43,12 +50,19 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
     first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.index])
     if math.isfinite(first) and abs(Fraction(first) - value) <= Fraction(_allowance(deviation, first)):
         return _with_fact(verdict, f"agrees: {_shown(value)}")
+    shown = _shown(value)
     message = (
-        f"two oracles disagree on {name}{list(deviation.index)}: {first!r} in float64, {_shown(value)} in rational "
+        f"two oracles disagree on {name}{list(deviation.index)}: {first!r} in float64, {shown} in rational "
         f"arithmetic; no one is accused, report this to the maintainers of aclnn-cts"
     )
+    told = {"output": name, "index": list(deviation.index), "first": repr(first)}
     return Verdict(
-        result=Result.SKIPPED, kind=Skip.DISPUTE, message=message, mode=verdict.mode, deviations=verdict.deviations
+        result=Result.SKIPPED,
+        kind=Skip.DISPUTE,
+        message=message,
+        mode=verdict.mode,
+        deviations=verdict.deviations,
+        facts={DISPUTE_FACT: told | {"second": "" if shown == _BEYOND else shown}},
     )
 
 
@@ -67,7 +81,7 @@ def _shown(value: Fraction) -> str:
     try:
         return repr(float(value))
     except OverflowError:
-        return "beyond float64"
+        return _BEYOND
 
 
 def _with_fact(verdict: Verdict, text: str) -> Verdict:

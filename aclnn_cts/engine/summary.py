@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.coverage import Coverage
 
@@ -146,6 +147,8 @@ class Summary(msgspec.Struct):
     """Why the run says nothing, such as a constraint that no trial broke."""
     notices: list[str] = []
     """What owners should know, such as a waiver whose pinned cases pass now."""
+    notes: list[Note] = []
+    """The violations and problems in codes and values, for reports in another language."""
 
     def operator(self, name: str) -> OperatorSummary:
         """One operator's part, made on first use."""
@@ -200,6 +203,23 @@ class Summary(msgspec.Struct):
         self.violations += [text for text in other.violations if text not in self.violations]
         self.problems += [text for text in other.problems if text not in self.problems]
         self.notices += [text for text in other.notices if text not in self.notices]
+        self._keep(other.notes)
+
+    def violate(self, notes: Iterable[Note]) -> None:
+        """Say why the run fails whatever its trials say, in the place of what was said before."""
+        told = list(notes)
+        self.violations[:] = [note.text for note in told]
+        self._keep(told)
+
+    def miss(self, notes: Iterable[Note]) -> None:
+        """Say why the run says nothing."""
+        told = list(notes)
+        self.problems += [note.text for note in told]
+        self._keep(told)
+
+    def _keep(self, notes: Iterable[Note]) -> None:
+        known = {note.text for note in self.notes}
+        self.notes += [note for note in notes if note.text not in known]
 
     @property
     def total(self) -> Counts:
@@ -208,27 +228,36 @@ class Summary(msgspec.Struct):
 
     def discrepancies(self) -> tuple[str, ...]:
         """Where planned is not passed + failed + errors + skipped, kind by kind: no sum can hide another's hole."""
+        return tuple(note.text for note in self.holes())
+
+    def holes(self) -> tuple[Note, ...]:
+        """The discrepancies in codes and values."""
         return tuple(
-            f"{name}, {kind or 'no kind'}: {counts.cases} planned, {counts.ended} ended"
+            Note(
+                f"{name}, {kind or 'no kind'}: {counts.cases} planned, {counts.ended} ended",
+                NoteCode.TOTAL,
+                {"operator": name, "kind": kind, "planned": counts.cases, "ended": counts.ended},
+            )
             for name, operator in self.operators.items()
             for kind, counts in operator.kinds.items()
             if counts.cases != counts.ended
         )
 
-    def one_sided(self, constraints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    def one_sided(self, constraints: Mapping[str, Iterable[str]]) -> tuple[Note, ...]:
         """Which of the operators' constraints no trial held or no trial broke, as `operator: id never broken`."""
+        codes = {HELD: NoteCode.NEVER_HELD, BROKEN: NoteCode.NEVER_BROKEN}
         return tuple(
-            f"{name}: {identifier} never {side}"
+            Note(f"{name}: {identifier} never {side}", codes[side], {"operator": name, "id": identifier})
             for name, identifiers in constraints.items()
             for identifier in identifiers
             for side in (HELD, BROKEN)
             if not getattr(self.operator(name).constraint(identifier), side)
         )
 
-    def untried(self, laws: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    def untried(self, laws: Mapping[str, Iterable[str]]) -> tuple[Note, ...]:
         """Which of the operators' laws no trial put to the test, as `operator: law/id never tried`."""
         return tuple(
-            f"{name}: {identifier} never tried"
+            Note(f"{name}: {identifier} never tried", NoteCode.NEVER_TRIED, {"operator": name, "id": identifier})
             for name, identifiers in laws.items()
             for identifier in identifiers
             if not self.operator(name).law(identifier).tried
@@ -276,6 +305,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "violations": list(summary.violations),
         "problems": list(summary.problems),
         "notices": list(summary.notices),
+        "notes": msgspec.to_builtins(summary.notes),
         "waivers": dict(sorted(summary.waivers.items())),
         "operators": {
             name: {

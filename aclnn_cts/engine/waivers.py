@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.promises import as_trial, promise
@@ -35,10 +36,15 @@ class WaiverReport:
     unused: tuple[Waiver, ...]
     """Trials in their scope were judged, and none failed as they say."""
 
-    def violations(self) -> tuple[str, ...]:
-        """Why the run fails: for `Summary.violations`."""
+    def violations(self) -> tuple[Note, ...]:
+        """Why the run fails: for `Summary.violate`."""
         return tuple(
-            f"{waiver.where}: waiver {waiver.id} expired on {waiver.expiry}; {waiver.owner} renews it or has it mended"
+            Note(
+                f"{waiver.where}: waiver {waiver.id} expired on {waiver.expiry}; "
+                f"{waiver.owner} renews it or has it mended",
+                NoteCode.EXPIRED,
+                {"waiver": waiver.id, "owner": waiver.owner, "expiry": waiver.expiry.isoformat()},
+            )
             for waiver in self.expired
         )
 

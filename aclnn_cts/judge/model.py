@@ -61,6 +61,8 @@ class ComputeModel:
     """The weakest of those that operand, accumulation, result and output rest on."""
     sources: tuple[tuple[str, str, str], ...] = ()
     """Section, basis and source of each part."""
+    repeatable_zh: str = ""
+    """The source of `repeatable` in Chinese, where it is given: reports show it."""
 
     @property
     def roundoff(self) -> float:
@@ -104,6 +106,7 @@ class _Subnormals(_Section, frozen=True, forbid_unknown_fields=True):
 
 class _Repeatable(_Section, frozen=True, forbid_unknown_fields=True):
     when: Literal["always", "deterministic", "never"]
+    source_zh: str = ""
 
 
 _SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repeatable")
@@ -259,6 +262,7 @@ def _model(
         repeatable=sections["repeatable"].when,
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
+        repeatable_zh=sections["repeatable"].source_zh,
     )
 
 

@@ -31,6 +31,7 @@ SOC_VARIABLE = "ACLNN_LOOPBACK_SOC"
 _SOFTWARE_LIBRARIES = frozenset({"libloopback.so", "libloopback_host.so"})
 _LARGEST_INT = 2**31 - 1
 """Device numbers and milliseconds travel as int32_t; ctypes would cut a larger one silently."""
+_VERSIONS = ("cann_version", "driver_version", "firmware_version")
 _LOOPBACK_VARIABLES = "ACLNN_LOOPBACK_"
 _LOOPBACK_SOCS = MappingProxyType(
     {"atlas-a2": "Ascend910B3", "atlas-training": "Ascend910A", "atlas-inference": "Ascend310P3"}
@@ -98,7 +99,7 @@ class CannAdapter:
         facts = _facts(library, device, chip, target, software=software) | {
             "description": description,
             "operators": ", ".join(shipped) or "none",
-            "functions that this release lacks": ", ".join(absent) or "none",
+            "missing_functions": ", ".join(absent) or "none",
         }
         recent_message(api.runtime)
         return CannSession(
@@ -107,6 +108,7 @@ class CannAdapter:
             specs=specs,
             capabilities=Capabilities(
                 description=description,
+                environment_zh=_chinese(chip, target, facts, software=software),
                 statuses=True,
                 phases=True,
                 executes=device is not None,
@@ -207,7 +209,7 @@ def _facts(
             "deterministic": "unknown" if deterministic is None else str(deterministic).lower(),
             "overflow_mode": device.overflow_mode() or chip.overflow_mode,
         }
-    versions = dict.fromkeys(("cann_version", "driver_version", "firmware_version"), f"none: {SOFTWARE_DEVICE}")
+    versions = dict.fromkeys(_VERSIONS, f"none: {SOFTWARE_DEVICE}")
     facts |= versions if software else installed_versions(os.environ)
     if software:
         facts |= {name: f"{facts[name]} ({SOFTWARE_DEVICE})" for name in ("product", "soc")}
@@ -228,6 +230,28 @@ def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
     if software:
         return f"{SOFTWARE_DEVICE} (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
     return f"{chip.soc} ({chip.title})"
+
+
+def _chinese(chip: Chip | None, target: Target, facts: Mapping[str, str], *, software: bool) -> dict[str, str]:
+    """What of the facts is a sentence, in Chinese."""
+    stand_in = "软件设备（loopback）"
+    if chip is None:
+        what = stand_in if software else "CANN 安装环境"
+        told = {"device": "无：只调用第一段接口", "description": f"{what}的第一段接口（无运行时），按 {target.product}"}
+    elif software:
+        told = {
+            "device": f"代替 {chip.soc} 的软件设备",
+            "description": f"代替 {chip.soc}（{chip.product}）的软件设备（loopback），没有硬件",
+        }
+    else:
+        told = {"description": f"{chip.soc}（{chip.title_zh}）"}
+    if facts["missing_functions"] == "none":
+        told["missing_functions"] = "无"
+    if software:
+        told["implementation"] = stand_in
+        told |= dict.fromkeys(_VERSIONS, "无：软件设备")
+        told |= {name: facts[name].replace(f" ({SOFTWARE_DEVICE})", "（软件设备）") for name in ("product", "soc")}
+    return told
 
 
 def _is_software(library: Library) -> bool:

@@ -23,6 +23,7 @@ class Chip:
     product: str
     """Empty for a series that no document speaks of."""
     title: str
+    title_zh: str
     overflow_mode: str
     """The mode of a device that nobody has set."""
     core_count: int | None
@@ -66,6 +67,7 @@ def _chip(soc: str, product: str, row: Mapping[str, Any]) -> Chip:
         soc=soc,
         product=product,
         title=row["title"]["en"],
+        title_zh=row["title"]["zh"],
         overflow_mode=row["overflow"]["default"],
         core_count=cores["ai"] if cores is not None else None,
     )

@@ -117,12 +117,16 @@ def test_the_manifest_says_what_was_run_on(tmp_path: Path, monkeypatch: pytest.M
         "overflow_mode": "infnan",
         "runtime_version": "1.0.0",
         "operators": ", ".join(SPECS),
-        "functions that this release lacks": "none",
+        "missing_functions": "none",
     }
     assert expected.items() <= facts.items()
     # Nothing of it can be taken for a device.
     for name in ("implementation", "description", "device", "soc", "product"):
         assert "software device" in facts[name], name
+    stored = json.loads((tmp_path / "run" / "manifest.json").read_text())["environment"]
+    for name, fact in facts.items():
+        if "software device" in fact:
+            assert "软件设备" in stored[f"adapter.{name}"]["zh"], name
     for name in ("cann_version", "driver_version", "firmware_version"):
         assert facts[name] == "none: software device"
 

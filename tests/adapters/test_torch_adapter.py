@@ -188,6 +188,9 @@ def test_settings_are_recorded_and_put_back() -> None:
     assert {key: environment[key] for key in expected} == expected
     assert {"device_name", "flush_denormal", "cpu_capability", "RmsNormGrad"} <= set(environment)
     assert not session.capabilities.statuses
+    sentences = {name for name, value in environment.items() if value.count(" ") > 3}
+    assert sentences <= set(session.capabilities.environment_zh) <= set(environment)
+    assert {"cubeMathType", "RmsNormGrad"} <= sentences
     session.close()
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
 

@@ -314,7 +314,7 @@ def test_an_expired_waiver_speaks_for_nothing_and_fails_the_run(tmp_path: Path, 
     assert bool(messages) == expired
     if expired:
         [message] = messages
-        assert message.startswith(
+        assert message.text.startswith(
             f"{tmp_path}/w.yaml:4: waiver torch-cpu.half expired on 2026-05-31; numerics@example.org"
         )
     assert chosen(every, adapter="cann").report().violations() == ()

@@ -9,6 +9,7 @@ from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_findings import Severity
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
@@ -144,8 +145,8 @@ def test_disputes_and_errors_are_kept(tmp_path: Path) -> None:
     error = record(softmax_case(2), result=Result.ERROR, message="the harness failed")
     report = acceptance([synthetic_run(tmp_path / "run", [record(softmax_case()), disputed, error])])
     assert report.credibility.disputes == 1
-    assert report.credibility.dispute_messages == ("two oracles disagree",)
-    assert report.credibility.errors == (("the harness failed", 1),)
+    assert report.credibility.dispute_notes == (Note("two oracles disagree"),)
+    assert report.credibility.errors == ((Note("the harness failed", NoteCode.HARNESS), 1),)
     assert report.verdict == "none"
 
 

@@ -145,7 +145,7 @@ def test_the_recorded_message_stands_behind_a_summary_of_the_chinese_page(faulty
     assert len(cards) == len(faulty.findings)
     for card, text in zip(faulty.findings, cards, strict=True):
         assert f'<p class="message l" lang="zh">{chinese_message(card)[:10]}' in text.replace("&#39;", "'")
-        assert '<details class="l" lang="zh"><summary>记录的原文' in text
+        assert '<details class="l recorded" lang="zh"><summary>记录的原文' in text
     outline = outline_bytes(faulty, None, "zh").decode().replace("\\", "")
     assert all(chinese_message(card)[:20] in outline for card in faulty.findings)
 

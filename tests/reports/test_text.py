@@ -12,6 +12,7 @@ from aclnn_cts import reports
 from aclnn_cts.core.acceptance_findings import Severity
 from aclnn_cts.core.acceptance_rows import ClauseVerdict, UntestedReason
 from aclnn_cts.core.comparison import Cause, FindingState
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, Result, Skip
 from aclnn_cts.engine.manifest import Known
 from aclnn_cts.engine.promises import PROMISES
@@ -65,6 +66,7 @@ def test_no_text_stands_twice() -> None:
         ("known", Known),
         ("cause", Cause),
         ("state", FindingState),
+        ("returned", Ended),
     ],
 )
 def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) -> None:

@@ -13,6 +13,7 @@ from aclnn_cts.core.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.core.acceptance_rows import ClauseRow
 from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.note import Note
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
@@ -130,9 +131,9 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         credibility=Credibility(
             matrix=_kill_matrix(shipped),
             disputes=collected.disputes,
-            dispute_messages=tuple(collected.dispute_messages),
+            dispute_notes=tuple(collected.dispute_notes),
             second_oracle=dict(sorted(collected.second_oracle.items())),
-            errors=tuple(collected.errors.most_common(_ERRORS)),
+            errors=tuple((Note(text, code), number) for (code, text), number in collected.errors.most_common(_ERRORS)),
         ),
         evidence=tuple(file for run in runs for file in evidence_files(run)),
         comparisons=comparisons,

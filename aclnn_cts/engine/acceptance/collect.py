@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import status_name
-from aclnn_cts.core.verdict import Record, Result, Signature, Skip
+from aclnn_cts.core.verdict import Record, Result, Signature, Skip, Verdict
 from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
 from aclnn_cts.engine.again import ALONE_FACT
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.record_codec import signature_key
+from aclnn_cts.engine.second_opinion import DISPUTE_FACT
 from aclnn_cts.judge.finer import FINER_FACT
 from aclnn_cts.judge.status import LIMIT_NOT_ENFORCED
 from aclnn_cts.spec.model import Spec
@@ -194,9 +196,10 @@ class Collected:
     operators: dict[str, OperatorTally]
     failures: dict[str, Failures] = field(default_factory=dict)
     disputes: int = 0
-    dispute_messages: list[str] = field(default_factory=list)
+    dispute_notes: list[Note] = field(default_factory=list)
     second_oracle: Counter[str] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
+    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By code and text of the note."""
     statuses: dict[int, bool] = field(default_factory=dict)
     """By run: whether a call returned a status."""
 
@@ -215,16 +218,32 @@ class Collected:
             self.failures[key].add(record, run)
         elif verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
             self.disputes += 1
-            if len(self.dispute_messages) < _MESSAGES:
-                self.dispute_messages.append(verdict.message)
+            if len(self.dispute_notes) < _MESSAGES:
+                self.dispute_notes.append(_dispute(verdict))
         elif verdict.result == Result.ERROR:
-            self.errors[verdict.message] += 1
+            self.errors[_error_code(record), verdict.message] += 1
 
     def _see_status(self, record: Record, run: int) -> None:
         for outcomes in record.attempts:
             for outcome in outcomes:
                 if outcome.ended == Ended.RETURNED:
                     self.statuses[run] = outcome.phase_one is not None
+
+
+def _dispute(verdict: Verdict) -> Note:
+    told = verdict.facts.get(DISPUTE_FACT)
+    if not isinstance(told, Mapping):  # of an earlier version of the harness
+        return Note(verdict.message)
+    place = f"{told['output']}{list(told['index'])}"
+    values = {"place": place, "first": str(told["first"]), "second": str(told["second"])}
+    return Note(verdict.message, NoteCode.DISPUTE, values)
+
+
+def _error_code(record: Record) -> str:
+    if record.verdict.facts.get(JUDGE_ENDED_FACT):
+        return NoteCode.JUDGE_ENDED
+    outcomes = record.attempts[0] if record.attempts else ()
+    return NoteCode.NOT_RUN if any(item.ended == Ended.NOT_RUN for item in outcomes) else NoteCode.HARNESS
 
 
 def returned_word(record: Record) -> str:

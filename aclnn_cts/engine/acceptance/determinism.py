@@ -27,7 +27,7 @@ def determinism_part(
     precision = load_precision()
     if spec.precision is not None:
         precision = precision.extended(spec.operator, spec.precision, where=spec.path)
-    promised: dict[tuple[str, str, str], None] = {}
+    promised: dict[tuple[str, str, str, str], None] = {}
     held = 0
     for target in targets:
         models = [
@@ -38,7 +38,7 @@ def determinism_part(
         for model in models:
             for section, basis, source in model.sources:
                 if section == _SECTION:
-                    promised.setdefault((model.repeatable, basis, source))
+                    promised.setdefault((model.repeatable, basis, source, model.repeatable_zh or source))
         held += any(
             model.repeatable == "always" or (model.repeatable == "deterministic" and target.deterministic is True)
             for model in models

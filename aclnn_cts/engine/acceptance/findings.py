@@ -145,6 +145,7 @@ def _card(
                 output=output,
                 verdict=result.verdict,
                 message=result.message,
+                why=result.why,
                 figures=tuple((item.name, item.value, item.relation, item.limit) for item in result.figures),
             )
             for name, outputs in record.verdict.rulers.items()

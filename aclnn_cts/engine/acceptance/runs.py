@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.core.acceptance import EvidenceFile, RunFacts
 from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.manifest import Known, is_software, ran_on
+from aclnn_cts.engine.manifest import Known, is_software, ran_on, ran_on_zh
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
@@ -69,6 +69,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         seed=manifest.seed,
         product=manifest.target.product,
         ran_on=ran_on(manifest),
+        ran_on_zh=ran_on_zh(manifest),
         software=is_software(manifest),
         target=msgspec.to_builtins(manifest.target),
         started=manifest.started,
@@ -80,10 +81,12 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         discrepancies=summary.discrepancies(),
         violations=tuple(summary.violations),
         problems=tuple(summary.problems),
+        notes={note.text: note for note in (*summary.notes, *summary.holes())},
         environment=tuple(
             (name, "" if fact.known == Known.UNKNOWN else str(fact.value), fact.known)
             for name, fact in sorted(manifest.environment.items())
         ),
+        environment_zh={name: fact.zh for name, fact in manifest.environment.items() if fact.zh},
         specs=manifest.specs,
         inputs=manifest.inputs,
         settings=manifest.settings,

@@ -151,7 +151,7 @@ def _run(head: Head, waivers: Waivers) -> Ended:
     waivers.evidence.include(memory.evidence)
     report = waivers.report()
     # Those of an earlier session may be mended, or renewed.
-    writer.summary.violations[:] = report.violations()
+    writer.summary.violate(report.violations())
     writer.summary.notices[:] = report.notices()
     for message in report.notices():
         for watcher in head.watchers:
@@ -194,6 +194,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     with first.open_host(options.specs) as host:
         settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
         environment: Mapping[str, Any] = dict(host.environment)
+        chinese = host.capabilities.environment_zh
         bench = Bench(specs=options.specs, host=host, settings=settings)
         for spec in options.operators:
             if settings.target.product in spec.products:
@@ -201,10 +202,10 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
                 bench.judge(spec)
     waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
     options = replace(options, settings=settings)
-    return options, earlier if earlier is not None else _manifest(options, environment), waivers
+    return options, earlier if earlier is not None else _manifest(options, environment, chinese), waivers
 
 
-def _manifest(options: CampaignOptions, environment: Mapping[str, Any]) -> Manifest:
+def _manifest(options: CampaignOptions, environment: Mapping[str, Any], chinese: Mapping[str, str]) -> Manifest:
     settings = options.settings
     # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
     generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
@@ -229,7 +230,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any]) -> Manif
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment),
+        environment=environment_facts() | adapter_facts(environment, chinese=chinese),
     )
 
 

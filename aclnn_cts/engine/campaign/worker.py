@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from aclnn_cts.core.note import JUDGE_ENDED_FACT
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.engine.bench import Bench
@@ -208,7 +209,7 @@ def _deadly(trial: Trial) -> Record:
         "the judge's own process ended twice with this call under way, so it is not made again; an implementation "
         "that may end its process is to be run in one of its own"
     )
-    verdict = Verdict(result=Result.ERROR, message=message)
+    verdict = Verdict(result=Result.ERROR, message=message, facts={JUDGE_ENDED_FACT: True})
     return Record(
         trial_id=trial.id,
         trial=trial,

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import RulerResult, RulerWhy
 from aclnn_cts.judge.rulers.pair import RELATIVE_EPSILON, Pair, mean, root_mean_square, row_of, signed_mean
 from aclnn_cts.judge.rulers.protocol import (
     conclude,
@@ -75,7 +75,8 @@ class Double:
         if (special := no_special_values(self, pair, pair.benchmark, "the benchmark")) is not None:
             return special
         if not np.isfinite(pair.golden).all():
-            return not_applicable(self, "the golden alone holds inf or nan; the source does not say what becomes of it")
+            message = "the golden alone holds inf or nan; the source does not say what becomes of it"
+            return not_applicable(self, message, RulerWhy.SPECIAL_GOLDEN)
         scale = pair.size + RELATIVE_EPSILON
         other_relative = pair.benchmark_error / scale
         metrics = (

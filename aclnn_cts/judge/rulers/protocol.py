@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.verdict import RulerFigure, RulerResult, RulerVerdict
+from aclnn_cts.core.verdict import RulerFigure, RulerResult, RulerVerdict, RulerWhy
 from aclnn_cts.judge.rulers.pair import Pair
 
 __all__ = [
@@ -94,6 +94,7 @@ def conclude(ruler: Ruler, figures: Sequence[RulerFigure], *, any_of: bool = Fal
             message="there are no elements to measure",
             headroom=1.0,
             source=ruler.source,
+            why=RulerWhy.NO_ELEMENTS,
         )
     # A figure that meets its limit exactly has as little left as one that must stay below it and does not.
     order = [(_meets(entry), headroom(entry), place) for place, entry in enumerate(figures)]
@@ -118,20 +119,24 @@ def _sentence(entry: RulerFigure, *, met: bool) -> str:
     return f"{entry.name} {value:.{digits}g}{'' if met else ', not'} {entry.relation} {limit:.{digits}g}"
 
 
-def not_applicable(ruler: Ruler, message: str) -> RulerResult:
-    """No verdict, and why."""
-    return RulerResult(ruler=ruler.name, verdict=RulerVerdict.NOT_APPLICABLE, message=message, source=ruler.source)
+def not_applicable(ruler: Ruler, message: str, why: str) -> RulerResult:
+    """No verdict, and why: in a sentence, and as one of `RulerWhy`."""
+    return RulerResult(
+        ruler=ruler.name, verdict=RulerVerdict.NOT_APPLICABLE, message=message, source=ruler.source, why=why
+    )
 
 
 def no_row(ruler: Ruler, pair: Pair) -> RulerResult:
     """No verdict: the source's table lacks the dtype."""
-    return not_applicable(ruler, f"the rule has no numbers for {pair.dtype}")
+    return not_applicable(ruler, f"the rule has no numbers for {pair.dtype}", RulerWhy.NO_ROW)
 
 
 def no_benchmark(ruler: Ruler) -> RulerResult:
     """No verdict: there is nothing to compare with."""
     return not_applicable(
-        ruler, "the rule compares with a second implementation in the same dtype, and there is none for this output"
+        ruler,
+        "the rule compares with a second implementation in the same dtype, and there is none for this output",
+        RulerWhy.NO_BENCHMARK,
     )
 
 
@@ -149,7 +154,12 @@ def no_special_values(ruler: Ruler, pair: Pair, reference: Float64, what: str) -
     if not np.isfinite(reference).all():
         message = f"{what} holds inf or nan; the rule passes such a case without reading the output"
         return RulerResult(
-            ruler=ruler.name, verdict=RulerVerdict.PASS, message=message, headroom=1.0, source=ruler.source
+            ruler=ruler.name,
+            verdict=RulerVerdict.PASS,
+            message=message,
+            headroom=1.0,
+            source=ruler.source,
+            why=RulerWhy.SPECIAL_REFERENCE,
         )
     count = int(np.count_nonzero(~np.isfinite(pair.got)))
     if not count:

@@ -1,0 +1,46 @@
+"""A sentence of ours about a run or a trial, with the codes and values from which a report says it in Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+__all__ = ["JUDGE_ENDED_FACT", "Note", "NoteCode"]
+
+JUDGE_ENDED_FACT = "judge ended"
+"""Key in the facts of an error's verdict: the judge's own process ended with the call under way."""
+
+
+class NoteCode:
+    """What a note says (values of `Note.code`), and the names of its values."""
+
+    EXPIRED = "expired"
+    """`waiver`, `owner`, `expiry`."""
+    NEVER_HELD = "never held"
+    """`operator`, `id` of the constraint."""
+    NEVER_BROKEN = "never broken"
+    """`operator`, `id` of the constraint."""
+    NEVER_TRIED = "never tried"
+    """`operator`, `id` of the law."""
+    TOTAL = "total"
+    """`operator`, `kind` of case (may be empty), `planned`, `ended`."""
+    DISPUTE = "dispute"
+    """Two oracles differ: `place` in an output, and what the `first` and the `second` say of it (empty: beyond
+    float64)."""
+    NOT_RUN = "not run"
+    """A call was not made, so that its trial has no verdict."""
+    JUDGE_ENDED = "judge ended"
+    """The judge's own process ended twice with the call under way."""
+    HARNESS = "harness"
+    """The harness failed; the text says how."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One sentence."""
+
+    text: str
+    """In English, as summaries and records hold it and terminals show it."""
+    code: str = ""
+    """Empty where the records hold the text alone."""
+    values: Mapping[str, str | int] = {}

@@ -1,0 +1,159 @@
+"""Runs in which everything stands that a page can show: each kind of fault, note, error, ruler and change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.case import Origin
+from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.verdict import Fault, Record, Result, RulerFigure, RulerResult, RulerVerdict, RulerWhy, Skip
+from aclnn_cts.engine.again import ALONE_FACT
+from aclnn_cts.engine.life_cycle import GROWN_BYTES
+from aclnn_cts.engine.manifest import Fact, adapter_facts
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.second_opinion import DISPUTE_FACT
+from aclnn_cts.engine.summary import summary_to_json
+from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.engine.waivers import WaiverReport
+from aclnn_cts.reports.text import words
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+__all__ = ["ENVIRONMENT", "everything", "the_run_before"]
+
+RECORDED = "a recorded message in plain English words"
+FAULTS = [value for name, value in vars(Fault).items() if name.isupper()]
+ENDS = (Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT)
+
+ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknown")} | adapter_facts(
+    {
+        "description": "software device (loopback) standing in for Ascend910B3, atlas-a2; no hardware",
+        "device": "software device standing in for Ascend910B3",
+        "RmsNormGrad": "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device",
+    },
+    chinese={"description": "软件设备", "device": "软件设备", "RmsNormGrad": "自动求导"},
+)
+
+
+def _failed(number: int, kind: str, **fields: Any) -> Record:  # noqa: ANN401 - any field
+    outcome = fields.pop("outcome", None)
+    case = softmax_case(number, dtype=fields.pop("dtype", "FLOAT"))
+    plain: dict[str, Any] = {"result": Result.FAILED, "message": RECORDED, "output": "out", "share": 2.5}
+    made = record(case, kind=kind, **(plain | fields))
+    return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
+
+
+def _rulers() -> dict[str, dict[str, RulerResult]]:
+    names = [name.replace("{n}", "2") for name in words("rulers")["figures"]]
+    measured = RulerResult(
+        ruler="mixed",
+        verdict=RulerVerdict.FAIL,
+        message=RECORDED,
+        figures=tuple(RulerFigure(name=name, value=0.5, limit=0.1) for name in names),
+        source="the title of a work in English",
+    )
+    silent = {
+        why: {"out": RulerResult(ruler=why, verdict=RulerVerdict.NOT_APPLICABLE, message=RECORDED, why=why)}
+        for name, why in vars(RulerWhy).items()
+        if name.isupper()
+    }
+    old = RulerResult(ruler="old", verdict=RulerVerdict.NOT_APPLICABLE, message=RECORDED)
+    return {"mixed": {"out": measured}, "old": {"out": old}, **silent}
+
+
+def _changed(number: int, **fields: Any) -> Record:  # noqa: ANN401 - any field
+    """A trial that a comparison finds to have come back with other bytes, or not."""
+    made = _failed(number, Fault.VALUE, dtype="BF16", **fields)
+    state = BufferState(sha256=("ab" if number % 2 else "cd") * 32)
+    return msgspec.structs.replace(made, attempts=((Outcome(phase_one=0, phase_two=0, buffers={"out": state}),),))
+
+
+def _records() -> list[Record]:
+    waiver = read_waivers(shipped_waivers())[0].id
+    touched = BufferState(unwritten=4, guard_before=1, guard_after=3, gap=2, changed=9)
+    found = [
+        *(_failed(100 + n, kind) for n, kind in enumerate(FAULTS)),
+        *(_failed(200 + n, kind, promise="law/zero", dtype="FLOAT16") for n, kind in enumerate(FAULTS)),
+        *(
+            _failed(300 + n, kind, dtype="BF16", outcome=Outcome(phase_one=0, phase_two=0, buffers={"out": touched}))
+            for n, kind in enumerate((Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT))
+        ),
+        *(
+            _failed(310 + n, Fault.CRASH, output=end, outcome=Outcome(ended=end, signal=6))
+            for n, end in enumerate(ENDS)
+        ),
+        _failed(320, Fault.HANG, output="", outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)),
+        _failed(321, Fault.LEAK, output="", outcome=Outcome(phase_one=161001, facts={GROWN_BYTES: 2_000_000})),
+        _failed(322, Fault.VALUE, output="", promise="memory", waiver=waiver),
+        _failed(323, Fault.VALUE, output="", promise="precision", facts={ALONE_FACT: "conforms"}),
+        _failed(324, Fault.VALUE, output="", promise="boundary", facts={"second oracle": "agrees: 1.25"}),
+        *(
+            _failed(330 + n, Fault.STATUS, output="", promise="status", outcome=Outcome(phase_one=status))
+            for n, status in enumerate((0, 161001, None))
+        ),
+    ]
+    ruled = msgspec.structs.replace(found[0].verdict, rulers=_rulers())
+    found[0] = msgspec.structs.replace(found[0], verdict=ruled)
+    broken = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null", change="x"))
+    found += [
+        record(broken, promise="status", status=161001),
+        record(softmax_case(400), promise="law/repeat"),
+        record(softmax_case(401), promise="life-cycle/cold-warm"),
+    ]
+    dispute = {"output": "out", "index": [0, 1], "first": "1.5", "second": ""}
+    unjudged: list[tuple[str, str, dict[str, Any]]] = [
+        (Result.SKIPPED, Skip.DISPUTE, {DISPUTE_FACT: dispute}),
+        (Result.SKIPPED, Skip.DISPUTE, {}),
+        (Result.ERROR, "", {JUDGE_ENDED_FACT: True}),
+        (Result.ERROR, "", {}),
+        *((Result.SKIPPED, value, {}) for name, value in vars(Skip).items() if name.isupper()),
+    ]
+    for number, (result, kind, facts) in enumerate(unjudged):
+        found.append(record(softmax_case(500 + number), result=result, kind=kind, message=RECORDED, facts=facts))
+    lost = _failed(600, "", result=Result.ERROR, message=RECORDED + " again", outcome=Outcome(ended=Ended.NOT_RUN))
+    return [*found, lost, *(_changed(700 + number) for number in range(6))]
+
+
+def everything(path: Path) -> Path:
+    """The run; its summary has violations, problems and a total that does not add up."""
+    run = synthetic_run(path, _records(), environment=ENVIRONMENT, changes={"harness": "9"})
+    summary = RunDirectory(run).summary()
+    waiver = read_waivers(shipped_waivers())[0]
+    summary.violate(WaiverReport(expired=(waiver,), mended=(), unused=()).violations())
+    summary.miss(summary.one_sided({"aclnnSoftmaxBackward": ["never.met"]}))
+    summary.miss(summary.untried({"aclnnSoftmaxBackward": ["law/never"]}))
+    summary.miss([Note("a problem that an earlier version of the harness has recorded")])
+    summary.plan("aclnnSoftmaxBackward", "valid")
+    assert {note.code for note in (*summary.notes, *summary.holes())} >= {
+        NoteCode.EXPIRED,
+        NoteCode.NEVER_HELD,
+        NoteCode.NEVER_TRIED,
+        NoteCode.TOTAL,
+    }
+    document = summary_to_json(summary) | {"interrupted": False, "seconds": 1.5, "blobs_refused": 0}
+    (path / "summary.json").write_bytes(msgspec.json.encode(document))
+    return run
+
+
+def the_run_before(path: Path) -> Path:
+    """A run of the same product that it can be compared with, in which some trials passed, some were not made."""
+    before = []
+    for number in range(6):
+        made = _changed(700 + number)
+        passed = msgspec.structs.replace(made.verdict, result=Result.PASSED, kind="", message="")
+        item = msgspec.structs.replace(made, verdict=passed)
+        if number == 0:
+            item = msgspec.structs.replace(item, attempts=((Outcome(phase_one=0, phase_two=0),),))
+        elif number == 1:
+            item = msgspec.structs.replace(item, attempts=())
+        elif number == 2:
+            item = msgspec.structs.replace(
+                item, verdict=msgspec.structs.replace(passed, facts={ALONE_FACT: "conforms"})
+            )
+        before.append(item)
+    gone = _failed(900, Fault.VALUE, promise="precision", dtype="FLOAT16", output="")
+    was_skipped = record(softmax_case(400), promise="law/repeat", result=Result.SKIPPED, kind=Skip.UNSAFE)
+    return synthetic_run(path, [*before, before[3], _changed(703), gone, was_skipped], environment={"x": Fact("1")})

@@ -1,0 +1,64 @@
+"""The whole page in Chinese: no English sentence is left on it but those of records, shown as such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.reports.html import SECTIONS, render_html
+from tests.reports.browser import MISSING, chromium, open_page
+from tests.reports.everything import RECORDED, everything, the_run_before
+from tests.reports.page_text import Block, english, visible_blocks
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def full(faulty_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Acceptance:
+    folder = tmp_path_factory.mktemp("full")
+    return acceptance([faulty_run, everything(folder / "run")], baseline=the_run_before(folder / "before"))
+
+
+@pytest.fixture(scope="module")
+def blocks(full: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Block]]]:
+    path = tmp_path_factory.mktemp("chinese") / "report.html"
+    path.write_text(render_html(full), encoding="utf-8")
+    found = {}
+    with chromium() as driver:
+        open_page(driver, path)
+        for language in ("zh", "en"):
+            driver.find_element("css selector", f"button[data-language={language}]").click()
+            found[language] = visible_blocks(driver)
+        yield found
+
+
+def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
+    assert full.credibility.disputes
+    assert len(full.credibility.errors) == 3
+    assert full.waivers
+    assert any(part.spread for part in full.precision)
+    [_, own] = full.comparisons
+    assert {cause.seen for item in own.findings for cause in item.causes} >= {"same", "otherwise", "not made"}
+    assert own.ends
+    assert own.added
+    assert own.removed
+    for name in SECTIONS:
+        assert len([block for block in blocks["zh"] if block.section == name]) > 5, name
+
+
+def test_no_english_sentence_stands_on_the_chinese_page(blocks: dict[str, list[Block]]) -> None:
+    left = {(block.section, run) for block in blocks["zh"] for run in english(block.text)}
+    assert left == set()
+
+
+def test_english_is_found_where_it_stands(blocks: dict[str, list[Block]]) -> None:
+    found = [run for block in blocks["en"] for run in english(block.text)]
+    assert len(found) > 300
+    assert any(RECORDED in run for run in found)
+    assert english("两个 one two three four 五") == ["one two three four"]
+    assert english("aclnnSoftmaxBackward, FLOAT16 one two three") == []
+    assert english("the call (which is wrong) did not") == ["the call (which is wrong) did not"]

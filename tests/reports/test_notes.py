@@ -1,0 +1,159 @@
+"""Notes of runs, records, comparisons and rulers in Chinese, from their codes and values."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aclnn_cts.core.acceptance_findings import RulerLine
+from aclnn_cts.core.comparison import Because, Cause, CauseCount
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.verdict import Result, RulerVerdict, RulerWhy, Skip
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.second_opinion import DISPUTE_FACT
+from aclnn_cts.judge.rulers.registry import RULERS
+from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.notes import because_text, note_markup, note_text, ruler_markup, ruler_source, ruler_text
+from aclnn_cts.reports.sentences import verdict_text
+from aclnn_cts.reports.text import words
+from tests.judge.rulers.pairs import pair
+from tests.reports.everything import everything
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
+OPERATOR = "aclnnSoftmaxBackward"
+
+NOTES = {
+    "waiver w, expired": (
+        Note("t", NoteCode.EXPIRED, {"waiver": "w", "owner": "o@example.org", "expiry": "2026-01-02"}),
+        "豁免 w 已于 2026-01-02 到期；由 o@example.org 续期或修复。",
+    ),
+    "held": (Note("t", NoteCode.NEVER_HELD, {"operator": OPERATOR, "id": "c"}), f"{OPERATOR}：没有用例遵守约束 c。"),
+    "broken": (
+        Note("t", NoteCode.NEVER_BROKEN, {"operator": OPERATOR, "id": "c"}),
+        f"{OPERATOR}：没有用例违反约束 c。",
+    ),
+    "tried": (
+        Note("t", NoteCode.NEVER_TRIED, {"operator": OPERATOR, "id": "law/l"}),
+        f"{OPERATOR}：没有用例检验 law/l。",
+    ),
+    "total": (
+        Note("t", NoteCode.TOTAL, {"operator": OPERATOR, "kind": "", "planned": 3, "ended": 2}),
+        f"{OPERATOR}（—）：计划 3 个用例，结束 2 个。",
+    ),
+    "dispute": (
+        Note("t", NoteCode.DISPUTE, {"place": "out[0]", "first": "1.5", "second": ""}),
+        (
+            "两个参考实现对 out[0] 的结果不一致：float64 为 1.5，有理数运算为 超出 float64 范围的值；"
+            "不作指控，请报告给 aclnn-cts 的维护者。"
+        ),
+    ),
+    "judge": (
+        Note("t", NoteCode.JUDGE_ENDED),
+        "该调用两次使判定进程终止，不再执行；可能终止进程的实现应在自己的进程中运行。",
+    ),
+    "not run": (Note("why", NoteCode.NOT_RUN), "调用未能执行，用例没有结论。（why）"),
+    "harness": (Note("why", NoteCode.HARNESS), "测试框架出错，用例没有结论。（why）"),
+    "of an earlier version": (Note("why"), "只有英文记录。（why）"),
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_a_note_is_a_chinese_sentence(name: str) -> None:
+    note, said = NOTES[name]
+    assert note_text(note, "zh") == said
+    assert note_text(note, "en") == note.text
+    assert ('<details class="l recorded"' in note_markup(note)) == said.endswith("（why）")
+
+
+def test_every_code_is_among_them() -> None:
+    codes = {value for name, value in vars(NoteCode).items() if name.isupper()}
+    assert codes <= {note.code for note, _ in NOTES.values()}
+
+
+def test_the_verdict_names_the_waiver_that_has_expired_in_the_page_s_language(tmp_path: Path) -> None:
+    report = acceptance([everything(tmp_path / "run")])
+    [run] = report.runs
+    fails = replace(report, verdict="fails", ends=replace(report.ends, failed=0, waived=0), runs=(run,))
+    assert "到期；由" in verdict_text(fails, "zh")
+    assert "expired on" not in verdict_text(fails, "zh")
+    assert "expired on" in verdict_text(fails, "en")
+    assert "没有用例违反约束 never.met" in markdown_bytes(report, None, "zh").decode().replace("\\", "")
+
+
+def test_a_dispute_tells_its_figures(tmp_path: Path) -> None:
+    fact = {"output": "out", "index": [0, 1], "first": "1.5", "second": "2.5"}
+    item = record(softmax_case(), result=Result.SKIPPED, kind=Skip.DISPUTE, message="m", facts={DISPUTE_FACT: fact})
+    [note] = acceptance([synthetic_run(tmp_path / "run", [item])]).credibility.dispute_notes
+    assert note == Note("m", NoteCode.DISPUTE, {"place": "out[0, 1]", "first": "1.5", "second": "2.5"})
+
+
+SEEN = [value for name, value in vars(Because).items() if name.isupper() and isinstance(value, str)]
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_every_cause_is_told_in_chinese(seen: str) -> None:
+    for cause in (
+        CauseCount(cause=Cause.LIBRARY, because="e", seen=seen, differs=("a", "b"), further=2),
+        CauseCount(cause=Cause.LIBRARY, because="e", seen=seen, differs=("a",)),
+        CauseCount(cause=Cause.CHANCE, because="e", seen=seen),
+        CauseCount(cause=Cause.UNKNOWN, because="e", seen=seen),
+    ):
+        said = because_text(cause)
+        assert CHINESE.search(said)
+        assert all(name in said for name in cause.differs)
+        assert ("另有 2 项" in said) == bool(cause.further)
+    assert because_text(CauseCount(cause=Cause.UNKNOWN, because="of an earlier version")) == ""
+
+
+def line(**fields: Any) -> RulerLine:  # noqa: ANN401 - any field
+    plain: dict[str, Any] = {"ruler": "r", "output": "o", "verdict": "fail", "message": "m", "why": "", "figures": ()}
+    return RulerLine(**(plain | fields))
+
+
+@pytest.mark.parametrize("why", [value for name, value in vars(RulerWhy).items() if name.isupper()])
+def test_why_a_ruler_has_no_figure_is_told(why: str) -> None:
+    said = ruler_text(line(why=why, verdict=RulerVerdict.NOT_APPLICABLE))
+    assert CHINESE.search(said)
+    assert "<details" not in ruler_markup(line(why=why))
+
+
+def test_what_is_recorded_in_english_alone_is_said_to_be_so() -> None:
+    assert "只有英文记录" in ruler_markup(line())
+    assert "<details" in ruler_markup(line())
+
+
+def test_every_figure_that_a_ruler_makes_and_every_reason_has_a_chinese_name() -> None:
+    made: set[str] = set()
+    odd = [1.0, 2.0, math.inf, 2.0**-20]
+    for one in (
+        pair([1.5, 2.0, 3.0, 2.0**-18], [1.0, 2.0, 3.0, 2.0**-20], [1.0, 2.5, 3.0, 0.0]),
+        pair([1.5, 2.0, math.nan, 0.0], odd, [1.0, 2.0, math.inf, 0.0]),
+        pair([1.5, math.inf], [1.0, 2.0], [1.0, 2.0]),
+        pair([1.5, 2.0], [1.0, math.inf], [1.0, 2.0]),
+        pair([1.5, 2.0], [1.0, math.nan], [1.0, math.nan]),
+        pair([1.5, 2.0], [1.0, 2.0], dtype="FLOAT16"),
+        pair([1.5], [1.0], dtype="DOUBLE"),
+        pair([1, 2], [1, 3], dtype="INT32"),
+        pair([], []),
+    ):
+        for ruler in RULERS.values():
+            result = ruler.measure(one)
+            made |= {entry.name for entry in result.figures}
+            if not result.figures:
+                assert result.why in words("rulers")["why"], (ruler.name, result.message)
+    assert len(made) > 12
+    for name in made:
+        assert CHINESE.search(ruler_text(line(figures=((name, 0.5, "<=", 0.1),))).partition(" = ")[0]), name
+
+
+def test_sources_that_are_no_titles_have_chinese() -> None:
+    for ruler in RULERS.values():
+        said = ruler_source(ruler.name, ruler.source)
+        assert CHINESE.search(said) or "copy of" not in ruler.source, ruler.name
+    assert set(words("rulers")["sources"]) <= set(RULERS)
