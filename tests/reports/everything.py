@@ -38,7 +38,7 @@ ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknow
 )
 
 
-def _failed(number: int, kind: str, **fields: Any) -> Record:  # noqa: ANN401 - any field
+def _failed(number: int, kind: str, **fields: Any) -> Record:
     outcome = fields.pop("outcome", None)
     case = softmax_case(number, dtype=fields.pop("dtype", "FLOAT"))
     plain: dict[str, Any] = {"result": Result.FAILED, "message": RECORDED, "output": "out", "share": 2.5}
@@ -64,7 +64,7 @@ def _rulers() -> dict[str, dict[str, RulerResult]]:
     return {"mixed": {"out": measured}, "old": {"out": old}, **silent}
 
 
-def _changed(number: int, **fields: Any) -> Record:  # noqa: ANN401 - any field
+def _changed(number: int, **fields: Any) -> Record:
     """A trial that a comparison finds to have come back with other bytes, or not."""
     made = _failed(number, Fault.VALUE, dtype="BF16", **fields)
     state = BufferState(sha256=("ab" if number % 2 else "cd") * 32)

@@ -40,7 +40,7 @@ class Block(NamedTuple):
     text: str
 
 
-def visible_blocks(driver: Any, skipped: str = SKIPPED) -> list[Block]:  # noqa: ANN401 - selenium's driver
+def visible_blocks(driver: Any, skipped: str = SKIPPED) -> list[Block]:
     """All text that can be seen once every part is opened; what is skipped is a box in it."""
     found = driver.execute_script(_BLOCKS, skipped)
     return [Block(section, tag, " ".join(text.split())) for section, tag, text in found]

@@ -111,7 +111,7 @@ def test_every_cause_is_told_in_chinese(seen: str) -> None:
     assert because_text(CauseCount(cause=Cause.UNKNOWN, because="of an earlier version")) == ""
 
 
-def line(**fields: Any) -> RulerLine:  # noqa: ANN401 - any field
+def line(**fields: Any) -> RulerLine:
     plain: dict[str, Any] = {"ruler": "r", "output": "o", "verdict": "fail", "message": "m", "why": "", "figures": ()}
     return RulerLine(**(plain | fields))
 

@@ -230,7 +230,7 @@ def _no_program(trial: Trial, programs: Programs) -> str | None:
     """Why no program can show a trial; None where one may."""
     if trial.case.operator not in programs.specs:
         return f"the run has no spec of {trial.case.operator}"
-    return None if is_one_call(trial) else "its trial takes several calls, and a program shows one"
+    return None if is_one_call(trial) else "its trial is about several calls together, and a program here shows one"
 
 
 def _trials(file: Path) -> Iterator[Trial]:

@@ -10,149 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument
-from aclnn_cts.engine.repro.facts import Reproduction, TensorFacts
+from aclnn_cts.engine.repro.cpp_prelude import PRELUDE
+from aclnn_cts.engine.repro.facts import CallsOfTrial, Reproduction, TensorFacts
 from aclnn_cts.spec.model import Parameter
 
 __all__ = ["cpp_program"]
 
-_PRELUDE = r"""#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <limits>
-#include <vector>
 
-#include "acl/acl.h"
-#include "@HEADER@"
-
-// Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
-#define CHECK_RUNTIME(call)                                        \
-  do {                                                             \
-    auto code = (call);                                            \
-    if (code != 0) {                                               \
-      std::printf("%s failed: %d\n", #call, static_cast<int>(code)); \
-      return 2;                                                    \
-    }                                                              \
-  } while (0)
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr size_t kGuard = 256;
-
-double HalfToDouble(uint16_t bits) {
-  int exponent = (bits >> 10) & 31;
-  int fraction = bits & 1023;
-  double value = exponent == 31 ? (fraction ? kNan : kInf)
-                 : exponent == 0 ? std::ldexp(fraction, -24)
-                                 : std::ldexp(1024 + fraction, exponent - 25);
-  return bits & 0x8000 ? -value : value;
-}
-
-double Bf16ToDouble(uint16_t bits) {
-  uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
-double ReadElement(const uint8_t *address, int dtype) {
-  uint16_t half;
-  float single;
-  double wide;
-  switch (dtype) {
-    case 0: std::memcpy(&single, address, sizeof single); return single;
-    case 1: std::memcpy(&half, address, sizeof half); return HalfToDouble(half);
-    case 27: std::memcpy(&half, address, sizeof half); return Bf16ToDouble(half);
-    default: std::memcpy(&wide, address, sizeof wide); return wide;
-  }
-}
-
-struct Memory {
-  void *base = nullptr;  // of the allocation: guard, storage, guard
-  size_t bytes = 0;
-  std::vector<uint8_t> before;
-
-  void *Address() const { return static_cast<uint8_t *>(base) + kGuard; }
-
-  int Allocate(const void *data, size_t size, uint8_t fill) {
-    bytes = size;
-    before.assign(size + 2 * kGuard, 0xA5);
-    if (data != nullptr) std::memcpy(before.data() + kGuard, data, size);
-    else std::memset(before.data() + kGuard, fill, size);
-    CHECK_RUNTIME(aclrtMalloc(&base, before.size(), ACL_MEM_MALLOC_HUGE_FIRST));
-    CHECK_RUNTIME(aclrtMemcpy(base, before.size(), before.data(), before.size(), ACL_MEMCPY_HOST_TO_DEVICE));
-    return 0;
-  }
-
-  int Read(std::vector<uint8_t> *after) const {
-    after->resize(before.size());
-    CHECK_RUNTIME(aclrtMemcpy(after->data(), after->size(), base, before.size(), ACL_MEMCPY_DEVICE_TO_HOST));
-    return 0;
-  }
-};
-
-bool Untouched(const char *name, const std::vector<uint8_t> &before, const std::vector<uint8_t> &after, size_t first,
-               size_t last) {
-  for (size_t i = first; i < last; ++i) {
-    if (before[i] != after[i]) {
-      ptrdiff_t place = static_cast<ptrdiff_t>(i) - static_cast<ptrdiff_t>(kGuard);
-      std::printf("%s: byte %zd must not be written and was changed\n", name, place);
-      return false;
-    }
-  }
-  return true;
-}
-
-struct Range {
-  double lower, upper;
-  bool judged;
-};
-
-int Compare(const char *name, const Memory &memory, int dtype, size_t size, const std::vector<int64_t> &shape,
-            const std::vector<int64_t> &strides, int64_t offset, const std::vector<Range> &expected) {
-  std::vector<uint8_t> after;
-  if (memory.Read(&after) != 0) return 2;
-  std::vector<uint8_t> outside(memory.before);  // what it must be where no element of the view lies
-  std::vector<int64_t> index(shape.size(), 0);
-  size_t wrong = 0;
-  for (size_t element = 0; element < expected.size(); ++element) {
-    int64_t place = offset;
-    for (size_t axis = 0; axis < shape.size(); ++axis) place += index[axis] * strides[axis];
-    size_t start = kGuard + static_cast<size_t>(place) * size;
-    std::memcpy(outside.data() + start, after.data() + start, size);
-    double got = ReadElement(after.data() + start, dtype);
-    const Range &range = expected[element];
-    bool right = std::isnan(range.lower) ? std::isnan(got) : range.lower <= got && got <= range.upper;
-    if (range.judged && !right) {
-      if (++wrong <= 8) {
-        std::printf("%s[", name);
-        for (size_t axis = 0; axis < shape.size(); ++axis) {
-          std::printf("%s%lld", axis ? ", " : "", static_cast<long long>(index[axis]));
-        }
-        std::printf("] is %.17g, expected %.17g to %.17g\n", got, range.lower, range.upper);
-      }
-    }
-    for (size_t axis = shape.size(); axis-- > 0;) {
-      if (++index[axis] < shape[axis]) break;
-      index[axis] = 0;
-    }
-  }
-  if (wrong) std::printf("%s: %zu of %zu elements at fault\n", name, wrong, expected.size());
-  bool good = Untouched(name, outside, after, 0, after.size());
-  return good && wrong == 0 ? 0 : 1;
-}
-"""
-
-
-def cpp_program(facts: Reproduction) -> str:
+def cpp_program(calls: CallsOfTrial) -> str:
     """The program's text. Its first lines say what it shows and how it is built."""
-    lines = [*_opening(facts), _PRELUDE.replace("@HEADER@", facts.header), *_data(facts), *_main(facts)]
+    first = calls.made[0]
+    lines = [*_opening(calls), PRELUDE.replace("@HEADER@", first.header)]
+    if calls.number == 1:
+        lines += [*_data(first), *_main(first)]
+    else:
+        for place, facts in enumerate(calls.made):
+            lines += [f"namespace {_space(place)} {{", "", *_data(facts), *_run(facts), "", "}", ""]
+        lines += _main_of_several(calls)
     return "\n".join(lines) + "\n"
 
 
-def _opening(facts: Reproduction) -> Iterator[str]:
-    yield f"// {facts.operator}: {_one_line(facts.sentence)}"
-    yield f"// Case {facts.case_id}, {facts.case.product}."
+def _opening(calls: CallsOfTrial) -> Iterator[str]:
+    first = calls.made[0]
+    yield f"// {first.operator}: {_one_line(first.sentence)}"
+    yield f"// Case {first.case_id}, {first.case.product}."
+    for line in calls.about:
+        yield f"// {_one_line(line)}"
     yield "// Build, with the toolkit's environment set:"
     yield "//   A=$ASCEND_HOME_PATH"
     yield "//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 -lascendcl -lnnopbase -lopapi -o repro"
@@ -229,16 +112,61 @@ def _single(value: float) -> str:
 
 def _main(facts: Reproduction) -> Iterator[str]:
     yield "int main() {"
-    body = [*_set_up(facts), *_call(facts), *_verdict(facts)]
+    body = [*_DEVICE, *_arguments(facts), *_call(facts), *_verdict(facts)]
     yield from (f"  {line}" if line else "" for line in body)
     yield "}"
 
 
-def _set_up(facts: Reproduction) -> Iterator[str]:
-    yield "CHECK_RUNTIME(aclInit(nullptr));"
-    yield "CHECK_RUNTIME(aclrtSetDevice(0));"
-    yield "aclrtStream stream = nullptr;"
-    yield "CHECK_RUNTIME(aclrtCreateStream(&stream));"
+def _run(facts: Reproduction) -> Iterator[str]:
+    """The same as a function: 0 the call conforms, 1 it does not, 2 the surroundings failed."""
+    yield "int Run(aclrtStream stream) {"
+    body = [*_arguments(facts), *_call(facts), *_verdict(facts)]
+    yield from (f"  {line}" if line else "" for line in body)
+    yield "}"
+
+
+def _main_of_several(calls: CallsOfTrial) -> Iterator[str]:
+    yield "int main() {"
+    yield from (f"  {line}" for line in _DEVICE)
+    yield "  int fault = 0;"
+    for number, place in enumerate(calls.order, start=1):
+        yield f'  std::printf("call {number} of {calls.number}\\n");'
+        yield f"  if (int code = {_space(place)}::Run(stream); code == 2) return 2;"
+        yield f"  else if (code != 0) fault = {number};"
+    yield "  if (fault) {"
+    yield '    std::printf("call %d is at fault by itself\\nFAULT\\n", fault);'
+    yield "    return 1;"
+    yield "  }"
+    yield f'  std::printf("%s\\n", {_string(calls.beyond)});'
+    yield "  return 0;"
+    yield "}"
+
+
+def _space(place: int) -> str:
+    return f"call_{place + 1}"
+
+
+def _string(text: str) -> str:
+    """A literal; what is not printable ASCII is written in octal, which takes no further digits."""
+    plain = {'"': '\\"', "\\": "\\\\"}
+    return (
+        '"'
+        + "".join(
+            plain.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in text.encode()
+        )
+        + '"'
+    )
+
+
+_DEVICE = (
+    "CHECK_RUNTIME(aclInit(nullptr));",
+    "CHECK_RUNTIME(aclrtSetDevice(0));",
+    "aclrtStream stream = nullptr;",
+    "CHECK_RUNTIME(aclrtCreateStream(&stream));",
+)
+
+
+def _arguments(facts: Reproduction) -> Iterator[str]:
     for name, tensor in facts.tensors.items():
         own = _identifier(name)
         address = "nullptr"

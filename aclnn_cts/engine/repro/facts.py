@@ -24,7 +24,7 @@ from aclnn_cts.judge.bound import bound
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.model import Parameter, Spec
 
-__all__ = ["MAX_ELEMENTS", "OutputFacts", "Reproduction", "TensorFacts", "reproduction"]
+__all__ = ["MAX_ELEMENTS", "CallsOfTrial", "OutputFacts", "Reproduction", "TensorFacts", "reproduction"]
 
 MAX_ELEMENTS = 1 << 16
 """Most elements of all storages together: a program that one reads holds its data in its text."""
@@ -79,6 +79,30 @@ class Reproduction:
     phases: int
     sentence: str
     """What is to be seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsOfTrial:
+    """The calls of a trial that a program makes one after another, each judged by itself."""
+
+    made: tuple[Reproduction, ...]
+    """Those that are unlike one another."""
+    order: tuple[int, ...]
+    """Which of them is made first, second, ..."""
+    about: tuple[str, ...] = ()
+    """What the trial is, where it is more than its one call."""
+    beyond: str = ""
+    """What the trial asks beyond its calls, and how that is judged."""
+
+    @property
+    def number(self) -> int:
+        """How many calls the program makes."""
+        return len(self.order)
+
+    @staticmethod
+    def one(facts: Reproduction) -> CallsOfTrial:
+        """A single call that says everything."""
+        return CallsOfTrial(made=(facts,), order=(0,))
 
 
 def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str) -> Reproduction:

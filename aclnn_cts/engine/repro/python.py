@@ -8,14 +8,15 @@ from typing import Any
 
 from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.dtypes import itemsize
-from aclnn_cts.engine.repro.facts import Reproduction, TensorFacts
+from aclnn_cts.engine.repro.facts import CallsOfTrial, Reproduction, TensorFacts
 
 __all__ = ["python_program"]
 
 _SCRIPT = '''#!/usr/bin/env python3
 """@OPERATOR@: @SENTENCE@
 
-Case @CASE@, @PRODUCT@. Needs numpy and an operator library: with the toolkit's environment set, or with
+Case @CASE@, @PRODUCT@.@ABOUT@
+Needs numpy and an operator library: with the toolkit's environment set, or with
     python3 repro.py LIBRARY...
 Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
 """
@@ -28,7 +29,7 @@ import sys
 
 import numpy as np
 
-CALL = json.loads(r"""
+PROGRAM = json.loads(r"""
 @JSON@
 """)
 GUARD = 256
@@ -88,7 +89,6 @@ def main():
     check(lib.find("aclrtSetDevice", status, ctypes.c_int32)(0), "aclrtSetDevice")
     stream = pointer()
     check(lib.find("aclrtCreateStream", status, ctypes.POINTER(pointer))(ctypes.byref(stream)), "aclrtCreateStream")
-    keep, memories, arguments, types = [], {}, [], []
 
     def allocate(contents):
         whole = b"\\xa5" * GUARD + contents + b"\\xa5" * GUARD
@@ -97,6 +97,21 @@ def main():
         check(memcpy(address, len(whole), whole, len(whole), 1), "aclrtMemcpy")
         return address, whole
 
+    faults = []
+    for number, place in enumerate(PROGRAM["order"], 1):
+        if len(PROGRAM["order"]) > 1:
+            print("call", number, "of", len(PROGRAM["order"]))
+        if not make(lib, PROGRAM["calls"][place], stream, allocate, memcpy, create, create_array):
+            faults.append(number)
+    if len(PROGRAM["order"]) > 1:
+        print(f"call {faults[-1]} is at fault by itself\\nFAULT" if faults else PROGRAM["beyond"])
+    sys.exit(1 if faults else 0)
+
+
+def make(lib, CALL, stream, allocate, memcpy, create, create_array):
+    """Make one call and compare; whether it conforms."""
+    pointer, status = ctypes.c_void_p, ctypes.c_int32
+    keep, memories, arguments, types = [], {}, [], []
     for item in CALL["parameters"]:
         name, value = item["name"], item["value"]
         if item["kind"] == "tensor":
@@ -180,16 +195,38 @@ def main():
             print(f"{name}: {wrong.size} of {got.size} elements at fault")
         conforms = conforms and not wrong.size
     print("conforms" if conforms else "FAULT")
-    sys.exit(0 if conforms else 1)
+    return conforms
 
 
 main()
 '''
 
 
-def python_program(facts: Reproduction) -> str:
+def python_program(calls: CallsOfTrial) -> str:
     """The script's text."""
-    call = {
+    first = calls.made[0]
+    program = {"calls": [_call(facts) for facts in calls.made], "order": calls.order, "beyond": calls.beyond}
+    fields = {
+        "@OPERATOR@": first.operator,
+        "@SENTENCE@": _plain(first.sentence),
+        "@CASE@": first.case_id,
+        "@PRODUCT@": first.case.product,
+        "@ABOUT@": "".join(f"\n{_plain(line)}" for line in calls.about),
+        "@JSON@": json.dumps(program, indent=1),
+    }
+    text = _SCRIPT
+    for mark, value in fields.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def _plain(text: str) -> str:
+    """On one line, with nothing that ends a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def _call(facts: Reproduction) -> dict[str, Any]:
+    return {
         "operator": facts.operator,
         "phases": facts.phases,
         "null": list(facts.case.call.null),
@@ -200,18 +237,6 @@ def python_program(facts: Reproduction) -> str:
             for item in facts.parameters
         ],
     }
-    sentence = " ".join(facts.sentence.split()).replace("\\", "/").replace('"', "'")
-    fields = {
-        "@OPERATOR@": facts.operator,
-        "@SENTENCE@": sentence,
-        "@CASE@": facts.case_id,
-        "@PRODUCT@": facts.case.product,
-        "@JSON@": json.dumps(call, indent=1),
-    }
-    text = _SCRIPT
-    for mark, value in fields.items():
-        text = text.replace(mark, value)
-    return text
 
 
 def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON value

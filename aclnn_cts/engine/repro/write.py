@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
 from aclnn_cts.engine.repro.cpp import cpp_program
-from aclnn_cts.engine.repro.facts import Reproduction, reproduction
+from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, CallsOfTrial, Reproduction, reproduction
 from aclnn_cts.engine.repro.python import python_program
 from aclnn_cts.judge.model import Precision, load_precision
 from aclnn_cts.oracles import registry
@@ -21,15 +23,17 @@ from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["LANGUAGES", "Programs", "is_one_call", "write_programs"]
+__all__ = ["LANGUAGES", "REPLAY", "Programs", "is_one_call", "write_programs"]
 
-LANGUAGES: Mapping[str, Callable[[Reproduction], str]] = {"cpp": cpp_program, "python": python_program}
+REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
+
+LANGUAGES: Mapping[str, Callable[[CallsOfTrial], str]] = {"cpp": cpp_program, "python": python_program}
 
 _ONE_CALL = frozenset({"values", "status", "boundary", "example", "memory", "precision"})
 
 
 def is_one_call(item: Trial | Case) -> bool:
-    """Whether one call shows what a trial shows, so that a program can."""
+    """Whether one call shows what a trial shows, so that a program can show all of it."""
     return not isinstance(item, Trial) or item.promise in _ONE_CALL
 
 
@@ -42,21 +46,69 @@ class Programs:
     _judges: dict[str, Judge] = field(default_factory=dict)
     _precision: Precision | None = None
 
-    def texts(self, item: Trial | Case, languages: Iterable[str]) -> dict[str, str]:
-        """One program a language. UsageError for a trial that takes several calls, or a case that is too large."""
-        case = item.case if isinstance(item, Trial) else item
+    def texts(
+        self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None, replay: str = REPLAY
+    ) -> dict[str, str]:
+        """One program a language; of a law, all of its calls one after another, or that of the number `call`.
+
+        `replay` is the command that judges the whole trial. UsageError for a trial that is about a manner of calling,
+        a number that is none of the trial's, or cases that are too large.
+        """
+        made = self.calls(item, call=call, replay=replay)
+        return {language: LANGUAGES[language](made) for language in languages}
+
+    def calls(self, item: Trial | Case, *, call: int | None = None, replay: str = REPLAY) -> CallsOfTrial:
+        """What the programs of `texts` make."""
+        if isinstance(item, Trial) and item.promise.startswith(PREFIX):
+            return self._law(item, call, replay)
         if isinstance(item, Trial) and not is_one_call(item):
             raise UsageError(
-                f"a trial of {item.promise!r} takes several calls; a program shows one call: give the case file of "
-                "one of them"
+                f"a trial of {item.promise!r} is about a manner of calling (streams, cache, executors, workspaces, "
+                f"many calls in a row), which a program of plain calls has not; {replay} calls in that manner, and a "
+                "file with the trial's case alone becomes a program"
             )
+        if call is not None and call != 1:
+            raise UsageError(f"--call {call}: the trial makes one call; leave --call out")
+        return CallsOfTrial.one(self._facts(item.case if isinstance(item, Trial) else item))
+
+    def _law(self, trial: Trial, call: int | None, replay: str) -> CallsOfTrial:
+        spec = self.specs[trial.case.operator]
+        law = law_of(spec, trial.promise)
+        cases = law_calls(trial, spec)
+        if not cases:
+            raise UsageError(f"a trial of {trial.promise!r} takes a case that the law applies to; this one is none")
+        if call is not None and not 1 <= call <= len(cases):
+            raise UsageError(
+                f"--call {call}: the trial of {trial.promise!r} makes {len(cases)} calls; name one of these"
+            )
+        chosen = cases if call is None else cases[call - 1 : call]
+        unlike = list({case_id(case): case for case in chosen}.values())
+        elements = sum(tensor.storage_numel for case in unlike for _, tensor in case.tensors())
+        if elements > MAX_ELEMENTS:
+            raise UsageError(
+                f"the calls of the trial have {elements} elements; a program holds at most {MAX_ELEMENTS}: name one of "
+                f"its {len(cases)} calls with --call N"
+            )
+        which = f"call {call} of its {len(cases)} calls" if call is not None else f"its {len(cases)} calls in turn"
+        order = {case_id(case): place for place, case in enumerate(unlike)}
+        return CallsOfTrial(
+            made=tuple(self._facts(case) for case in unlike),
+            order=tuple(order[case_id(case)] for case in chosen),
+            about=(
+                f"Of a trial of {trial.promise}: the program makes {which}, and judges each by itself.",
+                f"What the law asks beyond that: {law.en}.",
+                f"Exit code 0 says nothing of that; this judges it: {replay}",
+            ),
+            beyond=f"each call conforms by itself; whether the law is kept, this tells: {replay}",
+        )
+
+    def _facts(self, case: Case) -> Reproduction:
         spec = self.specs[case.operator]
         evaluation = evaluate(spec, case)
         broken = ", ".join(constraint.id for constraint in evaluation.broken)
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
-        facts = reproduction(case, spec, self._judge(spec), sentence=sentence)
-        return {language: LANGUAGES[language](facts) for language in languages}
+        return reproduction(case, spec, self._judge(spec), sentence=sentence)
 
     def _judge(self, spec: Spec) -> Judge:
         if spec.operator not in self._judges:
@@ -72,10 +124,16 @@ class Programs:
 
 
 def write_programs(
-    item: Trial | Case, specs: Specs, paths: Mapping[str, Path], *, spec_folders: Sequence[Path] = ()
+    item: Trial | Case,
+    specs: Specs,
+    paths: Mapping[str, Path],
+    *,
+    spec_folders: Sequence[Path] = (),
+    call: int | None = None,
+    replay: str = REPLAY,
 ) -> Iterator[Path]:
-    """Write one program a language; yields each path. UsageError for a trial that takes several calls."""
-    texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths)
+    """Write one program a language; yields each path. Raises UsageError as `Programs.texts` does."""
+    texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths, call=call, replay=replay)
     for language, path in paths.items():
         with contextlib.suppress(OSError):
             # What cannot be made cannot be written in either, and that message names the file.
