@@ -106,10 +106,13 @@ def _show(found: Verification) -> None:
         says, totals = found.predicate, found.predicate.totals
         wrap(
             out,
-            f"{found.path}: a run of {says.adapter} at {says.started}, judged by {says.harness}: {says.verdict},"
+            f"{found.path}: a run of {says.adapter} on {says.product} at {says.started}, judged by {says.harness}:"
+            f" {says.verdict},"
             f" {count(totals.cases, 'case')}, {totals.passed} passed, {totals.failed} failed ({totals.waived} waived),"
             f" {totals.errors} errors, {totals.skipped} skipped",
         )
+        if says.ran_on:
+            wrap(out, f"ran on: {says.ran_on}")
         wrap(out, f"report: {says.report}")
         for line in left_out(says.left_out):
             wrap(out, line)

@@ -32,6 +32,7 @@ __all__ = [
     "file_hashes",
     "is_software",
     "manifest_from_json",
+    "product_of",
     "ran_on",
     "ran_on_zh",
     "sources_hash",
@@ -149,6 +150,12 @@ def is_software(manifest: Manifest) -> bool:
         for name in ("implementation", "product", "device")
         if (fact := manifest.environment.get(f"adapter.{name}")) is not None
     )
+
+
+def product_of(manifest: Manifest) -> str:
+    """The product that was run for, with the words `software device` where one stood in for it."""
+    product = manifest.target.product
+    return f"{product} ({SOFTWARE_DEVICE})" if is_software(manifest) else product
 
 
 def timestamp(moment: datetime | None = None) -> str:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from aclnn_cts.core.target import Target
 from aclnn_cts.engine.bundle.write import write_bundle
+from aclnn_cts.engine.manifest import adapter_facts
 from aclnn_cts.engine.run_directory import RunDirectory
 from tests.cli.conftest import Called
 from tests.cli.test_cli_compare import store
+from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 
 def bundled() -> bytes:
@@ -20,6 +25,28 @@ def test_a_good_bundle(call: Callable[..., Called], matches_snapshot: Callable[[
     called = call("verify", "run.bundle", "--recompute", "3", "--seed", "1")
     assert called.code == 0
     matches_snapshot("verify", "\n".join(line for line in called.out.splitlines() if " bytes: " not in line))
+
+
+def test_a_software_device_is_called_so(call: Callable[..., Called], tmp_path: Path) -> None:
+    facts = {"description": "software device (loopback) standing in for Ascend910B3, atlas-a2; no hardware"}
+    facts["device"] = "software device standing in for Ascend910B3"
+    manifest = {"adapter": "cann", "target": Target(product="atlas-a2")}
+    for name, environment in (("soft", adapter_facts(facts)), ("hard", adapter_facts({"device": "Ascend910B3"}))):
+        run = synthetic_run(tmp_path / name, [record(softmax_case())], changes=manifest, environment=environment)
+        write_bundle(RunDirectory(run), tmp_path / f"{name}.bundle")
+        shown = " ".join(call("verify", str(tmp_path / f"{name}.bundle")).out.split())
+        [document] = call("verify", str(tmp_path / f"{name}.bundle"), "--json").lines
+        with zipfile.ZipFile(tmp_path / f"{name}.bundle") as file:
+            predicate = json.loads(file.read("MANIFEST.json"))["predicate"]
+        assert document["says"]["product"] == predicate["product"]
+        if name == "soft":
+            assert "a run of cann on atlas-a2 (software device) at" in shown
+            assert f"ran on: {facts['description']}" in shown
+            assert (predicate["product"], predicate["ran_on"]) == ("atlas-a2 (software device)", facts["description"])
+        else:
+            assert "a run of cann on atlas-a2 at" in shown
+            assert "software device" not in shown
+            assert (predicate["product"], predicate["ran_on"]) == ("atlas-a2", "Ascend910B3")
 
 
 def test_a_changed_byte(call: Callable[..., Called]) -> None:

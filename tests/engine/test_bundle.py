@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.bundle import archive, reading
 from aclnn_cts.engine.bundle.archive import Member, archive_bytes, bad_name
@@ -28,6 +29,7 @@ from aclnn_cts.engine.bundle.record_json import record_from_json, record_schema,
 from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.events import Planned, Skipped
+from aclnn_cts.engine.manifest import adapter_facts
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.spec.load import package_folder
@@ -53,7 +55,9 @@ def small_run(path: Path) -> RunDirectory:
         make_record(5, facts={"far": -math.inf}, case_kind="invalid", promise="status", constraint="dim.range"),
     ]
     spec = (package_folder() / "softmax_backward.yaml").read_bytes()
-    with create_run(path, manifest=make_manifest(), specs={"softmax_backward.yaml": spec}) as writer:
+    facts = adapter_facts({"device": "software device standing in for Ascend910B3", "version": "loopback"})
+    manifest = make_manifest(target=Target(product="atlas-a2"), environment=facts)
+    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}) as writer:
         writer(Planned(operator=SOFTMAX, kind="valid", number=6))
         writer(Planned(operator=SOFTMAX, kind="invalid", number=1))
         writer(Skipped(operator=SOFTMAX, kind="valid", reason=Skip.UNSUPPORTED))
@@ -236,6 +240,12 @@ DECEITS: list[tuple[Callable[[dict[str, bytes], dict[str, Any]], None], str]] = 
     (lambda _, predicate: predicate["totals"].update(passed=3), "its totals are not those"),
     (lambda _, predicate: predicate.update(verdict="conforms"), "says another verdict"),
     (lambda _, predicate: predicate.update(statuses=False), "whether there are statuses"),
+    (lambda _, predicate: predicate.update(product="atlas-a2"), "otherwise than the run's environment what it ran on"),
+    (
+        lambda _, predicate: predicate.update(ran_on="Ascend910B3"),
+        "otherwise than the run's environment what it ran on",
+    ),
+    (edited("run/manifest.json", b"software device", b"hardware"), "otherwise than the run's environment"),
 ]
 
 

@@ -13,7 +13,7 @@ from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.bundle.reading import Problem, Reading
 from aclnn_cts.engine.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.engine.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
-from aclnn_cts.engine.manifest import Manifest
+from aclnn_cts.engine.manifest import Manifest, product_of, ran_on
 from aclnn_cts.engine.summary import Counts, Summary, summary_from_json, summary_to_json
 
 __all__ = ["Agreement"]
@@ -102,6 +102,8 @@ class Agreement:
         run = (summary.verdict, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
         if said != run:
             yield Problem(MANIFEST_NAME, "says another verdict, adapter, time, version or operators than the run")
+        if (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest)):
+            yield Problem(MANIFEST_NAME, "says otherwise than the run's environment what it ran on")
         if predicate.statuses != self.records.statuses:
             yield Problem(MANIFEST_NAME, "says otherwise than the records whether there are statuses")
         if (predicate.report in self.reading.offsets) == predicate.report.startswith("none: "):

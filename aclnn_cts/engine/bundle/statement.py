@@ -97,6 +97,10 @@ class Predicate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     harness: str
     """The version that judged."""
     adapter: str
+    product: str
+    """With the words `software device` where one stood in for it: never the product's name alone."""
+    ran_on: str
+    """What the implementation said of itself in a line; empty where it said nothing."""
     operators: tuple[str, ...]
     started: str
     verdict: str

@@ -30,6 +30,7 @@ from aclnn_cts.engine.bundle.statement import (
 )
 from aclnn_cts.engine.case_files import read_case_file
 from aclnn_cts.engine.files import storage_failure, write_atomically
+from aclnn_cts.engine.manifest import product_of, ran_on
 from aclnn_cts.engine.repro import SUFFIXES
 from aclnn_cts.engine.repro.write import Programs, is_one_call
 from aclnn_cts.engine.run_directory import RunDirectory
@@ -153,6 +154,8 @@ def _predicate(
     return Predicate(
         harness=manifest.harness,
         adapter=manifest.adapter,
+        product=product_of(manifest),
+        ran_on=ran_on(manifest),
         operators=manifest.operators,
         started=manifest.started,
         verdict=summary.verdict,
