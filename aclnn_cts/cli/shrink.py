@@ -9,7 +9,7 @@ import click
 
 from aclnn_cts.cli.options import specs_option
 from aclnn_cts.cli.output import console, count, wrap
-from aclnn_cts.cli.run import adapter_option, read_trials
+from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
@@ -19,16 +19,15 @@ __all__ = ["shrink"]
 
 
 @click.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@adapter_option
+@click.argument("source", metavar="FILE|RUN", type=click.Path(path_type=Path))
+@click.option("--adapter", metavar="A", help="For a file: as of `run`. A run has its own.")
 @click.option(
     "-o",
     "--output",
     "out",
-    required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Where the smallest trial is written.",
+    help="For a file: where the smallest trial is written. A run keeps its own.",
 )
 @click.option(
     "--executions", default=200, show_default=True, type=click.IntRange(min=1), metavar="N", help="Most executions."
@@ -37,10 +36,78 @@ __all__ = ["shrink"]
     "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
 )
 @click.option("--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only).")
+@click.option("--again", is_flag=True, help="Of a run: also what was shrunk before.")
 @specs_option
 def shrink(
     *,
+    source: Path,
+    adapter: str | None,
+    out: Path | None,
+    executions: int,
+    max_bytes: int | None,
+    unsafe: bool,
+    again: bool,
+    folders: tuple[Path, ...],
+) -> int:
+    """Make a failing trial smaller, or every finding of a run: exit code 1 where one still fails, 0 where none does.
+
+    Of a FILE the smallest trial goes to --output. Those of a RUN are kept with it: `report` shows them from then on,
+    and `replay RUN` makes them.
+    """
+    if source.is_dir():
+        for word, given in (("--adapter", adapter), ("-o", out), ("--max-bytes", max_bytes), ("--unsafe", unsafe)):
+            if given:
+                raise UsageError(
+                    f"{word}: {source} is a run, which has its own; leave {word} out, or name a trial file"
+                )
+        return _run(source, executions=executions, again=again, folders=folders)
+    for word, value in (("--adapter", adapter), ("-o", out)):
+        if value is None:
+            raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
+    assert adapter is not None  # noqa: S101 - as was looked at
+    assert out is not None  # noqa: S101
+    if again:
+        raise UsageError("--again: is said of a run; leave it out")
+    return _file(
+        source, adapter=adapter, out=out, executions=executions, max_bytes=max_bytes, unsafe=unsafe, folders=folders
+    )
+
+
+def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
+    from aclnn_cts.engine.run_directory import RunDirectory, failure_name  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.shrink_run import settings_of, shrink_run, size_of  # noqa: PLC0415
+
+    run = RunDirectory(path)
+    settings = settings_of(run, spec_folders=folders)
+    screen = console()
+    failing = smaller = 0
+    for made in shrink_run(
+        run, specs=load_specs(settings.spec_folders), settings=settings, executions=executions, again=again
+    ):
+        name = failure_name(made.finding.signature).removesuffix(".json")
+        failing += made.fails
+        assert made.finding.trial is not None  # noqa: S101 - what was looked into has one
+        if made.shrunk is not None:
+            now = size_of(made.finding.trial)
+            smaller += made.finding.trial.id != made.tried.id
+            rest = "" if made.shrunk.complete else " (the limit: smaller ones may be left)"
+            said = (
+                f"{count(made.before, 'element')} before, {now} now, {count(made.shrunk.executions, 'execution')}{rest}"
+            )
+        elif made.record is None:
+            said = f"shrunk before, {count(made.before, 'element')}; --again does it anew"
+        else:
+            verdict = made.record.verdict
+            ended = f"{verdict.result} ({verdict.kind})" if verdict.kind else verdict.result
+            said = f"does not fail so by itself: {ended}; left as it was recorded"
+        wrap(screen, f"{name}: {said}")
+    wrap(screen, f"{path}: {count(failing, 'finding')} still failing, {smaller} made smaller; `report` shows them so")
+    return 1 if failing else 0
+
+
+def _file(
     file: Path,
+    *,
     adapter: str,
     out: Path,
     executions: int,
@@ -48,7 +115,6 @@ def shrink(
     unsafe: bool,
     folders: tuple[Path, ...],
 ) -> int:
-    """Make the failing trial of FILE smaller: exit code 1 where it fails (and OUT is written), 0 where it conforms."""
     from aclnn_cts.core.verdict import Record, Result  # noqa: PLC0415 - after the checks of the words
     from aclnn_cts.engine.bench import Bench  # noqa: PLC0415
     from aclnn_cts.engine.campaign.finding import bucketed  # noqa: PLC0415

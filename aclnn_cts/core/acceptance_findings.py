@@ -119,9 +119,13 @@ class FindingCard:
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
     shrunk: bool
-    """Whether a campaign made the case smaller; else it is the smallest of those that were recorded."""
+    """Whether a campaign or `aclnn-cts shrink` made the case smaller; else it is the smallest of those recorded."""
+    executions: int
+    """That shrinking took; 0 where it was not shrunk."""
+    shrunk_whole: bool
+    """Whether shrinking tried everything within its limit."""
     shrink: str
-    """The command that makes it smaller."""
+    """The command that makes the findings of the run smaller."""
     change: str
     """What was changed against the valid twin."""
     trial_id: str
@@ -129,7 +133,7 @@ class FindingCard:
     """The smallest case's trial as JSON; empty where it is too large for a page."""
     figures_of: str
     """The trial whose figures `worst`, `rulers`, `fault` and `outcome` are, where it is not the case's own: of a case
-    that was shrunk no record is kept."""
+    that a campaign shrank no record is kept."""
     worst: tuple[WorstElement, ...]
     rulers: tuple[RulerLine, ...]
     fault: FaultFacts

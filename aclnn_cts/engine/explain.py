@@ -60,10 +60,9 @@ def replay_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Pat
     return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -v"
 
 
-def shrink_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = ()) -> str:
-    """The command that makes a trial file's failure smaller, into a file beside where it is called."""
-    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
-    return f"aclnn-cts shrink {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -o smaller.json"
+def shrink_command(run: Path | str) -> str:
+    """The command that makes the findings of a run smaller, and keeps them with it."""
+    return f"aclnn-cts shrink {shlex.quote(str(run))}"
 
 
 def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:

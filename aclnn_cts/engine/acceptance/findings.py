@@ -18,7 +18,7 @@ from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.acceptance.collect import Collected, Failures
 from aclnn_cts.engine.acceptance.fault_facts import fault_facts
 from aclnn_cts.engine.acceptance.precision import plain
-from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.promises import promise
@@ -103,15 +103,18 @@ def _card(
     shrunk: Mapping[tuple[int, str], Finding],
 ) -> FindingCard:
     signature, record = failures.signature, failures.smallest
-    run = runs[failures.run]
-    small = shrunk.get((failures.run, signature_key(signature)))
+    mode = record.verdict.mode
+    number, small = _smallest(failures, shrunk)
+    run = runs[number]
     trial = small.trial if small is not None and small.trial is not None else record.trial
+    if small is not None and small.record is not None:
+        record = small.record
     spec = collected.operators[signature.operator].spec
     facts = fault_facts(record, spec)
     made, missing, call = _programs(trial, record, facts, spec, programs, room)
     file = run.path / "failures" / failure_name(signature)
     folders = run.manifest.settings.get("spec_folders", ())
-    judged = collected.operators[signature.operator].judged[signature.promise, record.verdict.mode, signature.dtype]
+    judged = collected.operators[signature.operator].judged[signature.promise, mode, signature.dtype]
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
     return FindingCard(
         id=identifier,
@@ -132,7 +135,9 @@ def _card(
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
         shrunk=small is not None,
-        shrink=shrink_command(file, run.manifest.adapter, spec_folders=folders),
+        executions=small.executions if small is not None else 0,
+        shrunk_whole=small is None or small.complete,
+        shrink=shrink_command(run.path),
         change=trial.case.origin.change or "",
         trial_id=trial.id,
         figures_of=record.trial_id if trial.id != record.trial_id else "",
@@ -163,14 +168,23 @@ def _card(
     )
 
 
+def _smallest(failures: Failures, shrunk: Mapping[tuple[int, str], Finding]) -> tuple[int, Finding | None]:
+    """The run whose case is shown, and what was made smaller there: any shrunk case before a recorded one."""
+    key = signature_key(failures.signature)
+    made = [(number, shrunk[number, key]) for number in failures.runs if (number, key) in shrunk]
+    sized = [(item.trial.case.nbytes, number) for number, item in made if item.trial is not None]
+    if not sized:
+        return failures.run, None
+    _, number = min(sized)
+    return number, shrunk[number, key]
+
+
 def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Finding]:
-    """What campaigns have made smaller, by the number of the run and the key of the signature."""
+    """What was made smaller, by the number of the run and the key of the signature."""
     found: dict[tuple[int, str], Finding] = {}
     for number, run in enumerate(runs):
-        if not run.manifest.is_campaign:
-            continue
         with run.results() as results:
-            for _, value in results.states("finding/"):
+            for _, value in results.states(FINDING_STATE):
                 finding = msgspec.convert(value, Finding)
                 if finding.shrunk and finding.trial is not None:
                     found[number, signature_key(finding.signature)] = finding

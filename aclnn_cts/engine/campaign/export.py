@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.trial import trial_to_json
-from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.summary import summary_to_json
@@ -29,9 +29,9 @@ def export_campaign(run: RunDirectory) -> Path:
 def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **summary_to_json(run.summary())}
     with run.results() as results:
-        for _, value in results.states("finding/"):
+        for _, value in results.states(FINDING_STATE):
             finding = msgspec.convert(value, Finding)
-            words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None))
+            words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None, record=None))
             words |= {"type": "finding", "file": f"failures/{failure_name(finding.signature)}"}
             if finding.trial is not None:
                 words["trial"] = trial_to_json(finding.trial)

@@ -14,7 +14,10 @@ from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.spec.load import Specs
 
-__all__ = ["EXAMPLES", "Confirmed", "Finding", "bucketed", "found_as", "outputs_of", "symptom"]
+__all__ = ["EXAMPLES", "FINDING_STATE", "Confirmed", "Finding", "bucketed", "found_as", "outputs_of", "symptom"]
+
+FINDING_STATE = "finding/"
+"""What the keys of findings in a store's state begin with; the name of the finding's trial file follows."""
 
 EXAMPLES = 25
 """Records that a finding keeps; the failures after them are counted."""
@@ -64,6 +67,10 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     executions: int = 0
     """That shrinking took."""
     shrunk: bool = False
+    complete: bool = True
+    """Whether shrinking tried everything within its limit."""
+    record: Record | None = None
+    """Of the smallest trial, where `aclnn-cts shrink RUN` made it; a campaign keeps none."""
     note: str = ""
 
 
@@ -133,4 +140,5 @@ def finding_words(finding: Finding) -> Mapping[str, object]:
     """A finding as plain values, for the export."""
     words: dict[str, object] = msgspec.to_builtins(finding)
     words.pop("trial", None)
+    words.pop("record", None)
     return words

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Finding, outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding, outputs_of
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot
@@ -24,7 +24,7 @@ from aclnn_cts.engine.waivers import WaiverEvidence
 
 __all__ = ["ChunkEntry", "Memory"]
 
-_CHUNK, _LEARNED, _SNAPSHOT, _FINDING, _CAMPAIGN = "chunk/", "learned/", "snapshot/", "finding/", "campaign"
+_CHUNK, _LEARNED, _SNAPSHOT, _CAMPAIGN = "chunk/", "learned/", "snapshot/", "campaign"
 _WAIVERS = "waivers"
 
 
@@ -124,7 +124,7 @@ class Memory:
         new, kept, changed = self._failures(chunk, result, slot, seconds)
         self.evidence.include(result.waivers)
         state: dict[str, Any] = {_chunk_key(chunk.index): entry, _WAIVERS: self.evidence}
-        state |= {_FINDING + failure_name(item.signature): item for item in changed}
+        state |= {FINDING_STATE + failure_name(item.signature): item for item in changed}
         folded, forget = self._fold()
         state |= folded
         state[_CAMPAIGN] = {"chunks": self.chunks, "folded": self.folded, "seconds": self.before + seconds}
@@ -192,7 +192,7 @@ class Memory:
 
     def found(self, finding: Finding) -> None:
         """Store what has become known of a finding."""
-        self.writer.append_part(Summary(), state={_FINDING + failure_name(finding.signature): finding})
+        self.writer.append_part(Summary(), state={FINDING_STATE + failure_name(finding.signature): finding})
 
     def recall(self, run: RunDirectory) -> None:
         """Take up what the store of an earlier session holds. Raises HarnessError where that does not fit."""
@@ -213,7 +213,7 @@ class Memory:
                 if int(key.removeprefix(_CHUNK)) >= first:
                     entry = _read(value, ChunkEntry, key)
                     self.entries[entry.index] = entry
-            findings = [_read(value, Finding, key) for key, value in results.states(_FINDING)]
+            findings = [_read(value, Finding, key) for key, value in results.states(FINDING_STATE)]
         for finding in sorted(findings, key=lambda item: (item.seconds, item.chunk)):
             self.findings[signature_key(finding.signature)] = finding
 
