@@ -74,8 +74,8 @@ def _templates() -> Environment:
     return environment
 
 
-def render_html(report: Acceptance, *, language: Language = "en") -> str:
-    """The page; `language` is the one that it opens in."""
+def render_html(report: Acceptance, *, language: Language = "en", sections: Sequence[str] = SECTIONS) -> str:
+    """The page, or one of some of its `sections` alone; `language` is the one that it opens in."""
     style, script = (_read(name) for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -84,7 +84,7 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
         .render(
             report=report,
             language=language,
-            sections=SECTIONS,
+            sections=sections,
             # Both come from this package, and neither holds a value of the report.
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
@@ -112,8 +112,8 @@ def render_html(report: Acceptance, *, language: Language = "en") -> str:
             matrix=promise_matrix(report),
             spread=spread_total(report),
             spread_rows=spread_rows(report),
-            figures=_figures(report),
-            coverage_figures=_maps(report),
+            figures=_figures(report) if "precision" in sections else {},
+            coverage_figures=_maps(report) if "coverage" in sections else {},
             kill=kill_matrix_view(report.credibility.matrix),
             environment_rows=_environment(report),
             method=words("method"),

@@ -21,7 +21,6 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
-from aclnn_cts.core.target import Target
 from aclnn_cts.engine.bundle import archive, reading
 from aclnn_cts.engine.bundle.archive import Member, archive_bytes, bad_name
 from aclnn_cts.engine.bundle.keys import Signer, Verifier

@@ -52,5 +52,10 @@ def chromium() -> Iterator[Any]:
             driver.quit()
 
 
+OPENED: set[str] = set()
+"""The pages that `open_page` was asked for."""
+
+
 def open_page(driver: Any, path: Path) -> None:
+    OPENED.add(path.resolve().as_uri())
     driver.get(path.resolve().as_uri())

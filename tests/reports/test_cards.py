@@ -44,7 +44,7 @@ def failed(case: Case, *outcomes: Outcome, kind: str = Fault.VALUE, name: str = 
 
 def card_and_text(report: Acceptance) -> tuple[FindingCard, str]:
     [card] = report.findings
-    page = render_html(report)
+    page = render_html(report, sections=("findings",))
     return card, page[page.index("<article") : page.index("</article>")]
 
 

@@ -35,11 +35,11 @@ def at_of(constraint: str) -> str:
     return load_specs()["aclnnSoftmaxBackward"].clauses_of(constraint)[0]
 
 
-def test_every_clause_of_every_document_and_of_the_interface_stands_once(five_run: Path) -> None:
+def test_every_clause_of_every_document_and_of_the_interface_stands_once(five: Acceptance) -> None:
     specs = load_specs()
     expected = {(name, item.at) for name, spec in specs.items() for item in spec.clauses}
     expected |= {("", item.at) for item in specs.interface_clauses}
-    report = acceptance([five_run])
+    report = five
     assert len(report.clauses) == len(expected) > 600
     assert {(row.operator, row.at) for row in report.clauses} == expected
     for row in report.clauses:
@@ -161,8 +161,8 @@ def test_a_first_phase_alone_says_nothing_of_values(tmp_path: Path) -> None:
     assert row.skipped == {FIRST_PHASE: 1}
 
 
-def test_a_real_run_meets_what_it_reaches(five_run: Path) -> None:
-    report = acceptance([five_run])
+def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:
+    report = five
     assert report.counted("contradicted") == 0
     listed = [row for row in report.constraints if row.strength == "listed" and row.ends.passed]
     assert len(listed) > 40

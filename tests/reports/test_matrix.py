@@ -54,9 +54,11 @@ def test_a_fault_counts_as_found_where_every_seed_finds_it() -> None:
 
 def test_the_page_shows_the_matrix_or_says_that_there_is_none(faulty: Acceptance) -> None:
     plain = replace(faulty, clauses=(), findings=(), precision=(), promises=(), constraints=())
-    page = render_html(replace(plain, credibility=replace(faulty.credibility, matrix=MATRIX)))
+    page = render_html(
+        replace(plain, credibility=replace(faulty.credibility, matrix=MATRIX)), sections=("credibility",)
+    )
     assert "1 of 2 faults are found with every seed" in page
     assert "softmax.found-once" in page
     assert "&lt;b&gt;wrong&lt;/b&gt;" in page
-    page = render_html(replace(plain, credibility=replace(faulty.credibility, matrix=None)))
+    page = render_html(replace(plain, credibility=replace(faulty.credibility, matrix=None)), sections=("credibility",))
     assert "ships no kill matrix" in page

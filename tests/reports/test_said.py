@@ -139,9 +139,8 @@ def test_every_kind_has_a_sentence_whatever_is_recorded(kind: str, faulty: Accep
         assert "{" not in chinese_message(card)
 
 
-def test_the_recorded_message_stands_behind_a_summary_of_the_chinese_page(faulty: Acceptance) -> None:
-    page = render_html(faulty)
-    cards = re.findall(r"<article.*?</article>", page, re.DOTALL)
+def test_the_recorded_message_stands_behind_a_summary_of_the_chinese_page(faulty: Acceptance, faulty_page: str) -> None:
+    cards = re.findall(r"<article.*?</article>", faulty_page, re.DOTALL)
     assert len(cards) == len(faulty.findings)
     for card, text in zip(faulty.findings, cards, strict=True):
         assert f'<p class="message l" lang="zh">{chinese_message(card)[:10]}' in text.replace("&#39;", "'")
@@ -167,7 +166,7 @@ def test_every_rule_describes_itself_in_both_languages(operator: str) -> None:
             assert all(code in chinese for code in codes), (english, chinese)
 
 
-def test_the_page_has_rules_faults_and_decoys_in_chinese(faulty: Acceptance) -> None:
+def test_the_page_has_rules_faults_and_decoys_in_chinese(faulty: Acceptance, faulty_page: str) -> None:
     for row in faulty.constraints:
         assert CHINESE.search(row.rule_zh) or row.rule_zh == row.rule
     kill = kill_matrix_view(faulty.credibility.matrix)
@@ -175,8 +174,7 @@ def test_the_page_has_rules_faults_and_decoys_in_chinese(faulty: Acceptance) -> 
     for fault in kill.faults:
         assert CHINESE.search(fault.sentence_zh), fault.id
         assert bool(fault.equivalent) == bool(CHINESE.search(fault.equivalent_zh))
-    page = render_html(faulty)
-    section = page.partition('<section id="credibility"')[2].partition("</section>")[0]
+    section = faulty_page.partition('<section id="credibility"')[2].partition("</section>")[0]
     for decoy in kill.decoys:
         assert CHINESE.search(decoy["sentence_zh"])
     equivalent = sum(bool(fault.equivalent) for fault in kill.faults)

@@ -64,9 +64,8 @@ def test_the_figures_are_the_records_own(faulty: Acceptance, records: list[Recor
     assert any(item.beyond for rows in spread_rows(faulty).values() for _, bins in rows for item in bins)
 
 
-def test_the_page_draws_them_and_says_of_how_many_elements(faulty: Acceptance) -> None:
-    page = render_html(faulty)
-    section = page.partition('<section id="precision"')[2].partition("</section>")[0]
+def test_the_page_draws_them_and_says_of_how_many_elements(faulty: Acceptance, faulty_page: str) -> None:
+    section = faulty_page.partition('<section id="precision"')[2].partition("</section>")[0]
     [figure] = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
     total = spread_total(faulty)
     assert f"{count_text(total.elements)} of {count_text(total.all)} elements" in section
