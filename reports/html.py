@@ -19,7 +19,7 @@ from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, CoverageMap
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
-from aclnn_cts.reports.notes import because_text, note_markup, ruler_markup, ruler_source
+from aclnn_cts.reports.notes import because_text, note_markup, recorded, ruler_markup, ruler_source
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
@@ -97,6 +97,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             heat=_heat,
             chinese=chinese_message,
             ruler=ruler_markup,
+            recorded=recorded,
             ruler_source=ruler_source,
             because=because_text,
             note=note_markup,

@@ -51,7 +51,7 @@ def _version(report: Acceptance) -> Iterator[str]:
             (
                 run.name,
                 run.adapter,
-                run.ran_on,
+                run.ran_on_zh or run.ran_on,
                 product_text(run, "zh"),
                 run.profile or "—",
                 run.seed,
@@ -68,7 +68,10 @@ def _version(report: Acceptance) -> Iterator[str]:
         yield ""
         yield from _table(
             ("项目", "取值", "来源"),
-            [(name, value or "未知", phrase(f"known.{known}", "zh")) for name, value, known in run.environment],
+            [
+                (name, run.environment_zh.get(name, value) or "未知", phrase(f"known.{known}", "zh"))
+                for name, value, known in run.environment
+            ],
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 __all__ = [
     "FaultFacts",
     "FindingCard",
+    "OutcomeLine",
     "Program",
     "RulerLine",
     "Severity",
@@ -67,6 +68,19 @@ class FaultFacts:
     grown: int = 0
     form: str = ""
     """The shape or dtype that came back instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeLine:
+    """What one call of a finding's case did."""
+
+    ended: str
+    """How it ended (`core.outcome.Ended`)."""
+    status: str
+    """The name of the status that decides; empty where there is none."""
+    signal: int | None
+    message: str
+    """As recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +151,8 @@ class FindingCard:
     worst: tuple[WorstElement, ...]
     rulers: tuple[RulerLine, ...]
     fault: FaultFacts
-    outcome: tuple[str, ...]
+    outcome: tuple[OutcomeLine, ...]
+    """Of the first calls."""
     programs: tuple[Program, ...]
     program_call: tuple[int, int]
     """Which of how many calls of the trial the programs make; (1, 1) where it has one."""

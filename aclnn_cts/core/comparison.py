@@ -83,6 +83,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     after: Any
     cause: str = ""
     """What kind of change it may be the cause of (`Cause`); empty where it cannot change a trial's end."""
+    before_zh: str = ""
+    """In Chinese, where it is a sentence of an adapter's; empty elsewhere, as is `after_zh`."""
+    after_zh: str = ""
 
 
 class RunSide(msgspec.Struct, frozen=True, kw_only=True):

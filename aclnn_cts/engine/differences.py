@@ -78,7 +78,14 @@ def manifest_differences(before: Manifest, after: Manifest) -> tuple[Difference,
     first, second = dict(_facts(before)), dict(_facts(after))
     names = dict.fromkeys([*first, *second])
     return tuple(
-        Difference(name=name, before=first.get(name), after=second.get(name), cause=_kind(name))
+        Difference(
+            name=name,
+            before=first.get(name),
+            after=second.get(name),
+            cause=_kind(name),
+            before_zh=_chinese(before, name),
+            after_zh=_chinese(after, name),
+        )
         for name in names
         if first.get(name) != second.get(name)
     )
@@ -98,6 +105,11 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}.{name}", value
     for name, fact in manifest.environment.items():
         yield f"environment.{name}", fact.value
+
+
+def _chinese(manifest: Manifest, name: str) -> str:
+    fact = manifest.environment.get(name.removeprefix("environment."))
+    return (fact.zh or "") if fact is not None else ""
 
 
 def _kind(name: str) -> str:

@@ -82,7 +82,7 @@ def _records() -> list[Record]:
             for n, kind in enumerate((Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT))
         ),
         *(
-            _failed(310 + n, Fault.CRASH, output=end, outcome=Outcome(ended=end, signal=6))
+            _failed(310 + n, Fault.CRASH, output=end, outcome=Outcome(ended=end, signal=6, message=RECORDED))
             for n, end in enumerate(ENDS)
         ),
         _failed(320, Fault.HANG, output="", outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)),

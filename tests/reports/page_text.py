@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-__all__ = ["Block", "english", "visible_blocks"]
+__all__ = ["SKIPPED", "Block", "english", "visible_blocks"]
 
 _WORD = r"[A-Za-z]?[a-z]+(?:['\u2019-][a-z]+)*"
 _RUN = re.compile(rf"(?<![\w./=-]){_WORD}(?:[ ,;:()\u201c\u201d\"]+{_WORD}){{3,}}(?![\w./=-])")

@@ -11,7 +11,7 @@ from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.reports.html import SECTIONS, render_html
 from tests.reports.browser import MISSING, open_page
 from tests.reports.everything import RECORDED, everything, the_run_before
-from tests.reports.page_text import Block, english, visible_blocks
+from tests.reports.page_text import SKIPPED, Block, english, visible_blocks
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
@@ -35,6 +35,7 @@ def blocks(
     for language in ("zh", "en"):
         driver.find_element("css selector", f"button[data-language={language}]").click()
         found[language] = visible_blocks(driver)
+        found[f"{language}, code too"] = visible_blocks(driver, SKIPPED.removeprefix("code, "))
     return found
 
 
@@ -54,6 +55,12 @@ def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, lis
 def test_no_english_sentence_stands_on_the_chinese_page(blocks: dict[str, list[Block]]) -> None:
     left = {(block.section, run) for block in blocks["zh"] for run in english(block.text)}
     assert left == set()
+
+
+def test_no_english_sentence_hides_as_code(blocks: dict[str, list[Block]]) -> None:
+    """Expressions of a spec have a few words in a row."""
+    left = {(block.section, run) for block in blocks["zh, code too"] for run in english(block.text)}
+    assert {(name, run) for name, run in left if len(run.split()) > 4} == set()
 
 
 def test_english_is_found_where_it_stands(blocks: dict[str, list[Block]]) -> None:

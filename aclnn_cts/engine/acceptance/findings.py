@@ -8,7 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance_findings import FaultFacts, FindingCard, Program, RulerLine, Severity, WorstElement
+from aclnn_cts.core.acceptance_findings import (
+    FaultFacts,
+    FindingCard,
+    OutcomeLine,
+    Program,
+    RulerLine,
+    Severity,
+    WorstElement,
+)
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome
@@ -156,7 +164,7 @@ def _card(
             for name, outputs in record.verdict.rulers.items()
             for output, result in outputs.items()
         ),
-        outcome=tuple(_outcome_text(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
+        outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
         programs=made,
         program_call=call,
         no_program=missing,
@@ -243,12 +251,10 @@ def _worst(record: Record) -> tuple[WorstElement, ...]:
     )
 
 
-def _outcome_text(outcome: Outcome) -> str:
-    parts = [outcome.ended]
-    if outcome.status is not None:
-        parts.append(status_name(outcome.status))
-    if outcome.signal is not None:
-        parts.append(f"signal {outcome.signal}")
-    if outcome.message:
-        parts.append(outcome.message.strip()[:_MESSAGE])
-    return ": ".join(parts)
+def _outcome(outcome: Outcome) -> OutcomeLine:
+    return OutcomeLine(
+        ended=outcome.ended,
+        status=status_name(outcome.status) if outcome.status is not None else "",
+        signal=outcome.signal,
+        message=outcome.message.strip()[:_MESSAGE],
+    )
