@@ -13,8 +13,9 @@ run: $(STAMP)
 	@$(BIN)/aclnn-cts run --adapter torch $(ARGS); code=$$?; \
 	if [ $$code -gt 1 ]; then exit $$code; fi  # 0 and 1 are verdicts on torch: the run itself worked
 
+# Tests of one group (those in a browser) share a process and what they start there.
 test: $(STAMP)
-	$(BIN)/pytest -n $(JOBS) tests
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
 

@@ -16,7 +16,7 @@ from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.reports.html import SECTIONS, render_html
 from tests.reports.browser import MISSING, OPENED, open_page
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.xdist_group("browser")]
 
 LANGUAGES = ("en", "zh")
 
