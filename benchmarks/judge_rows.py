@@ -184,7 +184,7 @@ def count_row(row: Row, amount: Amount, *, with_torch: bool) -> RowCount:
     """Count one row."""
     specs = load_specs()
     spec = specs[row.operator]
-    judge = Judge(spec=spec, oracle=registry.load(spec.stem), base_precision=load_precision(), has_statuses=False)
+    judge = Judge(spec=spec, oracle=registry.load(spec.stem), precision=load_precision(), has_statuses=False)
     count = RowCount(row=row)
     if with_torch:
         host = open_host("torch:outputs=copy", target=Target(), specs=specs, isolate=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.measuring import Measuring
-from aclnn_cts.judge.model import load_precision
+from aclnn_cts.judge.model import precision_of
 from aclnn_cts.oracles import registry
 from aclnn_cts.spec.model import Spec
 
@@ -35,7 +35,7 @@ class Judges:
                 second=registry.load_second(spec.stem, folders=self.spec_folders),
                 benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
                 measuring=self.measuring,
-                base_precision=load_precision(),
+                precision=precision_of(spec),
                 has_statuses=self.has_statuses,
             )
         return self._made[spec.operator]

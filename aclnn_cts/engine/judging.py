@@ -55,7 +55,8 @@ class Judge:
 
     spec: Spec
     oracle: Oracle
-    base_precision: Precision
+    precision: Precision
+    """The compute models of the operator (`judge.model.precision_of`)."""
     has_statuses: bool
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
@@ -70,13 +71,6 @@ class Judge:
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
-
-    @cached_property
-    def precision(self) -> Precision:
-        """The compute models, with those that the operator's own file adds."""
-        if self.spec.precision is None:
-            return self.base_precision
-        return self.base_precision.extended(self.spec.operator, self.spec.precision, where=self.spec.path)
 
     def expected(self, performed: Performed) -> Expected:
         """What the oracle says of a call's inputs."""

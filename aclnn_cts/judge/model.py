@@ -18,9 +18,10 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.load import package_folder
+from aclnn_cts.spec.model import Spec
 from aclnn_cts.spec.yaml_file import read_yaml
 
-__all__ = ["BASES", "Basis", "ComputeModel", "Precision", "load_precision", "weakest"]
+__all__ = ["BASES", "Basis", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
 
 Basis: TypeAlias = Literal["assumed", "published", "document"]
 BASES: tuple[str, ...] = get_args(Basis)
@@ -299,6 +300,13 @@ def load_precision(path: Path | None = None) -> Precision:
     overflow = {name: product.overflow.default for name, product in products.products.items()}
     _check_complete(file.models, path)
     return Precision(entries=file.models, formats=formats, overflow=overflow)
+
+
+def precision_of(spec: Spec) -> Precision:
+    """The compute models that ship, with those that the operator's own file adds."""
+    if spec.precision is None:
+        return load_precision()
+    return load_precision().extended(spec.operator, spec.precision, where=spec.path)
 
 
 def _check_complete(entries: tuple[_Entry, ...], path: Path) -> None:

@@ -45,7 +45,7 @@ def home() -> Home:
 
 def facts_of(case: Case) -> Reproduction:
     spec = SPECS[case.operator]
-    judge = Judge(spec=spec, oracle=registry.load(spec.stem), base_precision=load_precision(), has_statuses=True)
+    judge = Judge(spec=spec, oracle=registry.load(spec.stem), precision=load_precision(), has_statuses=True)
     return reproduction(case, spec, judge, sentence="a test")
 
 

@@ -91,7 +91,7 @@ def judge(oracle: object) -> Judge:
     return Judge(
         spec=SPECS["aclnnSoftmaxBackward"],
         oracle=oracle,  # type: ignore[arg-type]  # stands in for a module
-        base_precision=load_precision(),
+        precision=load_precision(),
         has_statuses=True,
         second=registry.load_second("softmax_backward"),
     )

@@ -17,14 +17,12 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.measuring import Measuring
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.judge.model import Precision, load_precision
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
@@ -66,8 +64,13 @@ class Recomputer:
     """Those that gated."""
     spec_folders: Sequence[Path] = ()
     """Where oracles of the user's own lie."""
-    _judges: dict[str, Judge] = field(default_factory=dict)
-    _precision: Precision | None = None
+    _judges: Judges = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have the operators judged as the run did."""
+        self._judges = Judges(
+            has_statuses=self.statuses, spec_folders=self.spec_folders, measuring=Measuring(gate=self.rulers)
+        )
 
     def difference(self, record: Record, blob: Blob) -> str:
         """Why the verdict is not the recorded one; empty where it is.
@@ -83,23 +86,8 @@ class Recomputer:
             return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
         performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
         evaluation = evaluate(spec, trial.case)
-        verdict = promise(trial.promise, where="trial").judge(trial, performed, self._judge(spec), evaluation)
+        verdict = promise(trial.promise, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
         return _difference(record.verdict, verdict)
-
-    def _judge(self, spec: Spec) -> Judge:
-        if spec.operator not in self._judges:
-            if self._precision is None:
-                self._precision = load_precision()
-            self._judges[spec.operator] = Judge(
-                spec=spec,
-                oracle=registry.load(spec.stem, folders=self.spec_folders),
-                second=registry.load_second(spec.stem, folders=self.spec_folders),
-                benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
-                measuring=Measuring(gate=self.rulers),
-                base_precision=self._precision,
-                has_statuses=self.statuses,
-            )
-        return self._judges[spec.operator]
 
 
 def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:

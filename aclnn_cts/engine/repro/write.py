@@ -12,13 +12,11 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.files import write_atomically
-from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
 from aclnn_cts.engine.repro.cpp import cpp_program
 from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, CallsOfTrial, Reproduction, reproduction
 from aclnn_cts.engine.repro.python import python_program
-from aclnn_cts.judge.model import Precision, load_precision
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
@@ -43,8 +41,11 @@ class Programs:
 
     specs: Mapping[str, Spec]
     spec_folders: Sequence[Path] = ()
-    _judges: dict[str, Judge] = field(default_factory=dict)
-    _precision: Precision | None = None
+    _judges: Judges = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Programs tell of the statuses that a real implementation returns."""
+        self._judges = Judges(has_statuses=True, spec_folders=self.spec_folders)
 
     def texts(
         self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None, replay: str = REPLAY
@@ -108,19 +109,7 @@ class Programs:
         broken = ", ".join(constraint.id for constraint in evaluation.broken)
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
-        return reproduction(case, spec, self._judge(spec), sentence=sentence)
-
-    def _judge(self, spec: Spec) -> Judge:
-        if spec.operator not in self._judges:
-            if self._precision is None:
-                self._precision = load_precision()
-            self._judges[spec.operator] = Judge(
-                spec=spec,
-                oracle=registry.load(spec.stem, folders=self.spec_folders),
-                base_precision=self._precision,
-                has_statuses=True,
-            )
-        return self._judges[spec.operator]
+        return reproduction(case, spec, self._judges.of(spec), sentence=sentence)
 
 
 def write_programs(

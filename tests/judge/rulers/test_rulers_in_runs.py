@@ -42,7 +42,7 @@ def judge_of(operator: str, *, gate: tuple[str, ...] = (), always: bool = False)
     return Judge(
         spec=spec,
         oracle=registry.load(spec.stem),
-        base_precision=load_precision(),
+        precision=load_precision(),
         has_statuses=True,
         second=registry.load_second(spec.stem),
         benchmark=registry.load_benchmark(spec.stem),
