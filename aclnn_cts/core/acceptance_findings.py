@@ -155,9 +155,9 @@ class FindingCard:
     """Of the first calls."""
     programs: tuple[Program, ...]
     program_call: tuple[int, int]
-    """Which of how many calls of the trial the programs make; (1, 1) where it has one."""
+    """Which of how many calls of the trial the programs make; (1, 1) where it has one, 0 for all of a law's in turn."""
     no_program: str
-    """Why there is no program: `law`, `life cycle`, `too large`, `room`; empty where there is one."""
+    """Why there is no program: `life cycle`, `too large`, `room`; empty where there is one."""
     replay: str
     file: str
     """Its trial file in the run directory."""

@@ -103,10 +103,14 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     assert "No record of the case that the campaign shrank" not in text
 
 
-def test_a_broken_law_has_no_program_and_says_why(tmp_path: Path) -> None:
-    item = failed(of_size(4), GOOD, GOOD, kind=Fault.LAW, name="law/repeat")
+def test_a_broken_law_has_a_program_of_all_its_calls_and_says_what_it_cannot_show(tmp_path: Path) -> None:
+    item = failed(of_size(4), GOOD, GOOD, kind=Fault.LAW, name="law/linear")
+    item = msgspec.structs.replace(item, trial=Trial("law/linear", item.trial.case, {"way": 0, "key": 5}))
+    item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert (card.programs, card.no_program) == ((), "law")
+    assert (len(card.programs), card.program_call[0], card.no_program) == (2, 0, "")
+    assert card.program_call[1] > 1
+    assert "The programs make all of them in turn" in text
     assert "each of which may conform by itself" in text
     assert card.replay in text
 
@@ -135,6 +139,6 @@ def test_a_manner_of_calling_has_no_program_and_says_why(tmp_path: Path) -> None
     assert "a manner of calling" in text
 
 
-@pytest.mark.parametrize("reason", ["law", "life cycle", "too large", "room"])
+@pytest.mark.parametrize("reason", ["life cycle", "too large", "room"])
 def test_every_reason_has_words(reason: str) -> None:
     assert pair(f"no_program.{reason}") is not None

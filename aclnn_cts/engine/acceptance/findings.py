@@ -208,11 +208,12 @@ def _programs(
     if not is_one_call(trial):
         if not trial.promise.startswith(PREFIX):
             return (), "life cycle", call
-        if record.signature.kind not in _BY_ITSELF or not facts.call or trial.id != record.trial_id:
-            return (), "law", call
-        # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
-        call = (facts.call, facts.calls)
-        item = promise(trial.promise, where="trial").calls(trial, spec)[facts.call - 1]
+        if record.signature.kind in _BY_ITSELF and facts.call and trial.id == record.trial_id:
+            # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
+            call = (facts.call, facts.calls)
+            item = promise(trial.promise, where="trial").calls(trial, spec)[facts.call - 1]
+        else:
+            call = (0, len(record.attempts[0]) if record.attempts else 0)
     try:
         texts = programs.texts(item, LANGUAGES)
     except UsageError:

@@ -32,7 +32,7 @@ from aclnn_cts.engine.case_files import read_case_file
 from aclnn_cts.engine.files import storage_failure, write_atomically
 from aclnn_cts.engine.manifest import product_of, ran_on
 from aclnn_cts.engine.repro import SUFFIXES
-from aclnn_cts.engine.repro.write import Programs, is_one_call
+from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.spec.binding import check_prototype
 from aclnn_cts.spec.load import specs_from_texts
@@ -210,7 +210,7 @@ def _add_files(run: RunDirectory, staging: _Staging) -> None:
 
 
 def _add_programs(run: RunDirectory, staging: _Staging) -> None:
-    """Programs of each finding that one call shows and that a program can hold."""
+    """Programs of each finding that a program can hold: of a law all of its calls, of a life cycle none."""
     failures = run.failures()
     if not failures:
         return
@@ -218,8 +218,8 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
     programs = Programs(specs=specs_from_texts(_spec_texts(run)), spec_folders=folders)
     for file in failures:
         for trial in _trials(file):
-            if (reason := _no_program(trial, programs)) is not None:
-                staging.left_out[f"repro/{file.stem}"] = reason
+            if trial.case.operator not in programs.specs:
+                staging.left_out[f"repro/{file.stem}"] = f"the run has no spec of {trial.case.operator}"
                 continue
             try:
                 check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
@@ -227,13 +227,6 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
                     staging.add(f"repro/{file.stem}{SUFFIXES[language]}", text.encode())
             except (HarnessError, UsageError) as error:
                 staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
-
-
-def _no_program(trial: Trial, programs: Programs) -> str | None:
-    """Why no program can show a trial; None where one may."""
-    if trial.case.operator not in programs.specs:
-        return f"the run has no spec of {trial.case.operator}"
-    return None if is_one_call(trial) else "its trial is about several calls together, and a program here shows one"
 
 
 def _trials(file: Path) -> Iterator[Trial]:
