@@ -18,6 +18,7 @@ from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.engine.host import open_host
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.generate.choices import stream_block
@@ -25,7 +26,6 @@ from aclnn_cts.generate.recipes import array, case_arrays, many_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.model import ComputeModel, load_precision
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.load import load_specs
 
 SPECS = load_specs()
@@ -106,15 +106,7 @@ def performed(operator: str, count: int) -> list[Performed]:
 
 
 def judge_of(operator: str) -> Judge:
-    spec = SPECS[operator]
-    return Judge(
-        spec=spec,
-        oracle=registry.load(spec.stem),
-        precision=load_precision(),
-        has_statuses=True,
-        second=registry.load_second(spec.stem),
-        benchmark=registry.load_benchmark(spec.stem),
-    )
+    return Judges(has_statuses=True).of(SPECS[operator])
 
 
 @pytest.mark.parametrize("operator", list(SPECS))

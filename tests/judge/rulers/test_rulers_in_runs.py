@@ -19,6 +19,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Result, RulerVerdict, Verdict
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import open_host
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.measuring import Measuring, chosen_rulers
 from aclnn_cts.engine.perform import Asked, Performed, Performer
@@ -28,26 +29,15 @@ from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.finer import FINER_FACT
-from aclnn_cts.judge.model import load_precision
 from aclnn_cts.judge.rulers.registry import RULER_FACT, RULERS
 from aclnn_cts.judge.status import judge_status
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.load import load_specs
 
 SPECS = load_specs()
 
 
 def judge_of(operator: str, *, gate: tuple[str, ...] = (), always: bool = False) -> Judge:
-    spec = SPECS[operator]
-    return Judge(
-        spec=spec,
-        oracle=registry.load(spec.stem),
-        precision=load_precision(),
-        has_statuses=True,
-        second=registry.load_second(spec.stem),
-        benchmark=registry.load_benchmark(spec.stem),
-        measuring=Measuring(gate=gate, always=always),
-    )
+    return Judges(has_statuses=True, measuring=Measuring(gate=gate, always=always)).of(SPECS[operator])
 
 
 def performed(case: Case) -> Performed:
