@@ -29,7 +29,7 @@ from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.sentinel import sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.buffers import layout, prepare
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec

@@ -14,7 +14,7 @@ from aclnn_cts.core.rounding import round_to, spacing
 from aclnn_cts.core.verdict import RulerVerdict
 from aclnn_cts.engine.judging import Judge, Limits
 from aclnn_cts.engine.perform import Performed
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judge.bound import Bound, bound
 from aclnn_cts.judge.compare import compare
 from aclnn_cts.judge.model import ComputeModel

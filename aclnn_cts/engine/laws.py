@@ -24,7 +24,7 @@ from aclnn_cts.engine.judging import Judge, Limits, widened
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.bound import loosest
 from aclnn_cts.judge.law import judge_law, law_output

@@ -25,7 +25,7 @@ from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.pending import Pending
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
-from aclnn_cts.generate.recipes import case_arrays, many_arrays
+from aclnn_cts.generate.contents import case_arrays, many_arrays
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["TOO_LARGE", "Asked", "Performed", "Performer", "Prepared"]

@@ -11,7 +11,7 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.verdict import status_text
 from aclnn_cts.spec.evaluate import evaluate

@@ -15,7 +15,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.generate.buffers import layout, prepare
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from tests.adapters.torch_calls import (
     EXAMPLES,
     OUTPUTS,

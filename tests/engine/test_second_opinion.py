@@ -20,7 +20,7 @@ from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.model import load_precision
 from aclnn_cts.oracles import registry

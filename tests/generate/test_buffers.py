@@ -24,8 +24,8 @@ from aclnn_cts.generate.buffers import (
     layout,
     prepare,
 )
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.layouts import storage_dtype
-from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.views import VIEWS, lay_out
 
 OUTPUTS = frozenset({"out", "wide"})

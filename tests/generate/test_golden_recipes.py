@@ -18,7 +18,8 @@ import pytest
 import aclnn_cts
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.generate.recipes import CHUNK, RECIPES, case_arrays, checksum
+from aclnn_cts.generate.contents import case_arrays, checksum
+from aclnn_cts.generate.recipes import CHUNK, RECIPES
 
 GOLDEN = Path(__file__).with_name("golden_recipes.json")
 SHAPE = (5, 7, 4)

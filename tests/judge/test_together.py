@@ -22,7 +22,8 @@ from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.recipes import array, case_arrays, many_arrays
+from aclnn_cts.generate.contents import case_arrays, many_arrays
+from aclnn_cts.generate.recipes import array
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.model import ComputeModel, load_precision

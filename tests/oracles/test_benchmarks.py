@@ -15,7 +15,7 @@ from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.rounding import round_to
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.compare import compare
 from aclnn_cts.judge.model import load_precision

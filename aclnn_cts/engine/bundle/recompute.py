@@ -22,7 +22,7 @@ from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.measuring import Measuring
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.engine.promises import promise
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec

@@ -10,7 +10,7 @@ import msgspec
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.campaign.attempts import Attempts
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.spec.model import Spec
 
 __all__ = ["make_plain", "shrink_values"]

@@ -19,7 +19,7 @@ from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.generate.buffers import prepare
-from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judge.bound import bound
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.model import Parameter, Spec

@@ -1,0 +1,111 @@
+"""The contents of a case's tensors: of one case alone, or of a batch, whose small tensors are filled together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.generate.layouts import Array
+from aclnn_cts.generate.recipes import RECIPES, array, check_data, effective
+from aclnn_cts.generate.request import Request
+from aclnn_cts.generate.words import philox
+
+__all__ = ["case_arrays", "checksum", "many_arrays"]
+
+_SMALL = 2**12
+"""Elements of a tensor up to which it is filled together with others."""
+
+_Part: TypeAlias = "tuple[Request, int, dict[str, Array]]"
+"""A tensor to fill, its elements, and where its contents go."""
+
+
+def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
+    """The contents of the named arguments of a case, in the order given, without those that are null or hold no data.
+
+    A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
+    computed from themselves or from something that is no argument of the case.
+    """
+    return _completed(case, tuple(inputs), {})
+
+
+def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
+    """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
+    found: list[dict[str, Array]] = [{} for _ in asked]
+    groups: dict[tuple[str, str], list[_Part]] = {}
+    for (case, names), made in zip(asked, found, strict=True):
+        for name in names:
+            tensor = case.arguments.get(name)
+            if not isinstance(tensor, Tensor) or tensor.data is None or not 0 < (count := tensor.numel) <= _SMALL:
+                continue
+            try:
+                recipe = check_data(tensor.data, name=name)
+            except UsageError:  # `_completed` will say so
+                continue
+            if recipe is not None and recipe.together is not None:
+                recipe, data = effective(recipe, tensor, tensor.data)
+                request = Request(name=name, tensor=tensor, data=data, raw=philox(data.seed, f"data/{name}").random_raw)
+                groups.setdefault((recipe.name, tensor.dtype), []).append((request, count, made))
+    with np.errstate(all="ignore"):
+        for (recipe_name, _), parts in groups.items():
+            together = RECIPES[recipe_name].together
+            if together is not None:
+                _share_out(together, parts)
+    results: list[dict[str, Array] | UsageError] = []
+    for (case, names), made in zip(asked, found, strict=True):
+        try:
+            results.append(_completed(case, tuple(names), made))
+        except UsageError as error:
+            results.append(error)
+    return results
+
+
+def _share_out(together: Callable[[Sequence[Request], Sequence[int]], Array], parts: Sequence[_Part]) -> None:
+    counts = [count for _, count, _ in parts]
+    flat = together([request for request, _, _ in parts], counts)
+    start = 0
+    for request, count, made in parts:
+        made[request.name] = flat[start : start + count].reshape(request.tensor.shape)
+        start += count
+
+
+def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array]) -> dict[str, Array]:
+    for name in names:
+        _make(case, name, made, ())
+    return {name: made[name] for name in names if name in made}
+
+
+def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]) -> None:
+    tensor = case.arguments.get(name)
+    if name in made or not isinstance(tensor, Tensor) or tensor.data is None:
+        return
+    of = tensor.data.of
+    if of is not None:
+        where = f"arguments.{name}.tensor.data.of"
+        if of not in case.arguments:
+            raise UsageError(f"{where}: {of!r}; expected an argument of the case{nearest(of, case.arguments)}")
+        if of == name or of in behind:
+            raise UsageError(f"{where}: {of!r}; the data are computed from themselves")
+        _make(case, of, made, (*behind, name))
+        if of not in made:
+            # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
+            made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name)
+            return
+    made[name] = array(tensor, arrays=made, name=name)
+
+
+def checksum(arrays: Mapping[str, Array]) -> str:
+    """SHA-256, in hexadecimal, of names, dtypes, shapes and bytes, in the order of the names.
+
+    Two processes that made the same data from a case's recipes agree on it.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        content = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}\0{content.dtype.name}\0{content.shape}\0".encode())
+        digest.update(content.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
