@@ -61,11 +61,11 @@ def shrink(
                     f"{word}: {source} is a run, which has its own; leave {word} out, or name a trial file"
                 )
         return _run(source, executions=executions, again=again, folders=folders)
-    for word, value in (("--adapter", adapter), ("-o", out)):
-        if value is None:
-            raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
-    assert adapter is not None  # noqa: S101 - as was looked at
-    assert out is not None  # noqa: S101
+    if not source.exists():
+        raise UsageError(f"{source}: no such file or folder; name a trial file or the directory of a run")
+    if adapter is None or out is None:
+        word = "--adapter" if adapter is None else "-o"
+        raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
         raise UsageError("--again: is said of a run; leave it out")
     return _file(

@@ -172,7 +172,14 @@ class Judge:
         asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
-        return Answer(question=question, expected=expected, models=models, outputs=asked, unrounded=unrounded)
+        return Answer(
+            performed=performed,
+            question=question,
+            expected=expected,
+            models=models,
+            outputs=asked,
+            unrounded=unrounded,
+        )
 
     def _models(
         self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None

@@ -9,6 +9,7 @@ import msgspec
 
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.verdict import Verdict
+from aclnn_cts.engine.perform import Performed
 from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.elements import sorted_elements
 from aclnn_cts.judge.finer import finer_than_asked
@@ -22,6 +23,8 @@ __all__ = ["Answer", "look_at", "with_magnitudes"]
 class Answer:
     """One call, before and after its outputs are compared (`look_at`)."""
 
+    performed: Performed
+    """Held, so that no other call can have its identity."""
     question: OracleInput
     expected: Expected
     models: Mapping[str, ComputeModel]

@@ -20,7 +20,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.engine.repro.cpp import cpp_program
@@ -29,8 +29,6 @@ from aclnn_cts.engine.repro.python import python_program
 from aclnn_cts.engine.repro.write import write_programs
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.model import load_precision
-from aclnn_cts.oracles import registry
 from aclnn_cts.spec.load import load_specs
 
 SPECS = load_specs()
@@ -45,8 +43,7 @@ def home() -> Home:
 
 def facts_of(case: Case) -> Reproduction:
     spec = SPECS[case.operator]
-    judge = Judge(spec=spec, oracle=registry.load(spec.stem), precision=load_precision(), has_statuses=True)
-    return reproduction(case, spec, judge, sentence="a test")
+    return reproduction(case, spec, Judges(has_statuses=True).of(spec), sentence="a test")
 
 
 def built_program(text: str, folder: Path) -> Path:
@@ -326,3 +323,21 @@ def test_programs_are_written_where_asked(tmp_path: Path) -> None:
     assert list(write_programs(softmax(), SPECS, paths)) == [*paths.values()]
     assert "aclnnSoftmaxBackwardGetWorkspaceSize" in paths["cpp"].read_text()
     compile(paths["python"].read_text(), "x.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [
+        ("no-such-library.so", "set the toolkit's environment, or name the libraries"),
+        ("libm.so.6", "no library has aclrtMalloc"),
+    ],
+)
+def test_a_program_without_its_libraries_says_so_and_not_that_the_fault_is_there(
+    tmp_path: Path, library: str, said: str
+) -> None:
+    script = tmp_path / "repro.py"
+    script.write_text(python_program(CallsOfTrial.one(facts_of(one("aclnnSoftmaxBackward", "valid")))))
+    done = started(sys.executable, script, library)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

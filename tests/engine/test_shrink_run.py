@@ -136,6 +136,7 @@ def test_words_that_do_not_fit(run: Path, tmp_path: Path, capsys: pytest.Capture
     for words, message in (
         ([str(run), "--adapter", "torch"], f"--adapter: {run} is a run, which has its own"),
         ([str(run), "-o", str(tmp_path / "x")], f"-o: {run} is a run, which has its own"),
+        (["no-such-run"], "no-such-run: no such file or folder; name a trial file or the directory of a run"),
         ([str(file)], "a file is shrunk with --adapter A and -o FILE; --adapter is missing"),
         ([str(file), "--adapter", "torch"], "a file is shrunk with --adapter A and -o FILE; -o is missing"),
         ([str(file), "--adapter", "torch", "-o", str(tmp_path / "x"), "--again"], "--again: is said of a run"),

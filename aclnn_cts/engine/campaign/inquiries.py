@@ -108,6 +108,6 @@ class Inquiries:
         """The trial file and the programs that show it."""
         path = self.memory.writer.replace_failure(signature, trial)
         paths = {language: path.with_suffix(suffix) for language, suffix in SUFFIXES.items()}
-        # A law takes several calls, which no program of one call shows.
+        # A manner of calling has no program, and neither has a case that is too large for one.
         with contextlib.suppress(UsageError):
             list(write_programs(trial, self.specs, paths, spec_folders=self.spec_folders))

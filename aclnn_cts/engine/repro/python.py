@@ -26,8 +26,13 @@ import ctypes
 import json
 import math
 import sys
+import traceback
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as error:
+    print(f"{error}; it needs numpy: pip install numpy", file=sys.stderr)
+    sys.exit(2)
 
 PROGRAM = json.loads(r"""
 @JSON@
@@ -40,11 +45,20 @@ C_TYPES = {
 LIBRARIES = ["libascendcl.so", "libnnopbase.so", "libopapi.so"]
 
 
+def unable(why):
+    """The surroundings failed: nothing is known of the fault."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
+
+
 class Library:
     """Every symbol from the first library that has it."""
 
     def __init__(self, names):
-        self.handles = [ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL) for name in names]
+        try:
+            self.handles = [ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL) for name in names]
+        except OSError as error:
+            unable(f"{error}; set the toolkit's environment, or name the libraries: python3 {sys.argv[0]} LIBRARY...")
 
     def find(self, name, result, *arguments):
         for handle in self.handles:
@@ -52,7 +66,7 @@ class Library:
             if function is not None:
                 function.restype, function.argtypes = result, arguments
                 return function
-        sys.exit(f"no library has {name}")
+        unable(f"no library has {name}")
 
 
 def check(code, what):
@@ -198,7 +212,11 @@ def make(lib, CALL, stream, allocate, memcpy, create, create_array):
     return conforms
 
 
-main()
+try:
+    main()
+except Exception:  # an exit code of 1 would say that the fault is there
+    traceback.print_exc()
+    sys.exit(2)
 '''
 
 

@@ -80,7 +80,7 @@ class Programs:
             raise UsageError(f"a trial of {trial.promise!r} takes a case that the law applies to; this one is none")
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
-                f"--call {call}: the trial of {trial.promise!r} makes {len(cases)} calls; name one of these"
+                f"--call {call}: the trial of {trial.promise!r} makes {_calls(len(cases))}; name one by its number"
             )
         chosen = cases if call is None else cases[call - 1 : call]
         unlike = list({case_id(case): case for case in chosen}.values())
@@ -90,7 +90,7 @@ class Programs:
                 f"the calls of the trial have {elements} elements; a program holds at most {MAX_ELEMENTS}: name one of "
                 f"its {len(cases)} calls with --call N"
             )
-        which = f"call {call} of its {len(cases)} calls" if call is not None else f"its {len(cases)} calls in turn"
+        which = f"call {call} of its {_calls(len(cases))}" if call is not None else f"its {_calls(len(cases))} in turn"
         order = {case_id(case): place for place, case in enumerate(unlike)}
         return CallsOfTrial(
             made=tuple(self._facts(case) for case in unlike),
@@ -110,6 +110,10 @@ class Programs:
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
         return reproduction(case, spec, self._judges.of(spec), sentence=sentence)
+
+
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{number} calls"
 
 
 def write_programs(
