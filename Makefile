@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
-	soak-fuzz test-ray docs picture shots lint power power-quick \
+	soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
 run: $(STAMP)
@@ -43,6 +43,10 @@ bench-fuzz: $(STAMP)
 
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
+
+# A program for every finding of every seeded fault, run with the fault and without; an hour.
+soak-programs: $(STAMP)
+	@$(BIN)/python -m tests.soak.programs $(ARGS)
 
 # 50 kills at random moments; `make test` does 5.
 soak-fuzz: $(STAMP)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ import click
 from aclnn_cts.cli.options import specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.repro import SUFFIXES
 from aclnn_cts.spec.load import load_specs
 
@@ -29,13 +28,13 @@ __all__ = ["repro"]
     type=click.Path(path_type=Path),
     help="The program, or a folder for several.",
 )
-@click.option("--call", type=click.IntRange(min=1), metavar="N", help="Of a law's calls this one alone.")
+@click.option("--call", type=click.IntRange(min=1), metavar="N", help="Of several calls this one alone.")
 @specs_option
 def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tuple[Path, ...]) -> None:
     """Write a stand-alone program that shows the case of FILE: exit code 0 where it conforms, 1 where it does not.
 
-    Of a trial of a law it makes the law's calls one after another and judges each by itself; what the law asks beyond
-    that, `aclnn-cts replay` judges. A trial of a life cycle has no program.
+    Of a trial with several calls it makes all of them in the trial's manner (two streams, a repeatable executor, many
+    refused calls), and judges each and what a law says of them together.
     """
     from aclnn_cts.engine.repro.write import Programs, write_programs  # noqa: PLC0415 - after the checks of the words
 
@@ -48,21 +47,8 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     if len(trials) != 1:
         raise UsageError(f"{file}: {len(trials)} cases; a program shows one: give a file with one")
     paths = {word: out / f"repro{SUFFIXES[word]}" if len(languages) > 1 or out.is_dir() else out for word in languages}
-    replay = _replay(file, folders)
-    for path in write_programs(trials[0], specs, paths, spec_folders=folders, call=call, replay=replay):
+    for path in write_programs(trials[0], specs, paths, spec_folders=folders, call=call):
         note(f"{path}: written; its first lines say how to build and run it")
-    about = Programs(specs=specs, spec_folders=folders).calls(trials[0], call=call, replay=replay).about
+    about = Programs(specs=specs, spec_folders=folders).program(trials[0], call=call).about
     for line in about:
         note(line)
-
-
-def _replay(file: Path, folders: tuple[Path, ...]) -> str:
-    """The command that judges the whole trial, on the adapter of the run whose finding it is."""
-    from aclnn_cts.engine.explain import replay_command  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
-
-    adapter = "ADAPTER"
-    if file.parent.name == "failures":
-        with contextlib.suppress(UsageError, HarnessError):
-            adapter = RunDirectory(file.parent.parent).manifest.adapter
-    return replay_command(file, adapter, spec_folders=folders)

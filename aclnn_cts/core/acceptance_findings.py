@@ -157,7 +157,7 @@ class FindingCard:
     program_call: tuple[int, int]
     """Which of how many calls of the trial the programs make; (1, 1) where it has one, 0 for all of a law's in turn."""
     no_program: str
-    """Why there is no program: `life cycle`, `too large`, `room`; empty where there is one."""
+    """Why there is no program: `too large`, `room`; empty where there is one."""
     replay: str
     file: str
     """Its trial file in the run directory."""

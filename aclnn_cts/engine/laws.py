@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case, Origin
+from aclnn_cts.core.case import Case, Origin, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.engine.judging import Judge, Limits, widened
@@ -33,7 +34,7 @@ from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.load import package_folder
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["LAW_KIND", "PREFIX", "LawPromise", "law_calls", "law_ids", "law_of", "laws_of", "shipped_laws"]
+__all__ = ["LAW_KIND", "PREFIX", "LawPromise", "exact_law", "law_calls", "law_ids", "law_of", "laws_of", "shipped_laws"]
 
 PREFIX = "law/"
 """Before a law's id, it makes the id of a promise."""
@@ -183,6 +184,26 @@ def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:
     return _calls(law_of(spec, trial.promise), _input(spec, trial))
 
 
+def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]:
+    """What a law's check takes, as if every call had given its exact result."""
+    law, base = law_of(judge.spec, trial.promise), _input(judge.spec, trial)
+    made = [
+        Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, _given(judge.spec, case)))
+        for case in law_calls(trial, judge.spec)
+    ]
+    limits = [judge.limits(item) for item in made]
+    exact = [
+        replace(item, got={name: _whole(part, item.case, name) for name, part in parts.items()})
+        for item, parts in zip(made, limits, strict=True)
+    ]
+    return law, base, _law_calls(exact, limits, coarse=False)
+
+
+def _whole(limits: Limits, case: Case, name: str) -> NDArray[Any]:
+    tensor = case.arguments[name]
+    return np.broadcast_to(limits.expected.value, tensor.shape if isinstance(tensor, Tensor) else ())
+
+
 def usable(law: Law, spec: Spec, trial: Trial) -> bool:
     """Whether a trial's base is small, has data and is one of the law's, and every call of it holds all constraints."""
     case = trial.case
@@ -216,7 +237,11 @@ def _beyond_the_first(output: ExpectedOutput) -> int:
 
 def _contents(spec: Spec, case: Case) -> dict[str, NDArray[Any]]:
     """The contents of a case's inputs as oracles and laws take them."""
-    return widened(case, case_arrays(case, [name for name in spec.inputs if case.arguments.get(name) is not None]))
+    return widened(case, case_arrays(case, _given(spec, case)))
+
+
+def _given(spec: Spec, case: Case) -> list[str]:
+    return [name for name in spec.inputs if case.arguments.get(name) is not None]
 
 
 def _input(spec: Spec, trial: Trial) -> LawInput:

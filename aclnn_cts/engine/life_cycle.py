@@ -30,13 +30,13 @@ from aclnn_cts.spec.evaluate import Evaluation
 from aclnn_cts.spec.kinds import Constraint, Strength
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["GROWN_BYTES", "LIFE_CYCLES", "RepeatedFailure", "ValidCalls", "asked_calls"]
+__all__ = ["ALLOWED_GROWTH", "GROWN_BYTES", "LIFE_CYCLES", "RepeatedFailure", "ValidCalls", "asked_calls"]
 
 GROWN_BYTES = "bytes grown"
 """The fact of an outcome that says by how much the process grew over the second half of calls made in a row."""
 
 _NUMBER_OF_CALLS = 4000
-_ALLOWED_GROWTH = 1 << 18
+ALLOWED_GROWTH = 1 << 18
 """Bytes over half of them: pages that an allocator happens to touch, less than any descriptor that was not freed."""
 
 _MODEST = 256
@@ -138,12 +138,12 @@ class RepeatedFailure:
         if verdict.result != Result.PASSED or not isinstance(grown, int):
             return verdict
         facts: dict[str, Any] = {**verdict.facts, GROWN_BYTES: grown}
-        if grown <= _ALLOWED_GROWTH:
+        if grown <= ALLOWED_GROWTH:
             return msgspec.structs.replace(verdict, facts=facts)
         times = _times(trial)
         message = (
             f"the process grew by {grown} bytes over the last {times - times // 2} of {times} failing calls in a row; "
-            f"at most {_ALLOWED_GROWTH} are allowed for"
+            f"at most {ALLOWED_GROWTH} are allowed for"
         )
         return Verdict(result=Result.FAILED, kind=Fault.LEAK, message=message, facts=facts)
 

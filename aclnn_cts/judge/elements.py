@@ -28,7 +28,7 @@ from aclnn_cts.judge.bound import Bound, bound
 from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.operands import OperandFacts
 
-__all__ = ["TINY", "Elements", "sort", "sorted_elements"]
+__all__ = ["TINY", "Elements", "left_open", "sort", "sorted_elements"]
 
 TINY = 5e-324
 """What a share is taken of where the bound is 0: the share of an exact element stays 0."""
@@ -62,6 +62,24 @@ def sorted_elements(
         return sort(values, value, expected, model, bound(expected, model, operands=operands))
 
 
+def left_open(
+    value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where an element is open whatever came back, and where it is once that is inf or nan; `value` in full shape."""
+    required = ~np.isfinite(value)
+    may_overflow = np.zeros(value.shape, dtype=np.bool_)
+    may_overflow |= limits.overflow & ~required
+    if required.any() and expected.partial is not None:
+        may_overflow |= limits.overflow & np.isinf(value) & np.isfinite(expected.partial)
+    unsaid = np.zeros(value.shape, dtype=np.bool_)
+    if expected.open is not None:
+        unsaid |= expected.open
+    unsaid |= limits.cut & ~required
+    if model.saturates:
+        unsaid |= required | may_overflow | (np.isinf(limits.ends.lower) | np.isinf(limits.ends.upper))
+    return unsaid, may_overflow
+
+
 def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound) -> Elements:
     """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings.
 
@@ -72,16 +90,8 @@ def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Compu
     inside = np.where(
         required, (values == value) | (np.isnan(values) & np.isnan(value)), (lower <= values) & (values <= upper)
     )
-    is_open = np.zeros(values.shape, dtype=np.bool_)
-    if expected.open is not None:
-        is_open |= expected.open
-    may_overflow = limits.overflow & ~required
-    if required.any() and expected.partial is not None:
-        may_overflow |= limits.overflow & np.isinf(value) & np.isfinite(expected.partial)
-    is_open |= may_overflow & ~finite
-    is_open |= limits.cut & ~required
-    if model.saturates:
-        is_open |= required | may_overflow | (np.isinf(lower) | np.isinf(upper))
+    unsaid, may_overflow = left_open(value, expected, model, limits)
+    is_open = unsaid | (may_overflow & ~finite)
     error = np.asarray(limits.error)
     if (np.isnan(error) & ~required & ~is_open).any():
         raise ValueError(

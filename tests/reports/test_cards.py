@@ -11,6 +11,7 @@ import pytest
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result
@@ -103,15 +104,15 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     assert "No record of the case that the campaign shrank" not in text
 
 
-def test_a_broken_law_has_a_program_of_all_its_calls_and_says_what_it_cannot_show(tmp_path: Path) -> None:
+def test_a_broken_law_has_a_program_of_all_its_calls_and_of_their_relation(tmp_path: Path) -> None:
     item = failed(of_size(4), GOOD, GOOD, kind=Fault.LAW, name="law/linear")
     item = msgspec.structs.replace(item, trial=Trial("law/linear", item.trial.case, {"way": 0, "key": 5}))
     item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
     assert (len(card.programs), card.program_call[0], card.no_program) == (2, 0, "")
     assert card.program_call[1] > 1
-    assert "The programs make all of them in turn" in text
-    assert "each of which may conform by itself" in text
+    assert f"The programs make all {card.program_call[1]} calls of the trial" in text
+    assert all("f(1 g1 + 1 g2)" in program.text for program in card.programs)
     assert card.replay in text
 
 
@@ -132,13 +133,22 @@ def test_a_call_of_a_law_that_is_at_fault_by_itself_has_a_program(tmp_path: Path
     assert base.programs != card.programs
 
 
-def test_a_manner_of_calling_has_no_program_and_says_why(tmp_path: Path) -> None:
+def test_a_manner_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> None:
     item = failed(of_size(4), STRAY, GOOD, kind=Fault.GUARD, name="life-cycle/two-streams")
+    other = case_to_json(of_size(2), origin=False)
+    item = msgspec.structs.replace(item, trial=Trial("life-cycle/two-streams", item.trial.case, {"other": other}))
+    item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert (card.programs, card.no_program) == ((), "life cycle")
-    assert "a manner of calling" in text
+    assert (len(card.programs), card.program_call, card.no_program) == (2, (0, 2), "")
+    assert "aclrtCreateStream(&amp;stream_1)" in text
 
 
-@pytest.mark.parametrize("reason", ["life cycle", "too large", "room"])
+def test_a_program_says_that_it_does_not_measure_a_ruler(tmp_path: Path) -> None:
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [failed(of_size(4), kind=Fault.RULER)])]))
+    assert card.programs
+    assert "The programs judge by the derived bound" in text
+
+
+@pytest.mark.parametrize("reason", ["too large", "room"])
 def test_every_reason_has_words(reason: str) -> None:
     assert pair(f"no_program.{reason}") is not None

@@ -31,7 +31,7 @@ from aclnn_cts.engine.explain import argument_text, replay_command, shrink_comma
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.record_codec import signature_key
-from aclnn_cts.engine.repro.write import LANGUAGES, Programs, is_one_call
+from aclnn_cts.engine.repro.write import LANGUAGES, Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.spec.model import Spec
 
@@ -54,7 +54,7 @@ _BY_ITSELF = frozenset(
 )
 """Faults of one call of a law, whatever its other calls give."""
 
-_PROGRAM_BYTES = 48 * 1024
+_PROGRAM_BYTES = 96 * 1024
 """Longest program that a page shows."""
 _PROGRAMS_BYTES = 2 * 1024 * 1024
 """All programs of a page together."""
@@ -82,6 +82,12 @@ def finding_ids(failures: Mapping[str, Failures]) -> dict[str, str]:
 @dataclass(slots=True)
 class _Room:
     left: int = _PROGRAMS_BYTES
+
+    def takes(self, text: str) -> bool:
+        """Whether the text fits, which it then takes up."""
+        fits = len(text) <= self.left
+        self.left -= len(text) if fits else 0
+        return fits
 
 
 def finding_cards(
@@ -205,26 +211,22 @@ def _programs(
     """Programs that show the trial, or why there are none; and which of how many calls they make."""
     item: Trial | Case = trial
     call = (1, 1)
-    if not is_one_call(trial):
-        if not trial.promise.startswith(PREFIX):
-            return (), "life cycle", call
-        if record.signature.kind in _BY_ITSELF and facts.call and trial.id == record.trial_id:
+    try:
+        calls = promise(trial.promise, where="trial").calls(trial, spec)
+        call = (0, len(calls)) if len(calls) > 1 else (1, 1)
+        by_itself = trial.promise.startswith(PREFIX) and record.signature.kind in _BY_ITSELF
+        if by_itself and facts.call and trial.id == record.trial_id:
             # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
             call = (facts.call, facts.calls)
-            item = promise(trial.promise, where="trial").calls(trial, spec)[facts.call - 1]
-        else:
-            call = (0, len(record.attempts[0]) if record.attempts else 0)
-    try:
+            item = calls[facts.call - 1]
         texts = programs.texts(item, LANGUAGES)
     except UsageError:
         return (), "too large", call
-    if max(map(len, texts.values())) > _PROGRAM_BYTES:
+    shown = [Program(language=name, text=text) for name, text in texts.items() if len(text) <= _PROGRAM_BYTES]
+    if not shown:
         return (), "too large", call
-    size = sum(map(len, texts.values()))
-    if size > room.left:
-        return (), "room", call
-    room.left -= size
-    return tuple(Program(language=language, text=text) for language, text in texts.items()), "", call
+    fitting = [program for program in sorted(shown, key=lambda program: len(program.text)) if room.takes(program.text)]
+    return tuple(program for program in shown if program in fitting), "" if fitting else "room", call
 
 
 def _id_of(file: Path) -> str:

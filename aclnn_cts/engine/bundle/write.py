@@ -210,7 +210,7 @@ def _add_files(run: RunDirectory, staging: _Staging) -> None:
 
 
 def _add_programs(run: RunDirectory, staging: _Staging) -> None:
-    """Programs of each finding that a program can hold: of a law all of its calls, of a life cycle none."""
+    """Programs of each finding that a program can hold."""
     failures = run.failures()
     if not failures:
         return

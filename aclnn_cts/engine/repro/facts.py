@@ -18,13 +18,17 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Performed
+from aclnn_cts.engine.repro.relations import Relation, Slot
+from aclnn_cts.engine.repro.steps import Step
 from aclnn_cts.generate.buffers import prepare
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judge.bound import bound
-from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.judge.elements import left_open
+from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Parameter, Spec
 
-__all__ = ["MAX_ELEMENTS", "CallsOfTrial", "OutputFacts", "Reproduction", "TensorFacts", "reproduction"]
+__all__ = ["MAX_ELEMENTS", "OutputFacts", "Program", "Reproduction", "TensorFacts", "reproduction"]
 
 MAX_ELEMENTS = 1 << 16
 """Most elements of all storages together: a program that one reads holds its data in its text."""
@@ -37,7 +41,9 @@ class OutputFacts:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     judged: NDArray[np.bool_]
-    """False where the document leaves the element open, or where inf and nan conform too."""
+    """False where the element is open whatever came back."""
+    finite_alone: NDArray[np.bool_]
+    """Where inf and nan conform too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,32 +83,47 @@ class Reproduction:
     any_error: bool
     """Whether every status but success conforms too."""
     phases: int
+    refused_in_phase_one: bool
+    """Whether a refusal must come from phase one, which checks the arguments."""
     sentence: str
     """What is to be seen."""
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs whose elements are compared."""
+        return tuple(name for name, tensor in self.tensors.items() if tensor.expected is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallsOfTrial:
-    """The calls of a trial that a program makes one after another, each judged by itself."""
+class Program:
+    """The calls of a trial, the steps in which they are made, and what their outputs have to do with one another."""
 
-    made: tuple[Reproduction, ...]
+    calls: tuple[Reproduction, ...]
     """Those that are unlike one another."""
-    order: tuple[int, ...]
-    """Which of them is made first, second, ..."""
+    steps: tuple[Step, ...]
+    relations: tuple[Relation, ...] = ()
     about: tuple[str, ...] = ()
     """What the trial is, where it is more than its one call."""
     beyond: str = ""
-    """What the trial asks beyond its calls, and how that is judged."""
+    """What the trial asks beyond its program, and how that is judged."""
 
     @property
     def number(self) -> int:
         """How many calls the program makes."""
-        return len(self.order)
+        return len({step.number for step in self.steps})
 
-    @staticmethod
-    def one(facts: Reproduction) -> CallsOfTrial:
-        """A single call that says everything."""
-        return CallsOfTrial(made=(facts,), order=(0,))
+    @property
+    def streams(self) -> int:
+        """How many streams they need."""
+        return 1 + max(step.stream for step in self.steps)
+
+    @property
+    def kept(self) -> tuple[Slot, ...]:
+        """The outputs that relations are about, call by call."""
+        if not self.relations:
+            return ()
+        judged = sorted((step.number - 1, step.call) for step in self.steps if step.verb == "judge")
+        return tuple((number, name) for number, call in judged for name in self.calls[call].outputs)
 
 
 def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str) -> Reproduction:
@@ -113,7 +134,7 @@ def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str) -> Repr
     evaluation = evaluate(spec, case)
     phases = case.call.phases
     performed, storages = (None, {}) if phases == 1 else _memory(case, spec)
-    expected = _expected(performed, judge, case) if performed is not None and not evaluation.broken else {}
+    expected = {} if performed is None else _expected_of(performed, judge, evaluation)
     names = [name for name in evaluation.statuses if name != ANY_ERROR]
     return Reproduction(
         case=case,
@@ -138,6 +159,7 @@ def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str) -> Repr
         statuses=tuple((name, STATUSES[name]) for name in names),
         any_error=ANY_ERROR in evaluation.statuses,
         phases=phases,
+        refused_in_phase_one=bool(evaluation.broken) and evaluation.strength == Strength.LISTED,
         sentence=sentence,
     )
 
@@ -157,6 +179,18 @@ def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]
     return Performed(case=case, outcome=Outcome(), arrays=arrays, got=got), storages
 
 
+def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation) -> dict[str, OutputFacts]:
+    """As promises judge: of a call beyond a limit that succeeds, and of one left open, where the oracle has values."""
+    if not evaluation.broken:
+        return _expected(performed, judge, performed.case)
+    if evaluation.strength == Strength.LISTED:
+        return {}
+    try:
+        return _expected(performed, judge, performed.case)
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+        return {}
+
+
 def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, OutputFacts]:
     facts: dict[str, OutputFacts] = {}
     for name, limits in judge.limits(performed).items():
@@ -166,19 +200,13 @@ def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, Outpu
         with np.errstate(all="ignore"):
             ends = bound(limits.expected, limits.model, operands=limits.operands)
         shape = tensor.shape
-        lower, upper = (np.broadcast_to(end, shape).reshape(-1) for end in (ends.lower, ends.upper))
-        value = np.broadcast_to(limits.expected.value, shape).reshape(-1)
-        # As `judge.elements` has it: an infinity or nan that every order of evaluation gives is required, and where an
-        # intermediate may overflow anything conforms.
+        value = np.broadcast_to(limits.expected.value, shape)
+        with np.errstate(all="ignore"):
+            unsaid, may_overflow = left_open(value, limits.expected, limits.model, ends)
+        # An infinity or nan that every order of evaluation gives is required.
         required = ~np.isfinite(value)
-        overflow = np.broadcast_to(ends.overflow, shape).reshape(-1)
-        judged = ~required & ~overflow
-        if not limits.model.saturates:
-            partial = limits.expected.partial
-            finite = np.isfinite(np.broadcast_to(partial, shape).reshape(-1)) if partial is not None else overflow
-            judged |= required & ~(overflow & np.isinf(value) & finite & (partial is not None))
-            lower, upper = np.where(required, value, lower), np.where(required, value, upper)
-        if limits.expected.open is not None:
-            judged = judged & ~np.broadcast_to(limits.expected.open, shape).reshape(-1)
-        facts[name] = OutputFacts(lower=lower, upper=upper, judged=judged)
+        lower, upper = (np.where(required, value, end).reshape(-1) for end in (ends.lower, ends.upper))
+        facts[name] = OutputFacts(
+            lower=lower, upper=upper, judged=~unsaid.reshape(-1), finite_alone=may_overflow.reshape(-1)
+        )
     return facts

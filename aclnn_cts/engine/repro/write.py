@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aclnn_cts.core.case import Case
@@ -13,26 +13,27 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.judges import Judges
-from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
+from aclnn_cts.engine.laws import PREFIX, exact_law, law_of
+from aclnn_cts.engine.life_cycle import asked_calls
+from aclnn_cts.engine.perform import Asked
+from aclnn_cts.engine.promises import as_trial, promise
 from aclnn_cts.engine.repro.cpp import cpp_program
-from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, CallsOfTrial, Reproduction, reproduction
+from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, Program, Reproduction, reproduction
 from aclnn_cts.engine.repro.python import python_program
+from aclnn_cts.engine.repro.relations import relations_of
+from aclnn_cts.engine.repro.steps import steps_of
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["LANGUAGES", "REPLAY", "Programs", "is_one_call", "write_programs"]
+__all__ = ["LANGUAGES", "Programs", "write_programs"]
 
-REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
+_REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
-LANGUAGES: Mapping[str, Callable[[CallsOfTrial], str]] = {"cpp": cpp_program, "python": python_program}
+LANGUAGES: Mapping[str, Callable[[Program], str]] = {"cpp": cpp_program, "python": python_program}
 
-_ONE_CALL = frozenset({"values", "status", "boundary", "example", "memory", "precision"})
-
-
-def is_one_call(item: Trial | Case) -> bool:
-    """Whether one call shows what a trial shows, so that a program can show all of it."""
-    return not isinstance(item, Trial) or item.promise in _ONE_CALL
+_MANNERS = frozenset({"cache"})
+"""What calls of promises that are not about a manner may ask for: a program is a fresh process."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,60 +48,62 @@ class Programs:
         """Programs tell of the statuses that a real implementation returns."""
         self._judges = Judges(has_statuses=True, spec_folders=self.spec_folders)
 
-    def texts(
-        self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None, replay: str = REPLAY
-    ) -> dict[str, str]:
-        """One program a language; of a law, all of its calls one after another, or that of the number `call`.
+    def texts(self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None) -> dict[str, str]:
+        """One program a language: all calls of the trial in its manner, or that of the number `call` by itself.
 
-        `replay` is the command that judges the whole trial. UsageError for a trial that is about a manner of calling,
-        a number that is none of the trial's, or cases that are too large.
+        UsageError for a number that is none of the trial's, for a trial
+        whose promise cannot take its case, and for cases that are too large.
         """
-        made = self.calls(item, call=call, replay=replay)
+        made = self.program(item, call=call)
         return {language: LANGUAGES[language](made) for language in languages}
 
-    def calls(self, item: Trial | Case, *, call: int | None = None, replay: str = REPLAY) -> CallsOfTrial:
-        """What the programs of `texts` make."""
-        if isinstance(item, Trial) and item.promise.startswith(PREFIX):
-            return self._law(item, call, replay)
-        if isinstance(item, Trial) and not is_one_call(item):
-            raise UsageError(
-                f"a trial of {item.promise!r} is about a manner of calling (streams, cache, executors, workspaces, "
-                f"many calls in a row), which a program of plain calls has not; {replay} calls in that manner, and a "
-                "file with the trial's case alone becomes a program"
-            )
-        if call is not None and call != 1:
-            raise UsageError(f"--call {call}: the trial makes one call; leave --call out")
-        return CallsOfTrial.one(self._facts(item.case if isinstance(item, Trial) else item))
-
-    def _law(self, trial: Trial, call: int | None, replay: str) -> CallsOfTrial:
-        spec = self.specs[trial.case.operator]
-        law = law_of(spec, trial.promise)
-        cases = law_calls(trial, spec)
-        if not cases:
-            raise UsageError(f"a trial of {trial.promise!r} takes a case that the law applies to; this one is none")
+    def program(self, item: Trial | Case, *, call: int | None = None) -> Program:
+        """What the programs of `texts` do."""
+        spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
+        trial = as_trial(spec, item)
+        entry = promise(trial.promise, where="trial")
+        cases = entry.calls(trial, spec)
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
-                f"--call {call}: the trial of {trial.promise!r} makes {_calls(len(cases))}; name one by its number"
+                f"--call {call}: the trial of {trial.promise!r} makes {_calls(len(cases))}; "
+                + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
-        chosen = cases if call is None else cases[call - 1 : call]
-        unlike = list({case_id(case): case for case in chosen}.values())
-        elements = sum(tensor.storage_numel for case in unlike for _, tensor in case.tensors())
-        if elements > MAX_ELEMENTS:
+        if call is not None:
+            one = replace(self._made([Asked(cases[call - 1])]), about=_about_one(trial, call, len(cases)))
+            return one if len(cases) > 1 else replace(one, about=())
+        asked = asked_calls(trial, spec, cases, known=_MANNERS)
+        made = self._made(asked)
+        sentence = law_of(spec, trial.promise).en if trial.promise.startswith(PREFIX) else entry.sentence
+        if trial.promise.startswith(PREFIX):
+            made = self._related(made, trial, spec)
+        elif len(cases) == 1 and not asked[0].manner:
+            return made
+        return replace(made, about=(f"A trial of {trial.promise}: {sentence}.", *made.about))
+
+    def _related(self, made: Program, trial: Trial, spec: Spec) -> Program:
+        """The program, with the relations of its law."""
+        relations = relations_of(*exact_law(trial, self._judges.of(spec)))
+        if relations is not None:
+            return replace(made, relations=relations)
+        beyond = f"what the outputs have to do with one another is no sum of elements; this judges it: {_REPLAY}"
+        return replace(made, beyond=beyond, about=(f"Each call is judged by itself; {beyond}",))
+
+    def _made(self, asked: Sequence[Asked]) -> Program:
+        # Calls that are made together have memory of their own each, however alike they are.
+        keys = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
+        unlike = list(dict.fromkeys(keys))
+        cases = {key: item.case for key, item in zip(keys, asked, strict=True)}
+        elements = sum(
+            tensor.storage_numel for case in cases.values() if case.call.phases == 2 for _, tensor in case.tensors()
+        )
+        if elements > MAX_ELEMENTS and len(asked) > 1:
             raise UsageError(
                 f"the calls of the trial have {elements} elements; a program holds at most {MAX_ELEMENTS}: name one of "
-                f"its {len(cases)} calls with --call N"
+                f"its {len(asked)} calls with --call N"
             )
-        which = f"call {call} of its {_calls(len(cases))}" if call is not None else f"its {_calls(len(cases))} in turn"
-        order = {case_id(case): place for place, case in enumerate(unlike)}
-        return CallsOfTrial(
-            made=tuple(self._facts(case) for case in unlike),
-            order=tuple(order[case_id(case)] for case in chosen),
-            about=(
-                f"Of a trial of {trial.promise}: the program makes {which}, and judges each by itself.",
-                f"What the law asks beyond that: {law.en}.",
-                f"Exit code 0 says nothing of that; this judges it: {replay}",
-            ),
-            beyond=f"each call conforms by itself; whether the law is kept, this tells: {replay}",
+        return Program(
+            calls=tuple(self._facts(cases[key]) for key in unlike),
+            steps=steps_of(asked, [unlike.index(key) for key in keys]),
         )
 
     def _facts(self, case: Case) -> Reproduction:
@@ -110,6 +113,10 @@ class Programs:
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
         return reproduction(case, spec, self._judges.of(spec), sentence=sentence)
+
+
+def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
+    return (f"Of a trial of {trial.promise}: call {call} of its {_calls(calls)}, by itself.",)
 
 
 def _calls(number: int) -> str:
@@ -123,10 +130,9 @@ def write_programs(
     *,
     spec_folders: Sequence[Path] = (),
     call: int | None = None,
-    replay: str = REPLAY,
 ) -> Iterator[Path]:
     """Write one program a language; yields each path. Raises UsageError as `Programs.texts` does."""
-    texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths, call=call, replay=replay)
+    texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths, call=call)
     for language, path in paths.items():
         with contextlib.suppress(OSError):
             # What cannot be made cannot be written in either, and that message names the file.

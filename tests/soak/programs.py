@@ -1,0 +1,97 @@
+"""`make soak-programs`: does the program of every failure show it, and does it fall silent once the fault is gone?
+
+Runs the quick profile on the software device with one seeded fault after another, writes a program for each finding,
+and runs it with the fault (it must not end with 0 or 2) and without (it must end with 0). Prints those that do not, and
+exits with 1 where there are any. `--every N --first M` takes every Nth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from aclnn_cts.adapters.loopback_build import build
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.engine.case_files import read_case_file
+from aclnn_cts.engine.fault_catalogue import SeededFault, read_catalogue
+from aclnn_cts.engine.repro.write import Programs
+from aclnn_cts.spec.load import load_specs
+
+VARIABLE = "ACLNN_LOOPBACK_FAULT"
+RUN_SECONDS = 300
+PROGRAM_SECONDS = 60
+"""After which a program counts as hanging, which shows a fault too."""
+
+
+def main() -> int:
+    """Take the faults in turn, and count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("faults", nargs="*")
+    words = parser.parse_args()
+    os.environ.pop(VARIABLE, None)
+    specs = load_specs()
+    catalogue = [
+        fault for fault in read_catalogue(specs).faults.values() if not words.faults or fault.id in words.faults
+    ]
+    programs = Programs(specs=specs)
+    library = build().lib64 / "libascendcl.so"
+    counts: Counter[str] = Counter()
+    for fault in catalogue[words.first :: words.every]:
+        with tempfile.TemporaryDirectory() as folder:
+            for trial in findings(fault, Path(folder) / "run"):
+                answer = shown(trial, programs, fault.id, Path(folder) / "repro.py", library)
+                counts[answer] += 1
+                if answer != "shown":
+                    sys.stdout.write(f"{fault.id}: {trial.promise} {trial.id[:12]}: {answer}\n")
+        sys.stdout.flush()
+    sys.stdout.write(", ".join(f"{number} {answer}" for answer, number in sorted(counts.items())) + "\n")
+    return 0 if set(counts) == {"shown"} else 1
+
+
+def findings(fault: SeededFault, run: Path) -> Iterator[Trial]:
+    """The trials that a run with the fault wrote down."""
+    words = [sys.executable, "-m", "aclnn_cts", "run", fault.operator, "--adapter", "loopback", "-o", str(run)]
+    environment = {**os.environ, VARIABLE: fault.id}
+    try:
+        subprocess.run(words, env=environment, timeout=RUN_SECONDS, capture_output=True, check=False)
+    except subprocess.TimeoutExpired:
+        sys.stdout.write(f"{fault.id}: the run took more than {RUN_SECONDS} s; what it had written is taken\n")
+    for file in sorted((run / "failures").glob("*.json")):
+        yield from (entry.content for entry in read_case_file(file) if isinstance(entry.content, Trial))
+
+
+def shown(trial: Trial, programs: Programs, fault: str, script: Path, library: Path) -> str:
+    """`shown`, or what is wrong with the trial's program."""
+    try:
+        script.write_text(programs.texts(trial, ["python"])["python"])
+    except UsageError as error:
+        return f"no program: {error}"
+    with_fault, without = (_code(script, library, injected) for injected in (fault, ""))
+    if with_fault in (0, 2):
+        return f"not shown, exit code {with_fault}"
+    return "shown" if without == 0 else f"there without the fault, exit code {without}"
+
+
+def _code(script: Path, library: Path, fault: str) -> int | None:
+    """The exit code of the program, None where it hangs."""
+    words = [sys.executable, str(script), str(library)]
+    try:
+        done = subprocess.run(
+            words, env={**os.environ, VARIABLE: fault}, timeout=PROGRAM_SECONDS, capture_output=True, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
