@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FindingCard
+from aclnn_cts.core.acceptance_findings import FindingCard, Program
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.acceptance.programs import on_one_page
 from aclnn_cts.engine.campaign.finding import Finding
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.run_writer import create_run
@@ -152,3 +153,11 @@ def test_a_program_says_that_it_does_not_measure_a_ruler(tmp_path: Path) -> None
 @pytest.mark.parametrize("reason", ["too large", "room"])
 def test_every_reason_has_words(reason: str) -> None:
     assert pair(f"no_program.{reason}") is not None
+
+
+def test_a_page_has_the_shortest_program_of_each_finding_before_any_other() -> None:
+    short, long = (Program(language="cpp", text="x" * n) for n in (900_000, 1_000_000))
+    assert on_one_page([(long, short), (short,)]) == [(long, short), (short,)]
+    assert on_one_page([(long, short), (long, short), (long,)]) == [(short,), (short,), (long,)]
+    assert on_one_page([(long,)] * 4) == [(long,)] * 3 + [()]
+    assert on_one_page([]) == []

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.acceptance_findings import (
-    FaultFacts,
     FindingCard,
     OutcomeLine,
-    Program,
     RulerLine,
     Severity,
     WorstElement,
 )
-from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
@@ -26,38 +23,18 @@ from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.acceptance.collect import Collected, Failures
 from aclnn_cts.engine.acceptance.fault_facts import fault_facts
 from aclnn_cts.engine.acceptance.precision import plain
+from aclnn_cts.engine.acceptance.programs import on_one_page, programs_of
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
-from aclnn_cts.engine.laws import PREFIX
-from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.record_codec import signature_key
-from aclnn_cts.engine.repro.write import LANGUAGES, Programs
+from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
-from aclnn_cts.spec.model import Spec
 
 __all__ = ["finding_cards", "finding_ids", "severity"]
 
 _CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
 _MINOR = frozenset({Fault.MODEL, Fault.RULER})
 
-_BY_ITSELF = frozenset(
-    {
-        Fault.REJECTED,
-        Fault.CRASH,
-        Fault.HANG,
-        Fault.UNWRITTEN,
-        Fault.GUARD,
-        Fault.INPUT,
-        Fault.SHAPE,
-        Fault.DTYPE,
-    }
-)
-"""Faults of one call of a law, whatever its other calls give."""
-
-_PROGRAM_BYTES = 96 * 1024
-"""Longest program that a page shows."""
-_PROGRAMS_BYTES = 2 * 1024 * 1024
-"""All programs of a page together."""
 _TRIAL_BYTES = 6 * 1024
 _MESSAGE = 2_000
 """Characters of a message from outside."""
@@ -79,17 +56,6 @@ def finding_ids(failures: Mapping[str, Failures]) -> dict[str, str]:
     return {key: f"F{number}" for number, key in enumerate(sorted(failures, key=order), start=1)}
 
 
-@dataclass(slots=True)
-class _Room:
-    left: int = _PROGRAMS_BYTES
-
-    def takes(self, text: str) -> bool:
-        """Whether the text fits, which it then takes up."""
-        fits = len(text) <= self.left
-        self.left -= len(text) if fits else 0
-        return fits
-
-
 def finding_cards(
     collected: Collected,
     ids: Mapping[str, str],
@@ -98,11 +64,15 @@ def finding_cards(
     programs: Programs,
 ) -> tuple[FindingCard, ...]:
     """The cards in the order of their ids; `clauses` are those that each finding contradicts, by its id."""
-    room = _Room()
     shrunk = shrunk_findings(runs)
-    return tuple(
-        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, room, shrunk)
+    cards = [
+        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, shrunk)
         for key, identifier in ids.items()
+    ]
+    fitting = on_one_page([card.programs for card in cards])
+    return tuple(
+        replace(card, programs=shown, no_program=card.no_program or ("" if shown else "room"))
+        for card, shown in zip(cards, fitting, strict=True)
     )
 
 
@@ -113,7 +83,6 @@ def _card(
     collected: Collected,
     runs: Sequence[RunDirectory],
     programs: Programs,
-    room: _Room,
     shrunk: Mapping[tuple[int, str], Finding],
 ) -> FindingCard:
     signature, record = failures.signature, failures.smallest
@@ -125,7 +94,7 @@ def _card(
         record = small.record
     spec = collected.operators[signature.operator].spec
     facts = fault_facts(record, spec)
-    made, missing, call = _programs(trial, record, facts, spec, programs, room)
+    made, missing, call = programs_of(trial, record, facts, spec, programs)
     file = run.path / "failures" / failure_name(signature)
     folders = run.manifest.settings.get("spec_folders", ())
     judged = collected.operators[signature.operator].judged[signature.promise, mode, signature.dtype]
@@ -203,30 +172,6 @@ def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Findi
                 if finding.shrunk and finding.trial is not None:
                     found[number, signature_key(finding.signature)] = finding
     return found
-
-
-def _programs(
-    trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs, room: _Room
-) -> tuple[tuple[Program, ...], str, tuple[int, int]]:
-    """Programs that show the trial, or why there are none; and which of how many calls they make."""
-    item: Trial | Case = trial
-    call = (1, 1)
-    try:
-        calls = promise(trial.promise, where="trial").calls(trial, spec)
-        call = (0, len(calls)) if len(calls) > 1 else (1, 1)
-        by_itself = trial.promise.startswith(PREFIX) and record.signature.kind in _BY_ITSELF
-        if by_itself and facts.call and trial.id == record.trial_id:
-            # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
-            call = (facts.call, facts.calls)
-            item = calls[facts.call - 1]
-        texts = programs.texts(item, LANGUAGES)
-    except UsageError:
-        return (), "too large", call
-    shown = [Program(language=name, text=text) for name, text in texts.items() if len(text) <= _PROGRAM_BYTES]
-    if not shown:
-        return (), "too large", call
-    fitting = [program for program in sorted(shown, key=lambda program: len(program.text)) if room.takes(program.text)]
-    return tuple(program for program in shown if program in fitting), "" if fitting else "room", call
 
 
 def _id_of(file: Path) -> str:

@@ -108,6 +108,6 @@ class Inquiries:
         """The trial file and the programs that show it."""
         path = self.memory.writer.replace_failure(signature, trial)
         paths = {language: path.with_suffix(suffix) for language, suffix in SUFFIXES.items()}
-        # A manner of calling has no program, and neither has a case that is too large for one.
+        # A case may be too large for a program.
         with contextlib.suppress(UsageError):
             list(write_programs(trial, self.specs, paths, spec_folders=self.spec_folders))
