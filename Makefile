@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
-	soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
+	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
 run: $(STAMP)
@@ -43,6 +43,17 @@ bench-fuzz: $(STAMP)
 
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
+
+# All figures of README.md and docs/ that are measured (but those of `make power` and `make bench-judge`), and the pages
+# with them. Half an hour, on a machine with nothing else to do.
+figures: $(STAMP)
+	$(BIN)/python -m benchmarks.bench --store
+	$(BIN)/python -m benchmarks.bench_fuzz --store
+	$(BIN)/python -m benchmarks.bench_gate --store
+	$(BIN)/python -m benchmarks.bench_report --store
+	$(BIN)/python -m benchmarks.bench_bundle --store
+	$(BIN)/python -m benchmarks.isolation --store
+	$(BIN)/python -m docs.generate
 
 # A program for every finding of every seeded fault, run with the fault and without; an hour.
 soak-programs: $(STAMP)

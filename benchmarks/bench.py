@@ -1,25 +1,20 @@
 """`make bench`: how fast the harness is, as figures beside the goals and as ratios against doing without it.
 
-A benchmark and no gate: the exit code is 0 whatever the figures are. Run as `python -m benchmarks.bench [--rounds N]`
-from the checkout.
+A benchmark and no gate: the exit code is 0 whatever the figures are. `make bench ARGS=--store` keeps them for README.md
+(then: `make docs`). Run as `python -m benchmarks.bench [--rounds N]` from the checkout.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import platform
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
-from aclnn_cts.cli.output import console, show_table, table, wrap
-from aclnn_cts.core.case import Case, Tensor
+from rich.console import Console
+
+from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.host import open_host
@@ -27,157 +22,94 @@ from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 from aclnn_cts.engine.waivers import waivers_of_run
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
+from benchmarks.bench_works import MOST_ELEMENTS, STARTS, Counter, as_plain, descriptions, judged
 from benchmarks.hypothesis_driver import descriptions_by_hypothesis, plain_examples
-from benchmarks.measure import Figure, geometric_mean, interleave, ratio
+from benchmarks.measure import Figure, interleave
+from benchmarks.shown import Row, row, show_rows
+from benchmarks.stored import Rounds, figures_of, start, store
+from benchmarks.tables import Column, mean, mean_ratio, show_operators
 
-DESCRIPTIONS, EXAMPLES, JUDGED, PIPELINE, PLAIN_EXAMPLES = 2_000, 100, 400, 500, 100
+__all__ = ["NAME", "main", "shown"]
+
+NAME = "bench"
+"""Of the stored figures."""
+
+STREAM, BY_HYPOTHESIS = "descriptions by the stream", "descriptions by Hypothesis"
+REFERENCE = "judged on the reference"
+TORCH, PLAIN, FILLED = "judged on torch", "plain way on torch", "filled plain way on torch"
+
+EXAMPLES, JUDGED, PIPELINE, PLAIN_EXAMPLES = 100, 400, 500, 100
 """Things done in a round."""
-MOST_ELEMENTS = 256
-"""Of a tensor in the comparison with the plain way, whose arrays cannot be much larger."""
-
-_LOAD = (
-    "import time; from aclnn_cts.spec.load import load_specs; start = time.perf_counter(); load_specs();"
-    "print(time.perf_counter() - start)"
-)
 
 
-@dataclass(slots=True)
-class _Counter:
-    """What a pipeline came to, over all rounds."""
-
-    judged: int = 0
-    calls: int = 0
-    elements: int = 0
-
-    @property
-    def mean(self) -> float:
-        return self.elements / max(self.calls, 1)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Section:
-    """One table: a row an operator, and the geometric mean below."""
-
-    columns: tuple[str, ...]
-    forms: tuple[str, ...]
-    rows: dict[str, tuple[Figure, ...]] = field(default_factory=dict)
-
-    def show(self, title: str, goal: str) -> None:
-        out = console()
-        wrap(out, title, style="bold")
-        made = table("operator", *self.columns)
-        for column in made.columns[1:]:
-            column.justify = "right"
-        means = tuple(geometric_mean(figures) for figures in zip(*self.rows.values(), strict=True))
-        for name, figures in (*self.rows.items(), ("geometric mean", means)):
-            cells = (figure.text(form) for figure, form in zip(figures, self.forms, strict=True))
-            made.add_row(name.removeprefix("aclnn"), *cells)
-        show_table(out, made)
-        wrap(out, goal)
-        out.print()
+def shown(rounds: Rounds) -> Iterator[Row]:
+    """The figures that have a goal, and those beside them; what was not measured is left out."""
+    yield row("case descriptions a second, all constraints evaluated on each", mean(rounds, STREAM), least=15_000)
+    yield row("fully judged cases a second, reference adapter", mean(rounds, REFERENCE), least=1_500)
+    if figures_of(rounds, TORCH):
+        yield row(
+            "the whole pipeline on torch over the same work with Hypothesis' arrays and `assert_close`, all drawn",
+            mean_ratio(rounds, TORCH, PLAIN),
+            ".1f",
+            unit="times",
+            least=10,
+        )
+        yield row(
+            "the same, where Hypothesis makes most elements equal (its default)",
+            mean_ratio(rounds, TORCH, FILLED),
+            ".1f",
+            unit="times",
+        )
+    for name, most in (("all specs loaded", 150), ("aclnn-cts --help", 300), ("the interpreter alone", None)):
+        milliseconds = Figure(tuple(value * 1e3 for value in rounds[name]))
+        yield row(f"`{name}`" if most == 300 else name, milliseconds, ".0f", unit="ms", most=most)
 
 
-def _cases(sampler: Sampler, number: int, count: int, budgets: Sequence[int] = ()) -> Iterator[Case]:
-    """Random cases of a round; `budgets`: most elements of a tensor, one of them a case (the sampler's own)."""
-    for choices in stream_block(number, "benchmark", 0, count):
-        yield sampler.case(sampler.draw(choices, budget=choices.pick(budgets) if budgets else None))
-
-
-def _descriptions(spec: Spec, sampler: Sampler) -> Callable[[int], int]:
-    def work(number: int) -> int:
-        done = 0
-        for case in _cases(sampler, number, DESCRIPTIONS):
-            if evaluate(spec, case).broken:
-                raise AssertionError(f"{spec.operator}: a case of the generator breaks a constraint")
-            done += 1
-        return done
-
-    return work
-
-
-def _largest(case: Case) -> int:
-    return max(tensor.numel for _, tensor in case.tensors())
-
-
-def _drawn(spec: Spec, case: Case) -> int:
-    """Elements of all inputs."""
-    return sum(tensor.numel for name, tensor in case.tensors() if name in spec.inputs)
-
-
-def _as_plain(case: Case) -> bool:
-    """Whether the plain way has this case too: small, and an rstd (if any) that torch computes anew from x."""
-    rstd = case.arguments.get("rstd")
-    fits = not isinstance(rstd, Tensor) or (rstd.data is not None and rstd.data.recipe == "rstd")
-    return fits and _largest(case) <= MOST_ELEMENTS
-
-
-def _judged(
-    bench: Bench,
-    sampler: Sampler,
-    count: int,
-    chosen: Callable[[Case], bool],
-    counter: _Counter,
-    budgets: Sequence[int] = (),
-) -> Callable[[int], int]:
-    """Generate, make data, call, ask the oracle, judge, and make the records; gives how many have a verdict.
-
-    Cases that are not `chosen` are drawn all the same, and the time for it counts.
-    """
-
-    def work(number: int) -> int:
-        cases = [case for case in _cases(sampler, number, count, budgets) if chosen(case)]
-        done = 0
-        for batch in bench.run([Trial("values", case) for case in cases]):
-            done += sum(record.verdict.result in (Result.PASSED, Result.FAILED) for record in batch.records)
-        counter.judged += done
-        counter.calls += len(cases)
-        counter.elements += sum(_drawn(sampler.spec, case) for case in cases)
-        return done
-
-    return work
-
-
-def _generation(chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    section = _Section(columns=("stream", "Hypothesis", "ratio"), forms=(",.0f", ",.0f", ",.0f"))
+def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+    found = {}
     for spec in chosen:
         sampler = Sampler(spec, target)
-        stream, hypothesis = interleave(
-            (_descriptions(spec, sampler), descriptions_by_hypothesis(spec, sampler, EXAMPLES)), rounds
-        )
-        section.rows[spec.operator] = (stream, hypothesis, ratio(stream, hypothesis))
-    section.show(
+        works = (descriptions(spec, sampler), descriptions_by_hypothesis(spec, sampler, EXAMPLES))
+        for name, figure in zip((STREAM, BY_HYPOTHESIS), interleave(works, rounds), strict=True):
+            found[f"{name}, {spec.operator}"] = figure.values
+    columns = [Column(title="stream", name=STREAM), Column(title="Hypothesis", name=BY_HYPOTHESIS)]
+    show_operators(
+        out,
         "Case descriptions a second of processor time, all constraints evaluated on each",
-        "goal: the stream driver makes 15,000 or more, geometric mean",
+        [*columns, Column(title="ratio", name=STREAM, over=BY_HYPOTHESIS)],
+        found,
     )
+    return found
 
 
-def _judgement(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    section = _Section(columns=("cases a second",), forms=(",.0f",))
+def _judgement(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+    found = {}
     with open_host("reference", target=target, specs=specs) as host:
         bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
         for spec in chosen:
-            work = _judged(bench, bench.sampler(spec), JUDGED, lambda _case: True, _Counter())
-            section.rows[spec.operator] = interleave((work,), rounds)
-    section.show(
+            work = judged(bench, bench.sampler(spec), JUDGED, lambda _case: True, Counter())
+            [figure] = interleave((work,), rounds)
+            found[f"{REFERENCE}, {spec.operator}"] = figure.values
+    show_operators(
+        out,
         "Fully judged cases a second of processor time, reference adapter in this process, generation included",
-        "goal: 1,500 or more, geometric mean",
+        [Column(title="cases a second", name=REFERENCE)],
+        found,
     )
+    return found
 
 
-def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
-    from benchmarks.plain import PLAIN, use_one_thread  # noqa: PLC0415 - it imports torch
+def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+    from benchmarks.plain import PLAIN as TESTS  # noqa: PLC0415 - it imports torch
+    from benchmarks.plain import use_one_thread  # noqa: PLC0415 - as above
 
     use_one_thread()
-    columns = ("aclnn-cts", "plain", "ratio", "plain, filled", "ratio")
-    section = _Section(columns=columns, forms=(",.0f", ",.0f", ",.1f", ",.0f", ",.1f"))
     small = [budget for budget in BUDGETS if budget <= MOST_ELEMENTS]
-    notes: list[str] = []
+    found, notes = {}, []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
         settings = BenchSettings(adapter="torch", target=target)
@@ -186,80 +118,79 @@ def _pipeline(specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int)
         )
         bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains)
         for spec in chosen:
-            counter, dense = _Counter(), _Counter()
-            test = PLAIN[spec.operator]
-            ours, plain, filled = interleave(
-                (
-                    _judged(bench, bench.sampler(spec), PIPELINE, _as_plain, counter, small),
-                    plain_examples(test, PLAIN_EXAMPLES, dense, dense=True),
-                    plain_examples(test, PLAIN_EXAMPLES, _Counter(), dense=False),
-                ),
-                rounds,
+            counter, dense = Counter(), Counter()
+            test = TESTS[spec.operator]
+            works = (
+                judged(bench, bench.sampler(spec), PIPELINE, as_plain, counter, small),
+                plain_examples(test, PLAIN_EXAMPLES, dense, dense=True),
+                plain_examples(test, PLAIN_EXAMPLES, Counter(), dense=False),
             )
-            section.rows[spec.operator] = (ours, plain, ratio(ours, plain), filled, ratio(ours, filled))
+            for name, figure in zip((TORCH, PLAIN, FILLED), interleave(works, rounds), strict=True):
+                found[f"{name}, {spec.operator}"] = figure.values
             notes.append(
                 f"{spec.operator.removeprefix('aclnn')}: {counter.judged} of {counter.calls} calls judged; inputs of "
                 f"{counter.mean:.0f} elements on average, the plain way's of {dense.mean:.0f}"
             )
-    section.show(
-        "Judged cases a second of processor time, whole pipeline on torch's CPU kernels, "
-        f"tensors up to {MOST_ELEMENTS} elements",
-        "goal: 10 times the plain way (hypothesis.extra.numpy, torch.testing.assert_close) or more, geometric mean. "
-        "Ours calls torch in a process of its own, as `aclnn-cts run --adapter torch` does. The plain way draws every "
-        "element, as data fit for reductions must be; filled: Hypothesis' default, most elements equal",
+    columns = [
+        Column(title="aclnn-cts", name=TORCH),
+        Column(title="plain", name=PLAIN),
+        Column(title="ratio", name=TORCH, over=PLAIN, form=".1f"),
+        Column(title="plain, filled", name=FILLED),
+        Column(title="ratio", name=TORCH, over=FILLED, form=".1f"),
+    ]
+    title = "Judged cases a second of processor time, whole pipeline on torch's CPU kernels"
+    show_operators(out, f"{title}, tensors up to {MOST_ELEMENTS} elements", columns, found)
+    wrap(
+        out,
+        "plain: hypothesis.extra.numpy and torch.testing.assert_close. Ours calls torch in a process of its own, as "
+        "`aclnn-cts run --adapter torch` does. The plain way draws every element, as data fit for reductions must be; "
+        "filled: Hypothesis' default, most elements equal",
     )
-    out = console()
     for text in notes:
         wrap(out, text, indent=2)
     out.print()
+    return found
 
 
-def _fresh(*arguments: str) -> tuple[float, str]:
-    """Seconds and standard output of a fresh interpreter."""
-    start = time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True)
-    return time.perf_counter() - start, done.stdout
-
-
-def _starting(rounds: int) -> None:
-    loads, helps, bare = [], [], []
-    for _ in range(rounds + 1):
-        loads.append(float(_fresh("-c", _LOAD)[1]) * 1e3)
-        helps.append(_fresh("-m", "aclnn_cts", "--help")[0] * 1e3)
-        bare.append(_fresh("-c", "pass")[0] * 1e3)
-    out = console()
-    wrap(out, "Starting, in milliseconds, in a fresh interpreter", style="bold")
-    made = table("what", "milliseconds", "goal")
-    made.add_row("all specs loaded", Figure(tuple(loads[1:])).text(".0f"), "under 150")
-    made.add_row("aclnn-cts --help", Figure(tuple(helps[1:])).text(".0f"), "under 300")
-    made.add_row("the interpreter alone", Figure(tuple(bare[1:])).text(".0f"), "")
-    show_table(out, made)
+def _starting(rounds: int) -> Rounds:
+    """Seconds, after a round that is not counted."""
+    turns = [{name: work() for name, work in STARTS.items()} for _ in range(rounds + 1)]
+    return {name: tuple(turn[name] for turn in turns[1:]) for name in STARTS}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure everything and print it."""
+    """Measure everything, print it, and store it where that is asked for."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds of each measurement (7)")
+    parser.add_argument("--store", action="store_true", help="keep the figures for README.md (then: make docs)")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
+    if options.store and options.operators:
+        parser.error("--store keeps the figures of all operators: name none")
     specs, target = load_specs(), Target()
     chosen = specs.select(options.operators)
-    out = console()
+    out, started = console(), start()
     wrap(
         out,
-        f"Python {platform.python_version()}, {platform.machine()}, {target.product}; median of {options.rounds} "
-        "rounds, with half of what lies between the least and the greatest. Rates are by processor time, of one core",
+        f"{started.text}; {target.product}; median of {options.rounds} rounds, with half of what lies between the "
+        "least and the greatest. Rates are by processor time, of one core",
     )
     out.print()
     keep_for_good()  # as `aclnn-cts run` does
-    _generation(chosen, target, options.rounds)
-    _judgement(specs, chosen, target, options.rounds)
-    if importlib.util.find_spec("torch") is None:
+    rounds = {
+        **_generation(out, chosen, target, options.rounds),
+        **_judgement(out, specs, chosen, target, options.rounds),
+        **(_pipeline(out, specs, chosen, target, options.rounds) if importlib.util.find_spec("torch") else {}),
+        **_starting(options.rounds),
+    }
+    if not figures_of(rounds, TORCH):
         wrap(out, 'torch is not installed: no comparison with the plain way; pip install "aclnn-cts[torch]"')
         out.print()
-    else:
-        _pipeline(specs, chosen, target, options.rounds)
-    _starting(options.rounds)
+    show_rows(out, list(shown(rounds)))
+    if options.store:
+        command = f"make bench ARGS='--rounds {options.rounds} --store'"
+        needed = (STREAM, BY_HYPOTHESIS, REFERENCE, TORCH, PLAIN, FILLED, *STARTS)
+        store(NAME, rounds, command=command, started=started, needed=needed)
     return 0
 
 

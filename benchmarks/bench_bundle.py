@@ -1,7 +1,8 @@
 """`make bench-bundle`: how long it takes to compare, bundle and verify a run of many records.
 
 The records are those of a run that passes: cases drawn from the specs, outputs computed by the reference for one in 64,
-as runs keep them. Run as `python -m benchmarks.bench_bundle [--records N] [--recompute N] [--folder DIR]`.
+as runs keep them. `make bench-bundle ARGS=--store` keeps the figures for docs/compare-and-bundle.md (then: make docs).
+Run as `python -m benchmarks.bench_bundle [--records N] [--recompute N] [--rounds N] [--folder DIR]`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from aclnn_cts.cli.output import console, show_table, table
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bench import Bench, Judged
-from aclnn_cts.engine.bundle.verify import verify_bundle
+from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.events import BatchJudged, Planned, RunFinished
@@ -28,10 +29,21 @@ from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.spec.load import Specs, load_specs, package_folder
+from benchmarks.stored import Rounds, figures_of, start, store
 
-__all__ = ["main"]
+__all__ = ["NAME", "TITLES", "columns", "main"]
 
 T = TypeVar("T")
+
+NAME = "bundle"
+"""Of the stored figures."""
+
+RECORDS, AGAIN = 100_000, 100
+GOAL_SECONDS = 30
+"""Of the clock, to verify the bundle of that many records."""
+COMPARE, BUNDLE, VERIFY = NEEDED = ("compare", "bundle", "verify")
+TITLES = ("100,000 records", "processor", "clock", "goal")
+PROCESSOR, CLOCK, SIZE, CASES = "processor seconds", "wall seconds", "MB", "cases judged again"
 
 _SEED = 1
 
@@ -69,40 +81,79 @@ def _make_run(path: Path, number: int) -> None:
         writer(RunFinished(summary=writer.summary, seconds=0.0))
 
 
-def _timed(work: Callable[[], T]) -> tuple[T, str]:
+def _timed(work: Callable[[], T]) -> tuple[T, float, float]:
     """What a work gives, and how long it took: by the clock, and of a processor."""
     start, processor = time.monotonic(), time.process_time()
     made = work()
-    return made, f"{time.monotonic() - start:.1f} s ({time.process_time() - processor:.1f} s of processor)"
+    return made, time.monotonic() - start, time.process_time() - processor
+
+
+def columns(rounds: Rounds) -> Iterator[tuple[str, str, str, str]]:
+    """Each command, what it took of a processor and by the clock, and the goal of the latter."""
+    for work in NEEDED:
+        found = figures_of(rounds, work)
+        what, goal = f"`{work}`", ""
+        if work == BUNDLE:
+            what += f", without the report ({found[SIZE].median:.0f} MB)"
+        elif work == VERIFY:
+            what = f"`{work} --recompute {found[CASES].median:.0f}`"
+            goal = f"at most {GOAL_SECONDS} s" + (": missed" if found[CLOCK].median > GOAL_SECONDS else "")
+        yield what, found[PROCESSOR].text(".1f", "s"), found[CLOCK].text(".1f", "s"), goal
+
+
+def _turn(run: Path, bundle: Path, recompute: int) -> tuple[dict[str, float], Verification]:
+    """Compare, bundle and verify once."""
+    turn: dict[str, float] = {}
+
+    def take(work: str, does: Callable[[], T]) -> T:
+        made, turn[f"{work}, {CLOCK}"], turn[f"{work}, {PROCESSOR}"] = _timed(does)
+        return made
+
+    take(COMPARE, lambda: compare_runs(run, run))
+    written = take(BUNDLE, lambda: write_bundle(RunDirectory(run), bundle))
+    turn[f"{BUNDLE}, {SIZE}"] = written.size / 1e6
+    found = take(VERIFY, lambda: verify_bundle(bundle, recompute=recompute, seed=_SEED))
+    turn[f"{VERIFY}, {CASES}"] = found.recomputed
+    return turn, found
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make a run, bundle it, verify it, and print the times."""
+    """Make a run; compare, bundle and verify it once a round; print the times, and store them where asked."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_bundle", description=__doc__)
-    parser.add_argument("--records", type=int, default=100_000, metavar="N", help="records of the run (100000)")
-    parser.add_argument("--recompute", type=int, default=100, metavar="N", help="cases to judge again (100)")
+    parser.add_argument("--records", type=int, default=RECORDS, metavar="N", help=f"records of the run ({RECORDS})")
+    parser.add_argument("--recompute", type=int, default=AGAIN, metavar="N", help=f"cases to judge again ({AGAIN})")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (3)")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep run and bundle there, and use what is there")
+    parser.add_argument("--store", action="store_true", help="keep the figures for the page (then: make docs)")
     chosen = parser.parse_args(arguments)
+    if chosen.store and (chosen.records, chosen.recompute, chosen.folder) != (RECORDS, AGAIN, None):
+        parser.error(f"--store keeps the figures of {RECORDS:,} records: no other number, cases or folder")
+    started = start()
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        run, bundle = folder / "run", folder / "bundle.zip"
+        run = folder / "run"
         if not run.exists():
-            _, text = _timed(lambda: _make_run(run, chosen.records))
-            print(f"run of {chosen.records} records made in {text}")
-        compared, text = _timed(lambda: compare_runs(run, run))
-        print(f"compared with itself in {text}: {compared.common} trials in both")
-        written, text = _timed(lambda: write_bundle(RunDirectory(run), bundle))
-        print(f"bundled in {text}: {written.records} records, {written.entries} entries, {written.size / 1e6:.0f} MB")
-        good = True
-        for number in (0, chosen.recompute):
-            found, text = _timed(partial(verify_bundle, bundle, recompute=number, seed=_SEED))
-            good = good and found.good
+            _, seconds, _ = _timed(lambda: _make_run(run, chosen.records))
+            print(f"run of {chosen.records} records made in {seconds:.1f} s")
+        turns, problems = [], 0
+        for _ in range(chosen.rounds):
+            (folder / "bundle.zip").unlink(missing_ok=True)
+            turn, found = _turn(run, folder / "bundle.zip", chosen.recompute)
+            turns.append(turn)
+            problems += len(found.problems)
             print(
-                f"verified in {text}: {len(found.problems)} problems,"
-                f" {found.recomputed} of {found.eligible} cases judged again"
+                f"verified: {len(found.problems)} problems, {found.recomputed} of {found.eligible} cases judged again"
             )
-    return 0 if good else 1
+    rounds = {what: tuple(turn[what] for turn in turns) for what in turns[0]}
+    made = table(*TITLES)
+    for cells in columns(rounds):
+        made.add_row(*cells)
+    show_table(console(), made)
+    if chosen.store:
+        command = f"make bench-bundle ARGS='--rounds {chosen.rounds} --store'"
+        store(NAME, rounds, command=command, started=started, needed=NEEDED)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

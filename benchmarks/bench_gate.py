@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.measure import Figure
-from benchmarks.stored import Measured, store_figures, this_machine
+from benchmarks.stored import start, store
 
 __all__ = ["COMMANDS", "NAME", "main", "measured"]
 
@@ -59,14 +59,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (3)")
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/power.md (then: make docs)")
     options = parser.parse_args(arguments)
-    machine = this_machine()
+    started = start()
     rounds = measured(options.rounds, seconds=_seconds)
-    print(f"wall time of {options.rounds} rounds, {machine.text}")
+    print(f"wall time of {options.rounds} rounds on {started.text}")
     for name, values in rounds.items():
         print(f"{' '.join(COMMANDS[name])}: {Figure(values).text('.0f')} s")
     if options.store:
         command = f"make bench-gate ARGS='--rounds {options.rounds} --store'"
-        print(store_figures(NAME, Measured(command=command, machine=machine, rounds=rounds)))
+        store(NAME, rounds, command=command, started=started, needed=tuple(COMMANDS))
     return 0
 
 

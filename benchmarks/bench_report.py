@@ -1,8 +1,9 @@
 """`make bench-report`: how long a report of many records takes, and how much memory.
 
 Records of a real run of all operators on torch (on the reference where torch is not installed) are written again and
-again under other ids until there are enough; then `aclnn-cts report` makes the page. The exit code is 1 where a goal
-is missed. Run as `python -m benchmarks.bench_report [--records N] [--seed S]` from the checkout.
+again under other ids until there are enough; then `aclnn-cts report` makes the page, once a round. The exit code is 1
+where a goal is missed. `make bench-report ARGS=--store` keeps the figures for docs/report.md (then: `make docs`). Run
+as `python -m benchmarks.bench_report [--records N] [--rounds N] [--seed S]` from the checkout.
 """
 
 from __future__ import annotations
@@ -20,17 +21,31 @@ from pathlib import Path
 
 import msgspec
 
+from aclnn_cts.cli.output import console
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
+from benchmarks.measure import Figure
+from benchmarks.shown import Row, row, show_rows
+from benchmarks.stored import Rounds, start, store
 
-__all__ = ["main", "multiplied"]
+__all__ = ["NAME", "main", "multiplied", "shown"]
 
+NAME = "report"
+"""Of the stored figures."""
+
+PROCESSOR, CLOCK, MEMORY, PAGE = NEEDED = ("processor seconds", "wall seconds", "memory MiB", "page MiB")
 GOAL_RECORDS = 100_000
-GOAL_SECONDS = 20.0
-GOAL_BYTES = 1 << 30
-GOAL_PAGE = 10 * 1024 * 1024
 _BATCH = 500
+
+
+def shown(rounds: Rounds) -> Iterator[Row]:
+    """What a page takes, beside its goals."""
+    figures = {name: Figure(tuple(values)) for name, values in rounds.items()}
+    yield row("processor time", figures[PROCESSOR], ".1f", unit="s", most=20)
+    yield row("the same by the clock", figures[CLOCK], ".1f", unit="s")
+    yield row("memory at most", figures[MEMORY], unit="MiB", most=1024)
+    yield row("page", figures[PAGE], ".1f", unit="MiB", most=10)
 
 
 def _records(run: RunDirectory, number: int) -> Iterator[list[Record]]:
@@ -61,48 +76,52 @@ def multiplied(source: Path, target: Path, number: int) -> None:
         writer.finish(seconds=1.0)
 
 
+def _page(run: Path, page: Path) -> dict[str, float]:
+    """Make the page of a run, and say what that took."""
+    command = [sys.executable, "-m", "aclnn_cts", "report", str(run), "-o", str(page)]
+    began = time.monotonic()
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return {
+        PROCESSOR: usage.ru_utime + usage.ru_stime,
+        CLOCK: seconds,
+        MEMORY: usage.ru_maxrss / 1024,
+        PAGE: page.stat().st_size / 2**20,
+    }
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and say whether the goals are kept."""
+    """Measure, print, store where that is asked for, and say whether the goals are kept."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_report", description=__doc__)
     parser.add_argument("--records", type=int, default=GOAL_RECORDS, metavar="N", help="records (100,000)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (3)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the run that is multiplied (0)")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/report.md (then: make docs)")
     options = parser.parse_args(arguments)
-    adapter = "torch" if importlib.util.find_spec("torch") is not None else "reference"
-    command = [sys.executable, "-m", "aclnn_cts"]
+    has_torch = importlib.util.find_spec("torch") is not None
+    if options.store and (options.records != GOAL_RECORDS or not has_torch):
+        parser.error(f"--store keeps the figures of {GOAL_RECORDS:,} records of torch: no other number, and have torch")
+    adapter, started = "torch" if has_torch else "reference", start()
     with tempfile.TemporaryDirectory(prefix="aclnn-cts-bench-") as name:
         folder = Path(name)
         print(f"a quick run on {adapter}, its records {options.records:,} times in all", file=sys.stderr)
-        made = subprocess.run(
-            [*command, "run", "--adapter", adapter, "--seed", str(options.seed), "-o", str(folder / "run")],
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
+        words = ["run", "--adapter", adapter, "--seed", str(options.seed), "-o", str(folder / "run")]
+        made = subprocess.run([sys.executable, "-m", "aclnn_cts", *words], check=False, stdout=subprocess.DEVNULL)
         if made.returncode > 1:
             return made.returncode
         multiplied(folder / "run", folder / "many", options.records)
-        page = folder / "report.html"
-        began = time.monotonic()
-        process = subprocess.Popen(
-            [*command, "report", str(folder / "many"), "-o", str(page)], stderr=subprocess.DEVNULL
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            return process.returncode
-        processor = usage.ru_utime + usage.ru_stime
-        memory = usage.ru_maxrss * 1024
-        size = page.stat().st_size
-    rows = (
-        ("records", f"{options.records:,}", "", True),
-        ("processor time", f"{processor:.1f} s", f"{GOAL_SECONDS:.0f} s", processor < GOAL_SECONDS),
-        ("time on this machine", f"{seconds:.1f} s", "", True),
-        ("memory at most", f"{memory / 2**20:.0f} MiB", f"{GOAL_BYTES / 2**20:.0f} MiB", memory < GOAL_BYTES),
-        ("page", f"{size / 2**20:.1f} MiB", f"{GOAL_PAGE / 2**20:.0f} MiB", size < GOAL_PAGE),
-    )
-    for what, figure, goal, kept in rows:
-        print(f"{what:<22}{figure:>12}{f'  goal {goal}' if goal else ''}{'' if kept else '  MISSED'}")
-    return 0 if all(kept for *_, kept in rows) else 1
+        turns = [_page(folder / "many", folder / "report.html") for _ in range(options.rounds)]
+    rounds = {what: tuple(turn[what] for turn in turns) for what in NEEDED}
+    rows = list(shown(rounds))
+    show_rows(console(), rows)
+    if options.store:
+        command = f"make bench-report ARGS='--rounds {options.rounds} --store'"
+        store(NAME, rounds, command=command, started=started, needed=NEEDED)
+    return 1 if any(item.missed for item in rows) else 0
 
 
 if __name__ == "__main__":

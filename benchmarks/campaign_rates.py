@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.cli.output import show_table, table, wrap
+from aclnn_cts.cli.output import wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
@@ -26,9 +26,20 @@ from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.spec.model import Spec
 from benchmarks.hypothesis_driver import plain_examples
-from benchmarks.measure import Figure, geometric_mean, interleave, rate, ratio
+from benchmarks.measure import interleave, rate
+from benchmarks.shown import Row, row
+from benchmarks.stored import Rounds, figures_of
+from benchmarks.tables import Column, mean, mean_ratio, show_operators, slowest_and_fastest
 
-__all__ = ["CASES", "open_alone", "random_chunk", "rates"]
+__all__ = ["CASES", "NAME", "NEEDED", "open_alone", "random_chunk", "rates", "shown"]
+
+NAME = "campaign-rates"
+"""Of the stored figures."""
+
+OWN, PLAIN = "without the adapter's time", "plain search"
+DEVICE, CAMPAIGN, BARE = "software device", "campaign", "bare loop"
+BY_HYPOTHESIS = "campaign's cases by Hypothesis"
+NEEDED = (OWN, PLAIN, DEVICE, CAMPAIGN, BARE, BY_HYPOTHESIS)
 
 CASES, PLAIN_CASES = 1000, 100
 """Of a round."""
@@ -101,26 +112,60 @@ class _Uncounted:
 
 def _plainly(spec: Spec) -> Callable[[int], int]:
     """The search as one writes it without this project, and without the time of a kernel."""
-    from benchmarks.plain import PLAIN, use_one_thread  # noqa: PLC0415 - it imports torch
+    from benchmarks.plain import PLAIN as TESTS  # noqa: PLC0415 - it imports torch
+    from benchmarks.plain import use_one_thread  # noqa: PLC0415 - as above
 
     use_one_thread()
-    return plain_examples(PLAIN[spec.operator], PLAIN_CASES, _Uncounted(), dense=True, kernel=False)
+    return plain_examples(TESTS[spec.operator], PLAIN_CASES, _Uncounted(), dense=True, kernel=False)
 
 
-def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> None:
+def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
     """Judged cases a second against a plain search, and what isolation and the campaign itself cost."""
     with open_alone("reference", target) as worker, contextlib.ExitStack() as stack:
-        _against_plain(out, chosen, worker, rounds)
+        found = _against_plain(out, chosen, worker, rounds)
         try:
             device: CampaignWorker | None = stack.enter_context(open_alone("loopback", target))
         except HarnessError as error:
             wrap(out, f"no software device: {error}")
             device = None
-        _of_the_engine(out, chosen, worker, device, rounds)
+        return {**found, **_of_the_engine(out, chosen, worker, device, rounds)}
 
 
-def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker, rounds: int) -> None:
-    section = _Rates(("no adapter", "plain", "ratio"), (".0f", ".0f", ".1f"))
+def shown(rounds: Rounds) -> Iterator[Row]:
+    """The geometric means over the operators; what was not measured is left out."""
+    yield row(
+        "judged cases a second, the reference adapter's own time taken out",
+        mean(rounds, OWN),
+        least=3000,
+        note=slowest_and_fastest(rounds, OWN),
+    )
+    if figures_of(rounds, PLAIN):
+        yield row(
+            "the same over the same search written plainly in Hypothesis (its arrays, NumPy in float64, "
+            "`assert_close`), without a kernel",
+            mean_ratio(rounds, OWN, PLAIN),
+            ".1f",
+            unit="times",
+            least=10,
+        )
+    if figures_of(rounds, DEVICE):
+        yield row(
+            "judged cases a second through the isolated software device",
+            mean(rounds, DEVICE),
+            least=1000,
+            note=slowest_and_fastest(rounds, DEVICE),
+        )
+    yield row("bare loop over campaign", mean_ratio(rounds, BARE, CAMPAIGN), ".2f", most=1.1)
+    yield row(
+        "judged cases a second over a campaign's own cases, drawn and judged one by one by Hypothesis",
+        mean_ratio(rounds, CAMPAIGN, BY_HYPOTHESIS),
+        ".1f",
+        unit="times",
+    )
+
+
+def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker, rounds: int) -> Rounds:
+    found = {}
     plainly = _plainly if importlib.util.find_spec("torch") is not None else None
     for spec in chosen:
         plain = None if plainly is None else plainly(spec)
@@ -129,69 +174,64 @@ def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker,
             own.append(_without_adapter(worker, spec, number))
             if plain is not None:
                 written.append(rate(plain, number))
-        ours = Figure(tuple(own[1:]))
-        theirs = Figure(tuple(written[1:])) if written else None
-        section.add(spec, ours, theirs, None if theirs is None else ratio(ours, theirs))
-    section.show(
+        found[f"{OWN}, {spec.operator}"] = tuple(own[1:])
+        if written:
+            found[f"{PLAIN}, {spec.operator}"] = tuple(written[1:])
+    show_operators(
         out,
-        "Judged cases a second of processor time, tensors up to 1,024 elements. no adapter: the reference, its own "
-        "time taken out (goal 3,000); plain: the search written plainly in Hypothesis, its arrays of up to 256 "
-        "elements drawn one by one, NumPy in float64 and torch.testing.assert_close, without a kernel; ratio: goal 10",
+        "Judged cases a second of processor time, tensors up to 1,024 elements",
+        [
+            Column(title="no adapter", name=OWN),
+            Column(title="plain", name=PLAIN),
+            Column(title="ratio", name=OWN, over=PLAIN, form=".1f"),
+        ],
+        found,
+    )
+    wrap(
+        out,
+        "no adapter: the reference, its own time taken out; plain: the search written plainly in Hypothesis, its "
+        "arrays of up to 256 elements drawn one by one, NumPy in float64 and torch.testing.assert_close, without a "
+        "kernel",
     )
     if plainly is None:
         wrap(out, 'torch is not installed, whose assert_close the plain search calls: pip install "aclnn-cts[torch]"')
+    out.print()
+    return found
 
 
 def _of_the_engine(
     out: Console, chosen: Sequence[Spec], worker: CampaignWorker, device: CampaignWorker | None, rounds: int
-) -> None:
-    section = _Rates(("device", "overhead", "by Hypothesis", "ratio"), (".0f", ".2f", ".0f", ".1f"))
+) -> Rounds:
+    found = {}
     for spec in chosen:
         works = (
             _campaign(worker, spec, CASES),
             _bare(worker.bench, spec, CASES),
             _hypothesis(worker.bench, spec, CASES // 5),
         )
-        campaign, bare, by_hypothesis = interleave(works, rounds)
-        isolated = None
+        for name, figure in zip((CAMPAIGN, BARE, BY_HYPOTHESIS), interleave(works, rounds), strict=True):
+            found[f"{name}, {spec.operator}"] = figure.values
         if device is not None:
             [isolated] = interleave((_campaign(device, spec, CASES),), rounds)
-        section.add(spec, isolated, ratio(bare, campaign), by_hypothesis, ratio(campaign, by_hypothesis))
-    section.show(
+            found[f"{DEVICE}, {spec.operator}"] = isolated.values
+    show_operators(
         out,
-        "The same on the software device, isolated (goal 1,000); overhead: the bare loop of generator, adapter and "
-        "judge over the campaign (goal at most 1.10); by Hypothesis: the campaign's own cases, drawn and judged one "
-        "by one by it, and the ratio to that",
+        "The same on the software device and by Hypothesis",
+        [
+            Column(title="device", name=DEVICE),
+            Column(title="overhead", name=BARE, over=CAMPAIGN, form=".2f"),
+            Column(title="by Hypothesis", name=BY_HYPOTHESIS),
+            Column(title="ratio", name=CAMPAIGN, over=BY_HYPOTHESIS, form=".1f"),
+        ],
+        found,
     )
-
-
-class _Rates:
-    """A table with a row an operator and their geometric mean; None: not measured."""
-
-    def __init__(self, columns: tuple[str, ...], forms: tuple[str, ...]) -> None:
-        self._table = table("operator", *columns)
-        for column in self._table.columns[1:]:
-            column.justify = "right"
-        self._forms = forms
-        self._columns: list[list[Figure]] = [[] for _ in columns]
-
-    def add(self, spec: Spec, *figures: Figure | None) -> None:
-        for column, figure in zip(self._columns, figures, strict=True):
-            if figure is not None:
-                column.append(figure)
-        self._row(spec.operator.removeprefix("aclnn"), figures)
-
-    def _row(self, name: str, figures: Sequence[Figure | None]) -> None:
-        cells = (
-            "-" if figure is None else figure.text(form) for figure, form in zip(figures, self._forms, strict=True)
-        )
-        self._table.add_row(name, *cells)
-
-    def show(self, out: Console, title: str) -> None:
-        self._row("geometric mean", [geometric_mean(column) if column else None for column in self._columns])
-        wrap(out, title)
-        show_table(out, self._table)
-        out.print()
+    wrap(
+        out,
+        "device: isolated; overhead: the bare loop of generator, adapter and judge over the campaign, both on the "
+        "reference; by Hypothesis: the campaign's own cases, drawn and judged one by one by it, and the ratio to that",
+    )
+    out.print()
+    return found
 
 
 def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:

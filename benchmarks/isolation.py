@@ -2,22 +2,23 @@
 
 Isolated and in-process calls take turns in one run, so that whatever else the machine does meets both; of each, the
 quickest round counts, since noise only ever adds. Also measured: first phases alone, through the whole harness, and how
-soon the rest of a batch goes on after its runner has died. Run as `python -m benchmarks.isolation [--rounds N]`.
+soon the rest of a batch goes on after its runner has died. `make bench-isolation ARGS=--store` keeps the figures for
+docs/cann.md (then: `make docs`). Run as `python -m benchmarks.isolation [--rounds N]`.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -33,14 +34,38 @@ from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
-from benchmarks.measure import processor_seconds
+from benchmarks.measure import Figure, processor_seconds
+from benchmarks.shown import Row, row, show_rows
+from benchmarks.stored import Rounds, figures_of, start, store
+from benchmarks.tables import Column, mean, show_operators
+from benchmarks.tables import slowest_and_fastest as ends
 
-__all__ = ["Overhead", "StatusRate", "main", "overhead", "recovery", "status_rates"]
+__all__ = [
+    "NAME",
+    "TITLES",
+    "Overhead",
+    "StatusRate",
+    "main",
+    "overhead",
+    "overheads",
+    "recovery",
+    "shown",
+    "status_rates",
+]
+
+NAME = "isolation"
+"""Of the stored figures."""
+
+IN_PROCESS, ISOLATED = "milliseconds in-process", "milliseconds isolated"
+JUDGED, GENERATED = "first phases judged", "first phases generated and judged"
+GONE = "seconds after a death"
+TITLES = ("milliseconds a small call", "in-process", "isolated", "added", "goal")
 
 PRODUCT = "atlas-a2"
 BATCH = 64
-AMORTISED_GOAL = 0.3
-SINGLE_GOAL = 0.6
+GOALS = {f"batches of {BATCH}": 0.3, "one by one": 0.6}
+"""Milliseconds that isolation may add to a call."""
+ADAPTERS = {"reference": "reference", "loopback": "software device"}
 RESENT_GOAL = 3.0
 _INJECT = "ACLNN_LOOPBACK_INJECT"
 _FATAL = 499
@@ -153,33 +178,72 @@ def _seconds(host: SessionHost, calls: Sequence[Call]) -> float:
     return time.perf_counter() - began
 
 
+def measured(specs: Specs, *, rounds: int, deaths: int) -> dict[str, tuple[float, ...]]:
+    """All of it: milliseconds a call, calls a second, and seconds after a death."""
+    spec = specs["aclnnSoftmaxBackward"]
+    found: dict[str, tuple[float, ...]] = {}
+    for adapter, called in ADAPTERS.items():
+        costs = overhead(adapter, spec, specs, rounds=rounds)
+        for manner, cost in zip(GOALS, costs, strict=True):
+            found[f"{IN_PROCESS}, {called}, {manner}"] = (cost.in_process,)
+            found[f"{ISOLATED}, {called}, {manner}"] = (cost.isolated,)
+    for operator, rate in status_rates(specs).items():
+        found[f"{JUDGED}, {operator}"] = (rate.trials / rate.run,)
+        found[f"{GENERATED}, {operator}"] = (rate.trials / (rate.run + rate.generated),)
+    return found | {GONE: tuple(recovery(spec, specs, deaths=deaths))}
+
+
+def overheads(rounds: Rounds) -> Iterator[tuple[str, ...]]:
+    """By adapter and manner: in this process, isolated, what is added, and its goal."""
+    inside, outside = figures_of(rounds, IN_PROCESS), figures_of(rounds, ISOLATED)
+    for what, figure in inside.items():
+        cost = Overhead(in_process=figure.median, isolated=outside[what].median)
+        goal = next(goal for manner, goal in GOALS.items() if what.endswith(manner))
+        verdict = f"at most {goal}" + (": missed" if cost.added > goal else "")
+        yield what, *(f"{value:.3f}" for value in (cost.in_process, cost.isolated, cost.added)), verdict
+
+
+def shown(rounds: Rounds) -> Iterator[Row]:
+    """How soon a batch goes on, and first phases alone."""
+    gone = Figure(tuple(rounds[GONE]))
+    yield row(
+        "a batch of three calls in whose middle the runner dies, until all is answered",
+        Figure((gone.median,)),
+        ".2f",
+        unit="s",
+        most=RESENT_GOAL,
+        note=f"median of {len(gone.values)}; longest {max(gone.values):.2f} s",
+    )
+    for name, what in ((JUDGED, "run and judged"), (GENERATED, "the same, generation and proof included")):
+        yield row(
+            f"first phases alone, a second of one core's time, {what}", mean(rounds, name), note=ends(rounds, name)
+        )
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Measure everything and print it."""
+    """Measure everything, print it, and store it where that is asked for."""
     parser = argparse.ArgumentParser(prog="benchmarks.isolation", description=__doc__)
     parser.add_argument("--rounds", type=int, default=200, metavar="N", help="batches of each (200)")
     parser.add_argument("--deaths", type=int, default=20, metavar="N", help="runners that die (20)")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/cann.md (then: make docs)")
     options = parser.parse_args(arguments)
+    started = start()
     build()
-    specs = load_specs()
-    spec = specs["aclnnSoftmaxBackward"]
-    print("milliseconds a small call (aclnnSoftmaxBackward), the quickest round of each")
-    print(f"{'':32}{'in-process':>12}{'isolated':>12}{'added':>12}{'goal':>12}")
-    for adapter in ("reference", "loopback"):
-        both = overhead(adapter, spec, specs, rounds=options.rounds)
-        goals = (AMORTISED_GOAL, SINGLE_GOAL)
-        for name, goal, cost in zip((f"batches of {BATCH}", "one by one"), goals, both, strict=True):
-            figures = f"{cost.in_process:12.3f}{cost.isolated:12.3f}{cost.added:12.3f}{goal:12.1f}"
-            print(f"{adapter + ', ' + name:32}{figures}")
-    print("\nfirst phases alone on the software device, a second of one core's time, judge and runner together")
-    print(f"{'':40}{'trials':>8}{'run, judged':>14}{'and generated':>15}")
-    for operator, rate in status_rates(specs).items():
-        whole = rate.run + rate.generated
-        print(f"{operator:40}{rate.trials:8}{rate.trials / rate.run:14.0f}{rate.trials / whole:15.0f}")
-    gone = recovery(spec, specs, deaths=options.deaths)
-    print(
-        f"\na batch of three calls in whose middle the runner dies, until all is answered: "
-        f"{statistics.median(gone):.2f} s (median of {len(gone)}), {max(gone):.2f} s (longest); goal {RESENT_GOAL:g} s"
-    )
+    rounds = measured(load_specs(), rounds=options.rounds, deaths=options.deaths)
+    out = console()
+    wrap(out, "Milliseconds a small call (aclnnSoftmaxBackward), the quickest round of each", style="bold")
+    made = table(*TITLES)
+    for cells in overheads(rounds):
+        made.add_row(*cells)
+    show_table(out, made)
+    columns = (Column(title="run, judged", name=JUDGED), Column(title="and generated", name=GENERATED))
+    title = "First phases alone on the software device, a second of one core's time, judge and runner together"
+    out.print()
+    show_operators(out, title, columns, rounds)
+    show_rows(out, list(shown(rounds)))
+    if options.store:
+        command = f"make bench-isolation ARGS='--rounds {options.rounds} --deaths {options.deaths} --store'"
+        store(NAME, rounds, command=command, started=started, needed=(IN_PROCESS, ISOLATED, JUDGED, GENERATED, GONE))
     return 0
 
 

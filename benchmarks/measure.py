@@ -31,10 +31,13 @@ class Figure:
         """What is compared with a goal."""
         return statistics.median(self.values)
 
-    def text(self, form: str) -> str:
-        """The median, and half of what lies between the least and the greatest, as a share of it."""
+    def text(self, form: str, unit: str = "") -> str:
+        """The median, and half of what lies between the least and the greatest, as a share of it; once is without."""
+        median = f"{self.median:{form}} {unit}".rstrip()
+        if len(self.values) == 1:
+            return median
         spread = (max(self.values) - min(self.values)) / 2.0 / self.median
-        return f"{self.median:{form}} \N{PLUS-MINUS SIGN}{spread:.0%}"
+        return f"{median} \N{PLUS-MINUS SIGN}{spread:.0%}"
 
 
 def processor_seconds() -> float:

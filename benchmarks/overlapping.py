@@ -17,9 +17,9 @@ from aclnn_cts.engine.plan import plan_parts, profile
 from aclnn_cts.spec.model import Spec
 from benchmarks.campaign_rates import CASES, open_alone, random_chunk
 from benchmarks.measure import Figure, geometric_mean
-from benchmarks.stored import Measured, store_figures, this_machine
+from benchmarks.stored import Rounds
 
-__all__ = ["ADAPTERS", "COLUMNS", "NAME", "overlap"]
+__all__ = ["ADAPTERS", "COLUMNS", "NAME", "NEEDED", "overlap"]
 
 NAME = "overlap"
 """Of the stored figures, which are called `<adapter>, <column>`."""
@@ -29,11 +29,12 @@ COLUMNS = ("a chunk", "a quick run's plan")
 ADAPTERS = {"loopback": "loopback", "torch": "torch", "waits 0.5 ms": "benchmarks.waiting_device:Waiting"}
 """By what the table calls them; the last is the reference, whose calls wait as those of a device elsewhere."""
 
+NEEDED = tuple(ADAPTERS)
 
-def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int, *, store: bool) -> None:
-    """Of a campaign's chunk and of a run's plan; `store` keeps the means over the operators."""
+
+def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+    """Of a campaign's chunk and of a run's plan: the means over the operators."""
     made = table("adapter", "operator", *COLUMNS)
-    machine = this_machine()
     means: dict[str, tuple[float, ...]] = {}
     for name, adapter in ADAPTERS.items():
         columns: tuple[list[Figure], ...] = ([], [])
@@ -50,18 +51,16 @@ def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int, *
             continue
         found = [geometric_mean(column) for column in columns]
         made.add_row(name, "geometric mean", *(item.text(".2f") for item in found))
-        for label, item in zip(COLUMNS, found, strict=True):
-            means[f"{name}, {label}"] = tuple(round(value, 3) for value in item.values)
+        means |= {f"{name}, {label}": item.values for label, item in zip(COLUMNS, found, strict=True)}
     wrap(
         out,
         "Wall time of one batch after the other over that with the next batch under way while one is judged, in turns "
-        f"(above 1: overlapping is faster); {machine.text}",
+        "(above 1: overlapping is faster)",
+        style="bold",
     )
     show_table(out, made)
-    if store:
-        command = f"make bench-fuzz ARGS='--only overlap --rounds {rounds} --store'"
-        wrap(out, str(store_figures(NAME, Measured(command=command, machine=machine, rounds=means))))
     out.print()
+    return means
 
 
 def _chunk(worker: CampaignWorker, spec: Spec) -> Callable[[int], object]:

@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 import os
-import platform
-from collections.abc import Mapping
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.manifest import environment_facts, timestamp
 from benchmarks.measure import Figure
 
-__all__ = ["FOLDER", "Machine", "Measured", "read_figures", "store_figures", "this_machine"]
+__all__ = [
+    "FOLDER",
+    "Machine",
+    "Measured",
+    "Rounds",
+    "Started",
+    "figures_of",
+    "provenance",
+    "read_figures",
+    "rounded",
+    "start",
+    "store",
+    "store_figures",
+    "this_commit",
+    "this_machine",
+]
 
 FOLDER = Path(__file__).resolve().parent / "figures"
-FORMAT = "aclnn-cts/figures/1"
+FORMAT = "aclnn-cts/figures/2"
+_NO_PART = (":!benchmarks/figures", ":!docs", ":!README.md", ":!tests")
+"""Files that no figure depends on; some of these are written while one benchmark follows the other."""
+_LIBRARIES = {"NumPy": "numpy", "torch": "torch"}
+
+Rounds = Mapping[str, Sequence[float]]
+"""The figure of each round, by name; where each operator, fault or the like has its own, by `<name>, <which>`."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """On what was measured; the load is that before the first round."""
 
     architecture: str
+    processor: str
     cores: int
     load: float
+    versions: Mapping[str, str]
+    """Of Python, and of the libraries that have a part in what is measured."""
 
     @property
     def text(self) -> str:
-        """In words."""
-        return f"{self.cores} cores of an {self.architecture} machine with a load of {self.load:.1f} before"
+        """In words, without the load."""
+        of = f"of an {self.processor} ({self.architecture})" if self.processor else f"of an {self.architecture} machine"
+        return f"{self.cores} cores {of} with {', '.join(' '.join(item) for item in self.versions.items())}"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,20 +66,67 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     format: str = FORMAT
     command: str
     """That stored this file."""
+    date: str
+    """The day, UTC."""
+    commit: str
+    """Of the code that was measured; with `+` behind it where that had changes that were not committed."""
     machine: Machine
     rounds: Mapping[str, tuple[float, ...]]
-    """The figure of each round, by name."""
 
     def figure(self, name: str) -> Figure:
         """One of them."""
         return Figure(self.rounds[name])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """Where, when and of what a measurement was begun."""
+
+    date: str
+    commit: str
+    machine: Machine
+
+    @property
+    def text(self) -> str:
+        """The machine, and its load."""
+        return f"{self.machine.text}, with a load of {self.machine.load:.1f} before"
+
+
+def start() -> Started:
+    """To be called before the first round."""
+    return Started(date=timestamp()[:10], commit=this_commit(), machine=this_machine())
+
+
 def this_machine() -> Machine:
     """The machine as it is now."""
+    facts = {name: fact.value for name, fact in environment_facts().items()}
+    libraries = {name: facts[f"library.{module}"] for name, module in _LIBRARIES.items()}
+    found = {"Python": facts["python.version"]} | libraries
     return Machine(
-        architecture=platform.machine(), cores=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2)
+        architecture=str(facts["machine.architecture"]),
+        processor=str(facts["machine.cpu"] or ""),
+        cores=len(os.sched_getaffinity(0)),
+        load=round(os.getloadavg()[0], 2),
+        versions={name: str(version) for name, version in found.items() if version is not None},
     )
+
+
+def this_commit() -> str:
+    """The commit that is checked out; `unknown` without git or a repository."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    try:
+        commit = _said(git, "rev-parse", "--short=12", "HEAD")
+        changes = _said(git, "status", "--porcelain", "--", ":/", *_NO_PART)
+    except subprocess.CalledProcessError:
+        return "unknown"
+    return commit + ("+" if changes else "")
+
+
+def _said(git: str, *words: str) -> str:
+    root = FOLDER.parent.parent
+    return subprocess.run([git, *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def store_figures(name: str, measured: Measured) -> Path:
@@ -60,6 +135,40 @@ def store_figures(name: str, measured: Measured) -> Path:
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, msgspec.json.format(msgspec.json.encode(measured), indent=1) + b"\n")
     return path
+
+
+def store(name: str, rounds: Rounds, *, command: str, started: Started, needed: Sequence[str]) -> None:
+    """Store figures and tell where. HarnessError where some of those needed are missing."""
+    missing = [item for item in needed if item not in rounds and not figures_of(rounds, item)]
+    if missing:
+        raise HarnessError(
+            f"{FOLDER / name}.json: not stored, since {', '.join(missing)} could not be measured here (is torch "
+            "installed, and g++?); what was stored before stays as it is"
+        )
+    path = store_figures(
+        name,
+        Measured(
+            command=command,
+            date=started.date,
+            commit=started.commit,
+            machine=started.machine,
+            rounds={label: rounded(values) for label, values in rounds.items()},
+        ),
+    )
+    print(f"{path} is stored; `make docs` puts it into the pages")
+
+
+def rounded(values: Sequence[float]) -> tuple[float, ...]:
+    """To five significant digits, which is more than any measurement has."""
+    return tuple(float(f"{value:.5g}") for value in values)
+
+
+def figures_of(rounds: Rounds, name: str) -> dict[str, Figure]:
+    """The figures of a name, by operator, fault or whatever else has its own."""
+    start = f"{name}, "
+    return {
+        label.removeprefix(start): Figure(tuple(values)) for label, values in rounds.items() if label.startswith(start)
+    }
 
 
 def read_figures(name: str) -> Measured | None:
@@ -74,3 +183,21 @@ def read_figures(name: str) -> Measured | None:
     if measured.format != FORMAT:
         raise HarnessError(f"{path}: format {measured.format!r}; expected {FORMAT!r}")
     return measured
+
+
+def provenance(found: Sequence[Measured]) -> str:
+    """Where, when, of which commit and by which command figures were measured; what several share is told once."""
+    machines = {item.machine.text: None for item in found}
+    times = {_when(item): None for item in found}
+    if len(machines) > 1 or len(times) > 1:
+        return " ".join(f"{_when(item)}, on {item.machine.text}, by {_command(item)}." for item in found)
+    return f"{next(iter(times))}, on {next(iter(machines))}, by {', '.join(_command(item) for item in found)}."
+
+
+def _when(item: Measured) -> str:
+    commit, changes = item.commit.removesuffix("+"), item.commit.endswith("+")
+    return f"Measured on {item.date} at commit {commit}" + (" with changes" if changes else "")
+
+
+def _command(item: Measured) -> str:
+    return f"`{item.command}` (load before: {item.machine.load:.1f})"

@@ -1,4 +1,4 @@
-"""`make docs`: the pages that are made from specs and registries, as `python -m docs.generate` writes them.
+"""`make docs`: the pages that are made from specs, registries and stored figures (`python -m docs.generate`).
 
 A page, or the part of one between its marks, is a pure function of what it is made from, so that a test can hold the
 committed pages against it.
@@ -16,8 +16,8 @@ from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Clause, Parameter, Spec
-from docs.markdown import between, head, table
-from docs.overlap import OVERLAP_END, OVERLAP_START, overlap_section
+from docs.markdown import head, table
+from docs.measured import SECTIONS, with_figures
 from docs.power import power_page
 
 __all__ = ["FOLDER", "main", "pages"]
@@ -31,8 +31,8 @@ def pages(specs: Specs) -> Mapping[str, str]:
     made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
     made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "power.md": power_page(specs)}
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
-    campaigns = (FOLDER / "campaigns.md").read_text(encoding="utf-8")
-    return texts | {"campaigns.md": between(campaigns, OVERLAP_START, OVERLAP_END, "\n".join(overlap_section()))}
+    measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
+    return texts | {name: with_figures(name, text) for name, text in measured.items()}
 
 
 def _promises() -> Iterator[str]:

@@ -8,7 +8,7 @@ from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue
 from aclnn_cts.engine.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
 from aclnn_cts.spec.load import Specs
 from benchmarks.bench_gate import COMMANDS, NAME
-from benchmarks.stored import read_figures
+from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
 
 __all__ = ["gate_time", "power_page"]
@@ -56,10 +56,8 @@ def gate_time() -> str:
     if found is None:
         return "How long it takes was not measured yet; `make bench-gate ARGS=--store` does."
     times = [f"{found.figure(name).median:.0f} s with `{' '.join(words)}`" for name, words in COMMANDS.items()]
-    return (
-        f"All five operators took {', and '.join(times)}: medians of {len(found.rounds['run'])} rounds on "
-        f"{found.machine.text}, by `{found.command}`."
-    )
+    rounds = len(found.rounds["run"])
+    return f"All five operators took {', and '.join(times)}: medians of {rounds} rounds. {provenance([found])}"
 
 
 def _figures(matrix: KillMatrix) -> Iterator[str]:
