@@ -26,6 +26,9 @@ _ARGUMENTS = (
     "--window-size=1280,1000",
 )
 
+LANGUAGES = ("en", "zh")
+"""That a page can be shown in."""
+
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
@@ -50,6 +53,14 @@ def chromium() -> Iterator[Any]:
             yield driver
         finally:
             driver.quit()
+
+
+def shown(driver: Any, selector: str) -> list[Any]:
+    """The elements of a selector that can be seen."""
+    found: list[Any] = driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility());", selector
+    )
+    return found
 
 
 OPENED: set[str] = set()

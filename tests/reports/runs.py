@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
+import pytest
+
 from aclnn_cts.core.target import Target
+from aclnn_cts.engine import settings
+from aclnn_cts.engine.host import open_host
 from aclnn_cts.engine.plan import Profile
 from aclnn_cts.engine.run import RunOptions
 from aclnn_cts.engine.run import run as run_engine
@@ -25,20 +30,24 @@ def small_run(
     phases: int = 2,
     product: str = "atlas-a2",
 ) -> Path:
-    """A run whose parts are smaller than any profile's, under the name of one."""
+    """A run whose parts are smaller than any profile's, under the name of one.
+
+    Its adapter is called in this process: each failure is run again alone, and processes for that take seconds.
+    """
     if str(ENGINE_TESTS) not in sys.path:
         sys.path.insert(0, str(ENGINE_TESTS))
     specs = load_specs()
-    run_engine(
-        RunOptions(
-            command="run",
-            arguments=("--adapter", adapter),
-            specs=specs,
-            operators=specs.select(operators),
-            settings=BenchSettings(adapter=adapter, target=Target(product=product), phases=phases),
-            out=path,
-            seed=seed,
-            profile=Profile(profile, random=6, breaks=1, memory=2, laws=1, life_cycle=1),
-        )
+    options = RunOptions(
+        command="run",
+        arguments=("--adapter", adapter),
+        specs=specs,
+        operators=specs.select(operators),
+        settings=BenchSettings(adapter=adapter, target=Target(product=product), phases=phases),
+        out=path,
+        seed=seed,
+        profile=Profile(profile, random=6, breaks=1, memory=2, laws=1, life_cycle=1),
     )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "open_host", functools.partial(open_host, isolate=False))
+        run_engine(options)
     return path
