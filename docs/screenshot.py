@@ -29,8 +29,8 @@ _COLOURS = 128
 
 def _driver() -> Any:  # noqa: ANN401 - selenium's driver
     from selenium import webdriver  # noqa: PLC0415 - after the words are checked
-    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415
-    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
+    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415 - as above
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 - as above
 
     options = Options()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):

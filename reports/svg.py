@@ -33,7 +33,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def svg(name: str, width: float, height: float, paint: Callable[[Figure], None], words: Iterable[str]) -> Markup:
     """A figure of so many inches; `name` tells its ids apart, `words` are addresses of the placeholders in it."""
     import matplotlib as mpl  # noqa: PLC0415 - the report alone draws
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
     options: Any = {
         "svg.fonttype": "none",
@@ -56,9 +56,9 @@ def cells(axes: Axes, places: Sequence[tuple[float, float]], colour: str, *, hat
 
     The limits of the axes stand already. All share one path, which keeps the SVG small.
     """
-    from matplotlib.collections import PathCollection  # noqa: PLC0415
-    from matplotlib.path import Path  # noqa: PLC0415
-    from matplotlib.transforms import Affine2D  # noqa: PLC0415
+    from matplotlib.collections import PathCollection  # noqa: PLC0415 - as above
+    from matplotlib.path import Path  # noqa: PLC0415 - as above
+    from matplotlib.transforms import Affine2D  # noqa: PLC0415 - as above
 
     if not places:
         return

@@ -29,10 +29,10 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
     It holds the report, records with their JSON Schema, recorded outputs, a trial file and programs for each finding,
     specs, waivers, what the run says of its surroundings, and a manifest of SHA-256 sums.
     """
-    from aclnn_cts.cli.report import page  # noqa: PLC0415 - not for --help
-    from aclnn_cts.engine.bundle.keys import Signer  # noqa: PLC0415
-    from aclnn_cts.engine.bundle.write import write_bundle  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
+    from aclnn_cts.cli.report import page
+    from aclnn_cts.engine.bundle.keys import Signer
+    from aclnn_cts.engine.bundle.write import write_bundle
+    from aclnn_cts.engine.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     signer = Signer(sign) if sign is not None else None

@@ -43,7 +43,7 @@ def compare(*, before: Path, after: Path, as_json: bool) -> int:
 
     Exit code 1 where any trial was added, removed, ended otherwise, or moved within its bound.
     """
-    from aclnn_cts.engine.compare import compare_runs, comparison_to_json  # noqa: PLC0415 - not for --help
+    from aclnn_cts.engine.compare import compare_runs, comparison_to_json
 
     found = compare_runs(before, after)
     if as_json:
@@ -118,7 +118,7 @@ def _value(value: object) -> str:
 
 def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
     """By state; findings of one operator, output and kind together: promises, modes and dtypes are details of them."""
-    from aclnn_cts.engine.run_directory import failure_name  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import failure_name
 
     states: dict[str, dict[tuple[str, str, str], list[FindingChange]]] = {}
     for item in findings:

@@ -96,8 +96,8 @@ def faults(  # noqa: PLR0913 - one parameter an option
     fault survives that is not equivalent to correct behaviour (or more of them than --at-least allows), or a decoy is
     accused.
     """
-    from aclnn_cts.engine.fault_catalogue import read_catalogue  # noqa: PLC0415 - pydantic and the promises
-    from aclnn_cts.engine.plan import profile  # noqa: PLC0415
+    from aclnn_cts.engine.fault_catalogue import read_catalogue
+    from aclnn_cts.engine.plan import profile
 
     chosen = profile(profile_name)
     specs = load_specs()
@@ -159,7 +159,7 @@ def _chosen(
 
 def _sampled(entries: Iterable[SeededFault | Decoy], number: int, seed: int) -> Iterator[str]:
     """So many ids of each class, those whose hash with the seed is lowest."""
-    import hashlib  # noqa: PLC0415
+    import hashlib
 
     groups: dict[str, list[str]] = {}
     for entry in entries:
@@ -188,8 +188,8 @@ def _list(catalogue: Catalogue, *, as_json: bool) -> None:
 
 def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -> int:
     """Run one entry here, and show its first failure as a run would."""
-    from aclnn_cts.engine.explain import explain  # noqa: PLC0415
-    from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt  # noqa: PLC0415
+    from aclnn_cts.engine.explain import explain
+    from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt
 
     decoy = not hasattr(entry, "fault_class")
     result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
@@ -217,10 +217,10 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
 
 
 def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
-    from aclnn_cts.cli.faults_screen import show_matrix, shown  # noqa: PLC0415
-    from aclnn_cts.engine.files import write_atomically  # noqa: PLC0415
-    from aclnn_cts.engine.kill_matrix import build_matrix  # noqa: PLC0415
-    from aclnn_cts.engine.power import attempts  # noqa: PLC0415
+    from aclnn_cts.cli.faults_screen import show_matrix, shown
+    from aclnn_cts.engine.files import write_atomically
+    from aclnn_cts.engine.kill_matrix import build_matrix
+    from aclnn_cts.engine.power import attempts
 
     tasks = _tasks(catalogue, wanted)
     if not tasks:
@@ -256,7 +256,7 @@ def _tasks(catalogue: Catalogue, wanted: _Wanted) -> list[Task]:
 
     Tasks of one operator and seed stand together: their trials are made once.
     """
-    from aclnn_cts.engine.power import Task  # noqa: PLC0415
+    from aclnn_cts.engine.power import Task
 
     groups: list[tuple[Iterable[SeededFault | Decoy], Sequence[int], bool]] = [
         (catalogue.decoys.values(), wanted.decoy_seeds, True),

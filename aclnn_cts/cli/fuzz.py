@@ -27,7 +27,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read a word of the command line."""
-        from aclnn_cts.engine.campaign.session import seconds_of  # noqa: PLC0415 - --help needs none of it
+        from aclnn_cts.engine.campaign.session import seconds_of
 
         try:
             return seconds_of(str(value))
@@ -102,14 +102,14 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
-    from aclnn_cts.cli.campaign_screen import CampaignScreen, ProgressJson, show_campaign_end  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.session import CHUNK_TRIALS, CampaignOptions  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.stopping import Stop  # noqa: PLC0415
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
-    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+    from aclnn_cts.cli.campaign_screen import CampaignScreen, ProgressJson, show_campaign_end
+    from aclnn_cts.engine.campaign.session import CHUNK_TRIALS, CampaignOptions
+    from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine
+    from aclnn_cts.engine.campaign.stopping import Stop
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
+    from aclnn_cts.engine.run_directory import default_run_path
+    from aclnn_cts.engine.settings import BenchSettings
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 
     if seconds is None and chunks is None and findings is None and quiet is None:
         raise UsageError("a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T")

@@ -43,8 +43,8 @@ def import_atk(
     Names are mapped to the C prototype, value ranges to recipes; what the executors put in place of an input is put
     there, and outputs follow from the spec.
     """
-    from aclnn_cts.engine.case_files import write_case_file  # noqa: PLC0415 - not for --help
-    from aclnn_cts.engine.import_atk import import_atk as entries_of  # noqa: PLC0415
+    from aclnn_cts.engine.case_files import write_case_file
+    from aclnn_cts.engine.import_atk import import_atk as entries_of
 
     if output.suffix != ".jsonl":
         raise UsageError(f"-o {output}: expected a name that ends in .jsonl, since it holds one case a line")

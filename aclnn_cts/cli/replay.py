@@ -45,13 +45,13 @@ def replay(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and say what became of each."""
-    from aclnn_cts.cli.screen import Screen, show_end  # noqa: PLC0415 - after the checks of the words
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
-    from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
-    from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
-    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+    from aclnn_cts.cli.screen import Screen, show_end
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
+    from aclnn_cts.engine.run import RunOptions
+    from aclnn_cts.engine.run import run as run_engine
+    from aclnn_cts.engine.run_directory import default_run_path
+    from aclnn_cts.engine.settings import BenchSettings
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
     specs = load_specs(folders)
@@ -98,7 +98,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
 def _files(source: Path) -> tuple[Path, ...]:
     if not source.is_dir():
         return (source,)
-    from aclnn_cts.engine.answers import failures_in  # noqa: PLC0415
+    from aclnn_cts.engine.answers import failures_in
 
     files = failures_in(source)
     if not files:
@@ -108,8 +108,8 @@ def _files(source: Path) -> tuple[Path, ...]:
 
 def _answer(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...], path: Path) -> None:
     """What became of each finding of a directory."""
-    from aclnn_cts.engine.answers import Answer, answer, recorded_signatures  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
+    from aclnn_cts.engine.answers import Answer, answer, recorded_signatures
+    from aclnn_cts.engine.run_directory import RunDirectory
 
     known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
     wanted = {trial.id for _, trial in known}
@@ -131,8 +131,8 @@ def _answer(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, .
 
 
 def _tell(path: Path, specs: Specs) -> None:
-    from aclnn_cts.engine.explain import explain  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import RunDirectory  # noqa: PLC0415
+    from aclnn_cts.engine.explain import explain
+    from aclnn_cts.engine.run_directory import RunDirectory
 
     out = console()
     with RunDirectory(path).results() as results:

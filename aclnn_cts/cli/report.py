@@ -94,9 +94,9 @@ def report(
     """
     paths = _paths(out, forms)
     makers = {name: _maker(name) for name in paths}
-    from aclnn_cts.engine.acceptance.build import acceptance  # noqa: PLC0415 - after the checks of the words
-    from aclnn_cts.engine.acceptance.trials import trial_rows  # noqa: PLC0415
-    from aclnn_cts.engine.files import storage_failure, write_atomically  # noqa: PLC0415
+    from aclnn_cts.engine.acceptance.build import acceptance
+    from aclnn_cts.engine.acceptance.trials import trial_rows
+    from aclnn_cts.engine.files import storage_failure, write_atomically
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
     for name, path in paths.items():
@@ -113,8 +113,8 @@ def report(
 def page(run: Path) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
     make = _maker("html")
-    from aclnn_cts.engine.acceptance.build import acceptance  # noqa: PLC0415
-    from aclnn_cts.engine.acceptance.trials import trial_rows  # noqa: PLC0415
+    from aclnn_cts.engine.acceptance.build import acceptance
+    from aclnn_cts.engine.acceptance.trials import trial_rows
 
     return make(acceptance((run,)), lambda: trial_rows((run,)), "en")
 

@@ -36,7 +36,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     Of a trial with several calls it makes all of them in the trial's manner (two streams, a repeatable executor, many
     refused calls), and judges each and what a law says of them together.
     """
-    from aclnn_cts.engine.repro.write import Programs, write_programs  # noqa: PLC0415 - after the checks of the words
+    from aclnn_cts.engine.repro.write import Programs, write_programs
 
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:

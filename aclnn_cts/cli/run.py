@@ -123,15 +123,15 @@ def run(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run the conformance tests of the operators (all where none is named) on an implementation."""
-    from aclnn_cts.cli.screen import ProgressFile, Screen, show_end  # noqa: PLC0415 - after the checks of the words
-    from aclnn_cts.engine.collector import keep_for_good  # noqa: PLC0415
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers  # noqa: PLC0415
-    from aclnn_cts.engine.plan import profile  # noqa: PLC0415
-    from aclnn_cts.engine.run import RunOptions  # noqa: PLC0415
-    from aclnn_cts.engine.run import run as run_engine  # noqa: PLC0415
-    from aclnn_cts.engine.run_directory import default_run_path  # noqa: PLC0415
-    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers  # noqa: PLC0415
+    from aclnn_cts.cli.screen import ProgressFile, Screen, show_end
+    from aclnn_cts.engine.collector import keep_for_good
+    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
+    from aclnn_cts.engine.plan import profile
+    from aclnn_cts.engine.run import RunOptions
+    from aclnn_cts.engine.run import run as run_engine
+    from aclnn_cts.engine.run_directory import default_run_path
+    from aclnn_cts.engine.settings import BenchSettings
+    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders)
@@ -188,9 +188,9 @@ def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tup
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
     """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
-    from aclnn_cts.engine.case_files import read_case_file  # noqa: PLC0415
-    from aclnn_cts.engine.fitted import fitted_case  # noqa: PLC0415
-    from aclnn_cts.engine.promises import check_trial  # noqa: PLC0415
+    from aclnn_cts.engine.case_files import read_case_file
+    from aclnn_cts.engine.fitted import fitted_case
+    from aclnn_cts.engine.promises import check_trial
 
     found: list[Trial | Case] = []
     for file in files:

@@ -74,8 +74,8 @@ def shrink(
 
 
 def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
-    from aclnn_cts.engine.run_directory import RunDirectory, failure_name  # noqa: PLC0415 - after the checks of the words
-    from aclnn_cts.engine.shrink_run import settings_of, shrink_run, size_of  # noqa: PLC0415
+    from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+    from aclnn_cts.engine.shrink_run import settings_of, shrink_run, size_of
 
     run = RunDirectory(path)
     settings = settings_of(run, spec_folders=folders)
@@ -115,13 +115,13 @@ def _file(
     unsafe: bool,
     folders: tuple[Path, ...],
 ) -> int:
-    from aclnn_cts.core.verdict import Record, Result  # noqa: PLC0415 - after the checks of the words
-    from aclnn_cts.engine.bench import Bench  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.finding import bucketed  # noqa: PLC0415
-    from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial  # noqa: PLC0415
-    from aclnn_cts.engine.files import write_atomically  # noqa: PLC0415
-    from aclnn_cts.engine.promises import as_trial  # noqa: PLC0415
-    from aclnn_cts.engine.settings import BenchSettings  # noqa: PLC0415
+    from aclnn_cts.core.verdict import Record, Result
+    from aclnn_cts.engine.bench import Bench
+    from aclnn_cts.engine.campaign.finding import bucketed
+    from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
+    from aclnn_cts.engine.files import write_atomically
+    from aclnn_cts.engine.promises import as_trial
+    from aclnn_cts.engine.settings import BenchSettings
 
     specs = load_specs(folders)
     entries = read_trials((file,), specs)

@@ -56,8 +56,8 @@ def verify(
 
     Nothing in it is unpacked or run. Exit code 1 where anything is wrong.
     """
-    from aclnn_cts.engine.bundle.keys import Verifier  # noqa: PLC0415 - not for --help
-    from aclnn_cts.engine.bundle.verify import verify_bundle  # noqa: PLC0415
+    from aclnn_cts.engine.bundle.keys import Verifier
+    from aclnn_cts.engine.bundle.verify import verify_bundle
 
     found = verify_bundle(
         file,

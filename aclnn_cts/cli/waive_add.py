@@ -29,8 +29,8 @@ def add(*, finding: Path, out: Path | None) -> int:
     Scope and pinned case follow from the run. Reason, owner and expiry are left for a person: until they are filled in,
     `run --waivers FILE` refuses the file.
     """
-    from aclnn_cts.engine.files import storage_failure, write_atomically  # noqa: PLC0415 - not for --help
-    from aclnn_cts.engine.waiver_draft import draft_waiver  # noqa: PLC0415
+    from aclnn_cts.engine.files import storage_failure, write_atomically
+    from aclnn_cts.engine.waiver_draft import draft_waiver
 
     if out is None:
         draft = draft_waiver(finding, pinned=str(finding.absolute()))

@@ -89,7 +89,7 @@ def search(
     strategy: SearchStrategy[Trial], judge: Callable[[Trial], Record], *, seed: int, examples: int = EXAMPLES
 ) -> Found:
     """Draw trials until one fails unwaived, and shrink that one. The same seed draws the same trials."""
-    import hypothesis  # noqa: PLC0415
+    import hypothesis  # noqa: PLC0415 - gates and shrinking alone pay for it
 
     attempts = _Attempts(judge)
 

@@ -40,8 +40,8 @@ def valid_cases(spec: Spec, target: Target) -> SearchStrategy[Case]:
 
 def invalid_cases(spec: Spec, target: Target, constraint: Constraint) -> SearchStrategy[Derived]:
     """Cases that break one constraint and what it entails, beside their valid twins; other drawings are rejected."""
-    from hypothesis import reject  # noqa: PLC0415
-    from hypothesis import strategies as st  # noqa: PLC0415
+    from hypothesis import reject  # noqa: PLC0415 - half a second that only its users pay
+    from hypothesis import strategies as st  # noqa: PLC0415 - half a second that only its users pay
 
     sampler = Sampler(spec, target)
 

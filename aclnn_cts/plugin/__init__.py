@@ -91,9 +91,9 @@ def _narrow(config: pytest.Config) -> None:
 
 def _options(config: pytest.Config) -> GateOptions:
     """The options, read once a process; pytest's UsageError for the first that is wrong."""
-    from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415 - loading the plugin costs nothing
-    from aclnn_cts.engine.gate import gate_options  # noqa: PLC0415
-    from aclnn_cts.engine.laws import law_ids  # noqa: PLC0415
+    from aclnn_cts.core.errors import HarnessError, UsageError
+    from aclnn_cts.engine.gate import gate_options
+    from aclnn_cts.engine.laws import law_ids
 
     if _OPTIONS not in config.stash:
         try:
@@ -149,12 +149,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _identifiers(options: GateOptions, spec: Spec, promise: str) -> tuple[str, ...]:
     if not promise.endswith("/"):
         return (promise,)
-    from aclnn_cts.engine.gate import PINNED  # noqa: PLC0415
+    from aclnn_cts.engine.gate import PINNED
 
     if promise == PINNED:
         return options.pinned(spec)
-    from aclnn_cts.engine.laws import law_ids  # noqa: PLC0415
-    from aclnn_cts.engine.plan import LIFE_CYCLE  # noqa: PLC0415
+    from aclnn_cts.engine.laws import law_ids
+    from aclnn_cts.engine.plan import LIFE_CYCLE
 
     return tuple(identifier for identifier in (*LIFE_CYCLE, *law_ids(spec)) if identifier.startswith(promise))
 
@@ -187,8 +187,8 @@ def _gate(request: pytest.FixtureRequest) -> Iterator[Gate | Refusal]:
     if not request.config.getoption("--adapter"):
         yield Refusal(NEEDS_ADAPTER, pytest.ExitCode.USAGE_ERROR)
         return
-    from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415
-    from aclnn_cts.engine.gate import open_gate  # noqa: PLC0415
+    from aclnn_cts.core.errors import HarnessError, UsageError
+    from aclnn_cts.engine.gate import open_gate
 
     try:
         gate = open_gate(_options(request.config), failures=_failures(request))

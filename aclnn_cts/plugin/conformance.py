@@ -36,10 +36,10 @@ class Conformance:
 
     def check(self) -> None:
         """Try the promise; fails the test with what was found, skips it where nothing was judged."""
-        import msgspec  # noqa: PLC0415 - loading the plugin costs nothing
+        import msgspec
 
-        from aclnn_cts.core.errors import HarnessError, UsageError  # noqa: PLC0415
-        from aclnn_cts.core.verdict import Skip  # noqa: PLC0415
+        from aclnn_cts.core.errors import HarnessError, UsageError
+        from aclnn_cts.core.verdict import Skip
 
         product = self._gate.options.settings.target.product
         if product not in self._spec.products:

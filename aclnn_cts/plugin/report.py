@@ -68,9 +68,9 @@ class Report:
 
     def _notices(self) -> tuple[str, ...]:
         """What owners of waivers should know."""
-        import msgspec  # noqa: PLC0415 - loading the plugin costs nothing
+        import msgspec
 
-        from aclnn_cts.engine.waivers import WaiverEvidence  # noqa: PLC0415
+        from aclnn_cts.engine.waivers import WaiverEvidence
 
         return msgspec.convert(self.evidence, WaiverEvidence).report(self.waivers).notices()
 

@@ -260,7 +260,7 @@ def test_killed_and_resumed_loses_nothing_that_was_confirmed(path: Path) -> None
     for after in (1, 7, 30):
         confirmed = kill_writer(path, after=after)
         with ResultReader(path) as reader:
-            numbers = [record.trial.case.arguments["out"].shape[1] - 1 for record in reader.records()]  # type: ignore[union-attr]
+            numbers = [record.trial.case.arguments["out"].shape[1] - 1 for record in reader.records()]  # type: ignore[union-attr]  # a tensor
             assert len(numbers) >= confirmed
             assert numbers == list(range(len(numbers)))
             assert reader.state("next") == len(numbers)

@@ -33,9 +33,9 @@ LANGUAGES = ("en", "zh")
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
     """A driver whose log keeps what the page asked for and what its script said."""
-    from selenium import webdriver  # noqa: PLC0415
-    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415
-    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
+    from selenium import webdriver  # noqa: PLC0415 - half a second that only tests in a browser pay
+    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415 - as above
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory(prefix="aclnn-cts-browser-", ignore_cleanup_errors=True) as profile:
         options = Options()

@@ -130,7 +130,7 @@ def test_the_filters_of_findings_and_the_links_of_numbers(opened: Any, small: Ac
 
 
 def test_details_open_by_keyboard(opened: Any) -> None:
-    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415 - only where a browser is
 
     summary = shown(opened, "#findings details summary")[0]
     opened.execute_script("arguments[0].parentElement.open = false; arguments[0].focus()", summary)
@@ -143,7 +143,7 @@ def test_details_open_by_keyboard(opened: Any) -> None:
 
 
 def test_the_first_tab_skips_to_the_report(browser: Any, page: Path) -> None:
-    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415 - only where a browser is
 
     open_page(browser, page)
     browser.find_element("css selector", "body").send_keys(Keys.TAB)

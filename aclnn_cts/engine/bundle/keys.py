@@ -39,7 +39,7 @@ class Verifier:
 
     def accepts(self, signature: bytes, content: bytes) -> bool:
         """Whether the key's owner signed the content."""
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
 
         try:
             self._key.verify(signature, content)
@@ -51,9 +51,9 @@ class Verifier:
 def _loaded(path: Path, *, private: bool) -> Any:  # noqa: ANN401 - either key
     option = "--sign" if private else "--key"
     try:
-        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - an extra
     except ImportError:
         raise HarnessError(
             f"{option}: the cryptography package is not installed; pip install 'aclnn-cts[sign]'"

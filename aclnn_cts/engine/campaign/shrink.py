@@ -91,8 +91,8 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
     They reach it by way of its example database, from which it begins (`Phase.reuse`).
     """
     import hypothesis  # noqa: PLC0415 - only shrinking pays for it
-    from hypothesis import strategies as st  # noqa: PLC0415
-    from hypothesis.database import ExampleDatabase, choices_to_bytes  # noqa: PLC0415
+    from hypothesis import strategies as st  # noqa: PLC0415 - as above
+    from hypothesis.database import ExampleDatabase, choices_to_bytes  # noqa: PLC0415 - as above
 
     class Start(ExampleDatabase):
         """Holds the decisions that shrinking begins with, whatever they are asked for by."""

@@ -31,7 +31,7 @@ def findings(run: Ran) -> list[Finding]:
 
 def chunks(run: Ran) -> list[dict[str, object]]:
     with run.directory.results() as results:
-        return [dict(value) for _, value in results.states("chunk/")]  # type: ignore[call-overload]
+        return [dict(value) for _, value in results.states("chunk/")]  # type: ignore[call-overload]  # JSON
 
 
 def verdicts(run: Ran, *, without: frozenset[Signature] = frozenset()) -> list[tuple[str, str, str]]:
