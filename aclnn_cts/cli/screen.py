@@ -15,13 +15,14 @@ from rich.text import Text
 
 from aclnn_cts.cli.output import count, show_table, table, wrap
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
 from aclnn_cts.engine.explain import replay_command
 from aclnn_cts.engine.findings import FindingGroup, finding_groups
 from aclnn_cts.engine.manifest import ran_on
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.summary import Counts, Summary, result_line
+from aclnn_cts.engine.summary import Summary, result_line
 
 __all__ = ["ProgressFile", "Screen", "show_end"]
 

@@ -13,6 +13,7 @@ from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.explain import explain, replay_command
 from aclnn_cts.engine.files import storage_failure, write_atomically
 from aclnn_cts.engine.host import SessionHost
@@ -22,9 +23,9 @@ from aclnn_cts.engine.plan import Profile, plan_parts, profile
 from aclnn_cts.engine.run_directory import failure_name
 from aclnn_cts.engine.search import SEARCHED, search, trial_strategy
 from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.engine.summary import Counts
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.engine.waivers import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
+from aclnn_cts.engine.waiver_report import WaiverEvidence
+from aclnn_cts.engine.waivers import pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 

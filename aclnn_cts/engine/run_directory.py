@@ -19,7 +19,8 @@ from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.store_reader import ResultReader
-from aclnn_cts.engine.summary import Summary, summary_from_json
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.summary_json import summary_from_json
 
 __all__ = ["BLOBS", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
 __all__ += ["RunDirectory", "default_run_path", "failure_name"]

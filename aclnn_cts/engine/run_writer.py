@@ -33,7 +33,8 @@ from aclnn_cts.engine.run_directory import (
 )
 from aclnn_cts.engine.store import ResultStore
 from aclnn_cts.engine.store_reader import Query, ResultReader
-from aclnn_cts.engine.summary import Summary, summary_from_json, summary_to_json
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
 
 __all__ = ["BLOB_LIMIT", "RunWriter", "create_run", "resume_run"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.counts import Counts, OperatorSummary, total_of
 from aclnn_cts.engine.coverage import Coverage
 
 __all__ = [
@@ -19,18 +18,9 @@ __all__ = [
     "FAILS",
     "HELD",
     "NONE",
-    "SUMMARY_FORMAT",
-    "ConstraintCount",
-    "Counts",
-    "LawCount",
-    "OperatorSummary",
     "Summary",
     "result_line",
-    "summary_from_json",
-    "summary_to_json",
 ]
-
-SUMMARY_FORMAT = "aclnn-cts/summary/1"
 
 CONFORMS = "conforms"
 FAILS = "fails"
@@ -43,96 +33,6 @@ HELD = "held"
 """Key in a verdict's facts: the ids of the constraints that the trial's case holds."""
 BROKEN = "broken"
 """Key in a verdict's facts: the ids of the constraints that the trial's case breaks."""
-
-
-class Counts(msgspec.Struct):
-    """How many trials were planned and how they ended; `waived` is a part of `failed`."""
-
-    cases: int = 0
-    """Planned."""
-    passed: int = 0
-    failed: int = 0
-    waived: int = 0
-    errors: int = 0
-    skipped: int = 0
-    skipped_by_reason: dict[str, int] = {}
-
-    @property
-    def ended(self) -> int:
-        """Trials with an end: what `cases` must equal."""
-        return self.passed + self.failed + self.errors + self.skipped
-
-    @property
-    def judged(self) -> int:
-        """Trials that say something of the implementation."""
-        return self.passed + self.failed
-
-    def include(self, other: Counts) -> None:
-        """Add another's counts to these."""
-        self.cases += other.cases
-        self.passed += other.passed
-        self.failed += other.failed
-        self.waived += other.waived
-        self.errors += other.errors
-        self.skipped += other.skipped
-        for reason, count in other.skipped_by_reason.items():
-            self.skipped_by_reason[reason] = self.skipped_by_reason.get(reason, 0) + count
-
-    def count(self, result: str, *, reason: str, waived: bool, number: int = 1) -> None:
-        """Count an end of trials. `reason` is that of a skip; a result that nobody knows is a HarnessError."""
-        if result == Result.PASSED:
-            self.passed += number
-        elif result == Result.FAILED:
-            self.failed += number
-            self.waived += number if waived else 0
-        elif result == Result.ERROR:
-            self.errors += number
-        elif result == Result.SKIPPED:
-            if not reason:
-                raise HarnessError("a trial was skipped without a reason; every skip must name one")
-            self.skipped += number
-            self.skipped_by_reason[reason] = self.skipped_by_reason.get(reason, 0) + number
-        else:
-            raise HarnessError(f"result {result!r}; expected passed, failed, error or skipped")
-
-
-class ConstraintCount(msgspec.Struct):
-    """Trials whose case holds one constraint, and whose case breaks it, whatever came of them."""
-
-    held: int = 0
-    broken: int = 0
-
-
-class LawCount(msgspec.Struct):
-    """Trials of one law, whatever came of them, and those that were planned and could not be generated."""
-
-    tried: int = 0
-    withheld: int = 0
-
-
-class OperatorSummary(msgspec.Struct):
-    """One operator: counts by kind of case (`example`, `valid`, `invalid`, ...), by constraint and by law."""
-
-    kinds: dict[str, Counts] = {}
-    constraints: dict[str, ConstraintCount] = {}
-    laws: dict[str, LawCount] = {}
-
-    @property
-    def total(self) -> Counts:
-        """Over all kinds."""
-        return _total(self.kinds.values())
-
-    def kind(self, name: str) -> Counts:
-        """The counts of a kind of case, made on first use."""
-        return self.kinds.setdefault(name, Counts())
-
-    def constraint(self, identifier: str) -> ConstraintCount:
-        """The counts of a constraint, made on first use: naming one that no trial touches shows it as zero."""
-        return self.constraints.setdefault(identifier, ConstraintCount())
-
-    def law(self, identifier: str) -> LawCount:
-        """The counts of a law, made on first use."""
-        return self.laws.setdefault(identifier, LawCount())
 
 
 class Summary(msgspec.Struct):
@@ -224,7 +124,7 @@ class Summary(msgspec.Struct):
     @property
     def total(self) -> Counts:
         """Over all operators."""
-        return _total(operator.total for operator in self.operators.values())
+        return total_of(operator.total for operator in self.operators.values())
 
     def discrepancies(self) -> tuple[str, ...]:
         """Where planned is not passed + failed + errors + skipped, kind by kind: no sum can hide another's hole."""
@@ -279,13 +179,6 @@ class Summary(msgspec.Struct):
         return _EXIT_CODES[self.verdict]
 
 
-def _total(parts: Iterable[Counts]) -> Counts:
-    total = Counts()
-    for part in parts:
-        total.include(part)
-    return total
-
-
 def result_line(summary: Summary, run: Path) -> str:
     """The last line of `run`, `fuzz` and `replay`."""
     total = summary.total
@@ -293,41 +186,3 @@ def result_line(summary: Summary, run: Path) -> str:
         f"RESULT verdict={summary.verdict} cases={total.cases} passed={total.passed} failed={total.failed}"
         f" waived={total.waived} errors={total.errors} skipped={total.skipped} run={run}"
     )
-
-
-def summary_to_json(summary: Summary) -> dict[str, Any]:
-    """The document of `summary.json`: verdict and totals first, then each operator with its own."""
-    return {
-        "format": SUMMARY_FORMAT,
-        "verdict": summary.verdict,
-        **_counts_to_json(summary.total),
-        "discrepancies": list(summary.discrepancies()),
-        "violations": list(summary.violations),
-        "problems": list(summary.problems),
-        "notices": list(summary.notices),
-        "notes": msgspec.to_builtins(summary.notes),
-        "waivers": dict(sorted(summary.waivers.items())),
-        "operators": {
-            name: {
-                **_counts_to_json(operator.total),
-                "kinds": {kind: _counts_to_json(counts) for kind, counts in operator.kinds.items()},
-                "constraints": msgspec.to_builtins(operator.constraints),
-                "laws": msgspec.to_builtins(operator.laws),
-            }
-            for name, operator in sorted(summary.operators.items())
-        },
-    }
-
-
-def _counts_to_json(counts: Counts) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(counts)
-    document["skipped_by_reason"] = dict(sorted(counts.skipped_by_reason.items()))
-    return document
-
-
-def summary_from_json(document: object, *, where: str) -> Summary:
-    """Read `summary.json` again. Totals and verdict are derived, so only the counts by kind are read."""
-    try:
-        return msgspec.convert(document, Summary)
-    except msgspec.ValidationError as error:
-        raise HarnessError(f"{where}: {error}; the file was not written by this program or has been changed") from None

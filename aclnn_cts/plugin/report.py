@@ -70,7 +70,7 @@ class Report:
         """What owners of waivers should know."""
         import msgspec
 
-        from aclnn_cts.engine.waivers import WaiverEvidence
+        from aclnn_cts.engine.waiver_report import WaiverEvidence
 
         return msgspec.convert(self.evidence, WaiverEvidence).report(self.waivers).notices()
 

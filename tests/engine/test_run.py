@@ -17,8 +17,9 @@ from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.case_files import write_case_file
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.summary import Counts, summary_to_json
+from aclnn_cts.engine.summary_json import summary_to_json
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]

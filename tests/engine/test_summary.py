@@ -9,7 +9,8 @@ import pytest
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.coverage import Coverage
-from aclnn_cts.engine.summary import Summary, result_line, summary_from_json, summary_to_json
+from aclnn_cts.engine.summary import Summary, result_line
+from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
 from tests.engine.build_records import EMBEDDING, SOFTMAX, make_record
 
 PASSED = make_record(0)

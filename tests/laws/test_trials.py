@@ -23,7 +23,8 @@ from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.explain import explain
 from aclnn_cts.engine.plan import PROFILES, plan_parts
 from aclnn_cts.engine.promises import PROMISES, promise
-from aclnn_cts.engine.summary import Summary, summary_from_json, summary_to_json
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.oracles import softmax_backward
 from aclnn_cts.spec.evaluate import evaluate

@@ -16,9 +16,9 @@ from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.manifest import Fact, adapter_facts
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
-from aclnn_cts.engine.summary import summary_to_json
+from aclnn_cts.engine.summary_json import summary_to_json
 from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
-from aclnn_cts.engine.waivers import WaiverReport
+from aclnn_cts.engine.waiver_report import WaiverReport
 from aclnn_cts.reports.text import words
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.acceptance.speakers import Said, Speakers, key_of
-from aclnn_cts.engine.summary import ConstraintCount
+from aclnn_cts.engine.counts import ConstraintCount
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Clause, Spec
 

@@ -12,9 +12,9 @@ import msgspec
 from aclnn_cts.core.acceptance import EvidenceFile, RunFacts
 from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Known, is_software, ran_on, ran_on_zh
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.spec.model import Spec
 

@@ -13,8 +13,10 @@ from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.bundle.reading import Problem, Reading
 from aclnn_cts.engine.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.engine.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Manifest, product_of, ran_on
-from aclnn_cts.engine.summary import Counts, Summary, summary_from_json, summary_to_json
+from aclnn_cts.engine.summary import Summary
+from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
 
 __all__ = ["Agreement"]
 

@@ -16,9 +16,9 @@ from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.engine.bundle.sample import Sample
 from aclnn_cts.engine.bundle.statement import Statement
+from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.run_directory import failure_name
-from aclnn_cts.engine.summary import Counts
 from aclnn_cts.spec.load import Specs, specs_from_texts
 
 __all__ = ["RUN_MANIFEST", "RUN_SUMMARY", "Recount"]

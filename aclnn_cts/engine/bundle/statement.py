@@ -14,7 +14,7 @@ import msgspec
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.engine.summary import Counts
+from aclnn_cts.engine.counts import Counts
 
 __all__ = [
     "BLOBS",

@@ -12,7 +12,7 @@ from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
-from aclnn_cts.engine.summary import summary_to_json
+from aclnn_cts.engine.summary_json import summary_to_json
 
 __all__ = ["EXPORT", "export_campaign"]
 

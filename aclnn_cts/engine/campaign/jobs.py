@@ -15,7 +15,7 @@ from aclnn_cts.engine.campaign.feedback import Learned
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver
-from aclnn_cts.engine.waivers import WaiverEvidence
+from aclnn_cts.engine.waiver_report import WaiverEvidence
 
 __all__ = [
     "Answer",

@@ -20,7 +20,7 @@ from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.run_writer import RunWriter
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waivers import WaiverEvidence
+from aclnn_cts.engine.waiver_report import WaiverEvidence
 
 __all__ = ["ChunkEntry", "Memory"]
 

@@ -20,7 +20,7 @@ from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.laws import LAW_KIND
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waivers import WaiverEvidence
+from aclnn_cts.engine.waiver_report import WaiverEvidence
 
 __all__ = ["Tally"]
 

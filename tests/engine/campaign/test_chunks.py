@@ -15,7 +15,7 @@ from aclnn_cts.engine.campaign.feedback import PARENTS, Learned, Snapshot, best,
 from aclnn_cts.engine.campaign.jobs import ChunkJob, decode_job, encode
 from aclnn_cts.engine.campaign.promise_coverage import Covered, packed, promise_coverage
 from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot
-from aclnn_cts.engine.summary import OperatorSummary
+from aclnn_cts.engine.counts import OperatorSummary
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler
