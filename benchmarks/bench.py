@@ -52,7 +52,7 @@ def shown(rounds: Rounds) -> Iterator[Row]:
     yield row("fully judged cases a second, reference adapter", mean(rounds, REFERENCE), least=1_500)
     if figures_of(rounds, TORCH):
         yield row(
-            "the whole pipeline on torch over the same work with Hypothesis' arrays and `assert_close`, all drawn",
+            "whole pipeline on torch over the same work with Hypothesis' arrays, each element drawn, and assert_close",
             mean_ratio(rounds, TORCH, PLAIN),
             ".1f",
             unit="times",

@@ -10,7 +10,7 @@ from rich.console import Console
 from aclnn_cts.cli.output import show_table, table
 from benchmarks.measure import Figure
 
-__all__ = ["Row", "misses", "row", "show_rows"]
+__all__ = ["Row", "row", "show_rows", "tally"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,11 @@ def row(
     )
 
 
-def misses(rows: Sequence[Row]) -> str:
-    """How many of the goals are kept, and which are not: a sentence."""
+def tally(rows: Sequence[Row]) -> str:
+    """How many of the goals are met, in words."""
     goals = [item for item in rows if item.goal]
-    missed = [item.what for item in goals if item.missed]
-    if not missed:
-        return f"All {len(goals)} goals are met." if len(goals) > 1 else "The goal is met."
-    return f"Of {len(goals)} goals {len(goals) - len(missed)} are met; missed: {'; '.join(missed)}."
+    missed = sum(item.missed for item in goals)
+    return f"Goals met: {len(goals) - missed} of {len(goals)}."
 
 
 def show_rows(out: Console, rows: Sequence[Row]) -> None:

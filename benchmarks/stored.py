@@ -186,18 +186,20 @@ def read_figures(name: str) -> Measured | None:
 
 
 def provenance(found: Sequence[Measured]) -> str:
-    """Where, when, of which commit and by which command figures were measured; what several share is told once."""
-    machines = {item.machine.text: None for item in found}
-    times = {_when(item): None for item in found}
-    if len(machines) > 1 or len(times) > 1:
-        return " ".join(f"{_when(item)}, on {item.machine.text}, by {_command(item)}." for item in found)
-    return f"{next(iter(times))}, on {next(iter(machines))}, by {', '.join(_command(item) for item in found)}."
+    """When, on what, of which commit and by which command figures were measured; what several share is told once."""
+    groups: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for item in found:
+        commits = groups.setdefault((item.date, item.machine.text), {})
+        commits.setdefault(item.commit, []).append(f"`{item.command}` (load before: {item.machine.load:.1f})")
+    return " ".join(
+        f"Measured on {date} on {machine}: "
+        + "; ".join(f"at {_commit_text(commit)} by {', '.join(commands)}" for commit, commands in commits.items())
+        + "."
+        for (date, machine), commits in groups.items()
+    )
 
 
-def _when(item: Measured) -> str:
-    commit, changes = item.commit.removesuffix("+"), item.commit.endswith("+")
-    return f"Measured on {item.date} at commit {commit}" + (" with changes" if changes else "")
-
-
-def _command(item: Measured) -> str:
-    return f"`{item.command}` (load before: {item.machine.load:.1f})"
+def _commit_text(commit: str) -> str:
+    if commit == "unknown":
+        return "a commit that is not known"
+    return f"commit {commit.removesuffix('+')}" + (" with changes" if commit.endswith("+") else "")

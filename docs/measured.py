@@ -17,7 +17,7 @@ from benchmarks import (
     isolation,
     overlapping,
 )
-from benchmarks.shown import Row, misses
+from benchmarks.shown import Row, tally
 from benchmarks.stored import Measured, Rounds, provenance, read_figures
 from docs.markdown import between, table
 
@@ -71,7 +71,7 @@ def _rows(*shown: tuple[str, Callable[[Rounds], Iterator[Row]]]) -> Callable[[Ma
         rows = list(chain.from_iterable(show(found[name].rounds) for name, show in shown if name in found))
         yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
         yield ""
-        yield f"{misses(rows)} {SPREAD}"
+        yield f"{tally(rows)} {SPREAD}"
 
     return body
 
