@@ -111,6 +111,22 @@ def test_the_adapter_of_the_page_conforms(
     assert code == 0
 
 
+def test_the_case_of_the_page_conforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "case-files.md"
+    case, trial = blocks(page, "json")
+    (tmp_path / "mine.json").write_text(case, encoding="utf-8")
+    (tmp_path / "trial.json").write_text(
+        trial.replace('{"format": "aclnn-cts/case/1"}', case).replace("\n", " "), encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    for line in commands(page)[:2]:
+        assert main([*shlex.split(line)[1:], *(("-o", "out") if " run " in line else ())]) == 0, line
+    assert "RESULT verdict=conforms" in capfd.readouterr().out
+    assert main(["validate", "trial.json"]) == 0
+
+
 def test_the_operator_of_the_page_conforms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
