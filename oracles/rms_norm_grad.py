@@ -40,9 +40,9 @@ multiplied by G r^2 X; in dgammaOut one of each of the three factors.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,7 +97,7 @@ def expected(call: OracleInput) -> Expected:
             mass = _mass(g, x)
         loads = _loads(dy, x, rstd, gamma)
         return {
-            "dxOut": replace(
+            "dxOut": msgspec.structs.replace(
                 _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape), lattice=dx_lattice(call, rstd)
             ),
             "dgammaOut": _dgamma(

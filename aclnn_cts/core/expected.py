@@ -2,15 +2,17 @@
 
 An oracle states facts of the mathematics alone: how many roundings of which kind meet which magnitude. The formats in
 which they happen, and so the unit roundoffs, are the compute model's; `judge.bound` brings the two together.
+
+The classes are msgspec structs for the reason that cases are (`core.case`): `msgspec.structs.replace` changes a field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +24,7 @@ __all__ = ["ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "Orac
 Float64: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorTerm:
+class ErrorTerm(msgspec.Struct, frozen=True, kw_only=True):
     """One source of rounding error of an output.
 
     `kind` says in which format of the compute model the roundings happen:
@@ -45,8 +46,7 @@ class ErrorTerm:
     magnitude: Float64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedOutput:
+class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One output. All arrays have the output's logical shape or broadcast to it.
 
     - `value`: float64; may hold inf and nan where *every* permitted order of evaluation gives them.
@@ -74,8 +74,7 @@ Expected: TypeAlias = Mapping[str, ExpectedOutput]
 """By output parameter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OracleInput:
+class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     """What an oracle is asked: the exact values of one call.
 
     `tensors` holds every input tensor in its logical shape: float64 for floating dtypes (widened exactly), int64 for
@@ -85,7 +84,7 @@ class OracleInput:
     tensors: Mapping[str, NDArray[Any]]
     arguments: Mapping[str, Argument]
     target: Target = Target()
-    lattices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    lattices: Mapping[str, float] = MappingProxyType({})
     """For each floating input whose elements are all integer multiples of a power of two that matters (exact data),
     that power. Missing: not known."""
 

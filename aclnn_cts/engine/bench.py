@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
 
 from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case, Tensor
@@ -245,7 +247,7 @@ class Bench:
     def _asked(self, trial: Trial, *, group: int) -> list[Asked]:
         cases = _calls(self.specs, trial)
         calls = asked_calls(trial, self.specs[trial.case.operator], cases, known=self.host.capabilities.manners)
-        return [call if call.group is None else replace(call, group=group) for call in calls]
+        return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
 
     def _confirmed(
         self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: Batch | None

@@ -7,7 +7,7 @@ order, from operands rounded as the mode asks, rounded to the output's dtype at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -138,4 +138,4 @@ def _rounded(question: OracleInput, form: BinaryFormat) -> OracleInput:
     tensors = {
         name: round_to(array, form) if array.dtype == np.float64 else array for name, array in question.tensors.items()
     }
-    return replace(question, tensors=tensors, lattices={})
+    return msgspec.structs.replace(question, tensors=tensors, lattices={})

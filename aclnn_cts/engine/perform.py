@@ -7,7 +7,7 @@ next batch is prepared; of a batch that was started, until its end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -37,26 +37,24 @@ TOO_LARGE = "too large: "
 _ORDINARY: Manner = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One call to be made, and how it departs from the ordinary way."""
 
     case: Case
-    manner: Manner = field(default_factory=lambda: _ORDINARY)
+    manner: Manner = _ORDINARY
     """Words of `Call.manner`."""
     group: int | None = None
     """Neighbours of one group are made together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Performed:
+class Performed(msgspec.Struct, frozen=True, kw_only=True):
     """One call and what came of it."""
 
     case: Case
     outcome: Outcome
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = {}
     """The inputs' contents, in their storage dtypes."""
-    got: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    got: Mapping[str, NDArray[Any]] = {}
     """The outputs' views after the call."""
 
 

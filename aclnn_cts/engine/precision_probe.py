@@ -161,7 +161,7 @@ def _answering_alike(performed: Performed, judge: Judge) -> list[str] | None:
                 key: _rounded(array, form, away=away, saturates=saturates) if array.dtype == np.float64 else array
                 for key, array in question.tensors.items()
             }
-            expected = judge.oracle(replace(question, tensors=tensors, lattices={}))
+            expected = judge.oracle(msgspec.structs.replace(question, tensors=tensors, lattices={}))
             if all(_same(expected[output].value, expected[output].open, performed, output) for output in outputs):
                 alike.append(name)
                 break

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +30,7 @@ _TOGETHER = 1 << 16
 """Elements that are looked at together; an output of more is by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """One output to be compared: what came back, in its storage dtype and logical shape, and what it is held to."""
 
     output: str
@@ -40,8 +40,7 @@ class Compared:
     operands: OperandFacts | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What one output comes to: its figures, and the kind of fault (empty: none)."""
 
     deviation: Deviation

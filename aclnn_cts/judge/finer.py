@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+import msgspec
 
 from aclnn_cts.judge.compare import Compared, Comparison
 from aclnn_cts.judge.model import ComputeModel
@@ -17,7 +18,7 @@ FINER_FACT = "finer than asked"
 def as_stored(outputs: Iterable[Compared], models: Mapping[str, ComputeModel]) -> list[Compared]:
     """The outputs of a call that the mode's rounding of operands may change, with the models of unrounded ones."""
     return [
-        replace(item, model=models[item.output])
+        msgspec.structs.replace(item, model=models[item.output])
         for item in outputs
         if item.model.operand is not None and item.operands is not None and item.operands.matters
     ]

@@ -19,11 +19,10 @@ rounding takes it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, Oracle, OracleInput
@@ -38,8 +37,7 @@ _TIE = 2.0**-40
 _STEPS = np.array([[1.0 + _TIE], [1.0 - _TIE]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperandSpan:
+class OperandSpan(msgspec.Struct, frozen=True, kw_only=True):
     """Where the exact value of one output lies, over all that its operands may be rounded to."""
 
     form: BinaryFormat | None
@@ -50,8 +48,7 @@ class OperandSpan:
     """What the oracle says of the largest magnitudes that operands may have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperandFacts:
+class OperandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a mode's operand format does to the operands of one call, and to one of its outputs."""
 
     exact: bool
@@ -115,11 +112,11 @@ def known_operands(
         # Halves are added, so that the middle of two equal numbers is that number, whatever it is.
         middles = _apart(0.5 * lower + 0.5 * upper, tensors)
         largest = _apart(np.maximum(np.abs(lower), np.abs(upper)), tensors)
-        between = oracle(dataclasses.replace(question, tensors={**question.tensors, **middles}, lattices={}))
-        beyond = oracle(dataclasses.replace(question, tensors={**question.tensors, **largest}))
+        between = oracle(msgspec.structs.replace(question, tensors={**question.tensors, **middles}, lattices={}))
+        beyond = oracle(msgspec.structs.replace(question, tensors={**question.tensors, **largest}))
         for name in concerned:
             span = _span(between[name], beyond[name], form)
-            found[name] = dataclasses.replace(facts, span=span)
+            found[name] = msgspec.structs.replace(facts, span=span)
     return found
 
 

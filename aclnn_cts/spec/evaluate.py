@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
@@ -13,8 +13,7 @@ from aclnn_cts.spec.model import Spec
 __all__ = ["Evaluation", "evaluate", "promised_statuses"]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True):
     """Every constraint on one case: broken, not applicable (it requires a broken one, or is undefined), or holding."""
 
     broken: tuple[Constraint, ...]

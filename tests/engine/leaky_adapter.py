@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
@@ -38,7 +38,7 @@ class LeakySession(ReferenceSession):
                 name: round_to(array, self._form) if array.dtype == np.float64 and name != "indices" else array
                 for name, array in call.tensors.items()
             }
-            found = dict(inner(dataclasses.replace(call, tensors=moded)))
+            found = dict(inner(msgspec.structs.replace(call, tensors=moded)))
             if "gradBias" in found:
                 # The bias is no product of the matrix unit: a mode leaves it as it is.
                 found["gradBias"] = inner(call)["gradBias"]

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -84,7 +84,7 @@ def softmax(values: tuple[float, ...]) -> Case:
 def performed(case: Case) -> Performed:
     with open_host("reference", target=Target(), specs=SPECS) as host:
         [result] = Performer(host=host, specs=SPECS).perform([Asked(case)])
-        return replace(result, got={name: view.copy() for name, view in result.got.items()})
+        return msgspec.structs.replace(result, got={name: view.copy() for name, view in result.got.items()})
 
 
 def judge(oracle: object) -> Judge:
@@ -102,7 +102,7 @@ def test_an_oracle_that_errs_ends_in_a_dispute_and_accuses_nobody() -> None:
 
     def wrong(call: OracleInput) -> Expected:
         expected = right(call)
-        return {"out": replace(expected["out"], value=expected["out"].value + 1.0)}
+        return {"out": msgspec.structs.replace(expected["out"], value=expected["out"].value + 1.0)}
 
     verdict = judge(wrong).values(performed(softmax((1.0, 2.0, 3.0, 4.0))))
     assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.DISPUTE)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -229,7 +230,9 @@ def test_a_result_may_pass_through_the_operand_format() -> None:
     got = np.array([2048.0], np.float32)
     # Operands in FLOAT alone would make it 2049.
     for output, conforms in (("gradInput", True), ("gradWeight", False)):
-        facts = dataclasses.replace(known(left, right, matrix("FLOAT", "FLOAT16"), lattice=1.0), exact=True, span=None)
+        facts = msgspec.structs.replace(
+            known(left, right, matrix("FLOAT", "FLOAT16"), lattice=1.0), exact=True, span=None
+        )
         kind = compare("out", got, expected, matrix("FLOAT", "FLOAT16", output=output), operands=facts).kind
         assert (kind == "") == conforms
 
@@ -316,7 +319,7 @@ def test_lattice_that_does_not_fit_is_no_exactness() -> None:
     limits = bound(expected, model("FLOAT"))
     assert np.asarray(limits.error)[0] == 0.0
     assert np.asarray(limits.error)[1] > 1.0
-    tiny_lattice = dataclasses.replace(expected, lattice=2.0**-160, partial=magnitude * 2.0**-160)
+    tiny_lattice = msgspec.structs.replace(expected, lattice=2.0**-160, partial=magnitude * 2.0**-160)
     assert np.all(np.asarray(bound(tiny_lattice, model("FLOAT")).error) > 0.0), "below the smallest subnormal number"
 
 
@@ -345,7 +348,7 @@ def test_storage_terms_use_the_format_of_the_output() -> None:
     term = ErrorTerm(kind="storage", count=1, magnitude=value)
     expected = ExpectedOutput(value=value, terms=(term,))
     assert np.allclose(np.asarray(bound(expected, model("FLOAT16")).error), 2.0**-11, rtol=1e-3)
-    exact = dataclasses.replace(expected, partial=value, lattice=1.0)
+    exact = msgspec.structs.replace(expected, partial=value, lattice=1.0)
     assert bound(exact, model("FLOAT16")).error == 0.0
 
 

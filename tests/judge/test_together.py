@@ -98,7 +98,9 @@ def performed(operator: str, count: int) -> list[Performed]:
     cases = [sampler.case(sampler.draw(choices)) for choices in stream_block(5, "together", 0, count)]
     with open_host("reference", target=target, specs=SPECS) as host:
         done = Performer(host=host, specs=SPECS).perform([Asked(case) for case in cases])
-        done = [replace(item, got={name: view.copy() for name, view in item.got.items()}) for item in done]
+        done = [
+            msgspec.structs.replace(item, got={name: view.copy() for name, view in item.got.items()}) for item in done
+        ]
     for item in done[::3]:
         for view in item.got.values():
             if view.size:
@@ -149,7 +151,7 @@ def test_an_answer_that_is_no_answer_is_told_of_its_own_call() -> None:
         expected = judge.oracle(call)["out"]
         if call.tensors["output"].shape == bad:
             term = ErrorTerm(kind="compute", count=1, magnitude=np.full(expected.value.shape, np.nan))
-            expected = replace(expected, terms=(term,), lattice=None, open=None)
+            expected = msgspec.structs.replace(expected, terms=(term,), lattice=None, open=None)
         return {"out": expected}
 
     acquainted = replace(judge, oracle=oracle).acquainted(calls)

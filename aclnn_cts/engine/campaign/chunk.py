@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -76,8 +75,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wishes: tuple[Wish, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkTrial:
+class ChunkTrial(msgspec.Struct, frozen=True):
     """One trial of a chunk; `drawing` and `draw` where it was drawn here."""
 
     trial: Trial

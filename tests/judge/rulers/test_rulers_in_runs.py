@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -44,7 +45,7 @@ def performed(case: Case) -> Performed:
     """The case as the reference answers it, its outputs kept."""
     with open_host("reference", target=case.target, specs=SPECS) as host:
         [result] = Performer(host=host, specs=SPECS).perform([Asked(case)])
-        return replace(result, got={name: view.copy() for name, view in result.got.items()})
+        return msgspec.structs.replace(result, got={name: view.copy() for name, view in result.got.items()})
 
 
 def softmax(*, dtype: str = "FLOAT", scale: float = 1.0) -> Case:
@@ -80,7 +81,7 @@ def conv(mode: int, values: tuple[float, float, float] = CONV_VALUES) -> Case:
 
 
 def off(item: Performed, factor: float) -> Performed:
-    return replace(item, got={name: view * view.dtype.type(factor) for name, view in item.got.items()})
+    return msgspec.structs.replace(item, got={name: view * view.dtype.type(factor) for name, view in item.got.items()})
 
 
 def test_a_pass_has_no_rulers_unless_they_are_asked_for() -> None:
@@ -103,7 +104,7 @@ def test_a_failure_has_all_rulers_and_keeps_its_kind() -> None:
 
 def test_outputs_that_cannot_be_compared_have_no_rulers() -> None:
     item = performed(softmax())
-    wrong = replace(item, got={"out": item.got["out"].astype(np.float64)})
+    wrong = msgspec.structs.replace(item, got={"out": item.got["out"].astype(np.float64)})
     verdict = judge_of("aclnnSoftmaxBackward", always=True).values(wrong)
     assert (verdict.kind, verdict.rulers["mixed"]) == (Fault.DTYPE, {})
 
@@ -160,7 +161,7 @@ def rounded_operands(case: Case, form: str) -> Performed:
         round_to(item.arrays[name].astype(np.float64), BINARY_FORMATS[form]) for name in ("self", "input", "weight")
     )
     outputs = {"gradInput": a * w, "gradWeight": a * x, "gradBias": item.arrays["self"].reshape(1).astype(np.float64)}
-    return replace(item, got={name: to_dtype(value, "FLOAT") for name, value in outputs.items()})
+    return msgspec.structs.replace(item, got={name: to_dtype(value, "FLOAT") for name, value in outputs.items()})
 
 
 def test_finer_than_asked_is_a_fact_where_the_mode_rounds() -> None:
