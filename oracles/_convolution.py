@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
 
-__all__ = ["convolution", "gradients", "padded", "to_input", "to_weight", "windows"]
+__all__ = ["convolution", "gradients", "padded", "to_input", "to_weight", "windows", "with_sizes"]
 
 Real: TypeAlias = NDArray[Any]
 
@@ -20,22 +20,30 @@ _STACKED_LIMIT = 1 << 18
 """Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
 
 
+def with_sizes(array: Float64) -> Float64:
+    """The array and its absolute values, (2, ...)."""
+    both = np.empty((2, *array.shape))
+    both[0] = array
+    np.abs(array, out=both[1])
+    return both
+
+
 def gradients(
-    grad: Float64, x: Float64, weight: Float64, pad: int
+    grads: Float64, xs: Float64, weights: Float64, pad: int
 ) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """The values of gradInput and gradWeight, each with the same sum over absolute values.
+    """The values of gradInput and gradWeight, each with the same sum over absolute values; operands `with_sizes`.
 
     Right for finite operands; where one is not, a magnitude is not (padding times inf may add to that).
     """
-    out_time, batch, out_channels = grad.shape
-    time, _, in_channels = x.shape
-    length = weight.shape[0]
+    _, out_time, batch, out_channels = grads.shape
+    _, time, _, in_channels = xs.shape
+    length = weights.shape[1]
     products = length * batch * max(time * in_channels, out_time * out_channels)
-    if products <= _STACKED_LIMIT and grad.size and x.size and weight.size:
-        return _stacked(grad, x, weight, pad)
-    grad_size, x_size = np.abs(grad), np.abs(x)
+    if products <= _STACKED_LIMIT and grads.size and xs.size and weights.size:
+        return _stacked(grads, xs, weights, pad)
+    (grad, grad_size), (x, x_size), (weight, weight_size) = grads, xs, weights
     return (
-        (to_input(grad, weight, time, pad), to_input(grad_size, np.abs(weight), time, pad)),
+        (to_input(grad, weight, time, pad), to_input(grad_size, weight_size, time, pad)),
         (to_weight(grad, x, length, pad), to_weight(grad_size, x_size, length, pad)),
     )
 
@@ -66,45 +74,32 @@ def to_weight(grad: Real, x: Real, length: int, pad: int) -> Real:
 
 
 def _stacked(
-    grad: Float64, x: Float64, weight: Float64, pad: int
+    grads: Float64, xs: Float64, weights: Float64, pad: int
 ) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
     """The same with zeros for padding, all taps and both values and absolute values in one stack of products.
 
     Small tensors take a fraction of the loop's time. A tap's operand is a view of the padded tensor, moved by one time
     step from tap to tap.
     """
-    out_time, batch, out_channels = grad.shape
-    time, _, in_channels = x.shape
-    length = weight.shape[0]
-    both = np.empty((2, *weight.shape))
-    both[0] = weight
-    np.abs(weight, out=both[1])
+    _, out_time, batch, out_channels = grads.shape
+    _, time, _, in_channels = xs.shape
+    length = weights.shape[1]
     # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
-    moved = windows(_with_sizes(padded(grad, length - 1 - pad, time + length - 1)), length, time)
-    of_input = np.add.reduce(moved @ both[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
+    moved = windows(padded(grads, length - 1 - pad, time + length - 1), length, time)
+    of_input = np.add.reduce(moved @ weights[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
     # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
-    moved = windows(_with_sizes(padded(x, pad, out_time + length - 1)), length, out_time)
-    both_grads = np.empty((2, 1, out_time * batch, out_channels))
-    both_grads[0, 0] = grad.reshape(-1, out_channels)
-    np.abs(both_grads[0], out=both_grads[1])
-    of_weight = moved.swapaxes(2, 3) @ both_grads
+    moved = windows(padded(xs, pad, out_time + length - 1), length, out_time)
+    of_weight = moved.swapaxes(2, 3) @ grads.reshape(2, 1, out_time * batch, out_channels)
     return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
 
 
-def _with_sizes(array: Float64) -> Float64:
-    """The array and its absolute values, (2, ...)."""
-    both = np.empty((2, *array.shape))
-    both[0] = array
-    np.abs(array, out=both[1])
-    return both
-
-
 def padded(array: Real, before: int, steps: int) -> Real:
-    """An array (T, B, C) over `steps` times from `before` ahead of it (cut if negative), zeros around it."""
-    result = np.zeros((steps, *array.shape[1:]), array.dtype)
-    low, high = max(before, 0), min(array.shape[0] + before, steps)
+    """An array (..., T, B, C) over `steps` times from `before` ahead of it (cut if negative), zeros around it."""
+    *outer, time, batch, channels = array.shape
+    result = np.zeros((*outer, steps, batch, channels), array.dtype)
+    low, high = max(before, 0), min(time + before, steps)
     if low < high:
-        result[low:high] = array[low - before : high - before]
+        result[..., low:high, :, :] = array[..., low - before : high - before, :, :]
     return result
 
 

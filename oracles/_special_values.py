@@ -7,7 +7,7 @@ input is not finite; on finite inputs the formula alone decides, and overflow is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "finite_part",
     "flushing_product",
     "holds_subnormal",
+    "loads_may_underflow",
     "settle",
 ]
 
@@ -48,11 +49,21 @@ def holds_subnormal(*magnitudes: Float64) -> bool:
     """Whether any number is below FLOAT's normal range and not 0: what an implementation may load as 0.
 
     The arrays hold absolute values. Their order is that of their bits as integers, in which 0 less 1 is the largest.
+    They are looked at as one: they are small as a rule, and each step costs as much for one as for all.
     """
-    for magnitude in magnitudes:
-        if magnitude.size and np.minimum.reduce(magnitude.view(np.uint64) - _ONE, axis=None) < _BELOW_NORMAL:
-            return True
-    return False
+    if not magnitudes:
+        return False
+    flat = [magnitude.reshape(-1) for magnitude in magnitudes]
+    bits = (np.concatenate(flat) if len(flat) > 1 else flat[0]).view(np.uint64) - _ONE
+    return bool(bits.size and np.minimum.reduce(bits) < _BELOW_NORMAL)
+
+
+def loads_may_underflow(magnitudes: Mapping[str, Float64], lattices: Mapping[str, float]) -> bool:
+    """Whether an operand, given by its absolute values, `holds_subnormal`: none does that lies in a lattice above it.
+
+    `lattices` is `OracleInput.lattices`.
+    """
+    return holds_subnormal(*(size for name, size in magnitudes.items() if lattices.get(name, 0.0) < FLOAT_NORMAL))
 
 
 def flushing_product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._convolution import convolution, gradients, to_input, to_weight
+from aclnn_cts.oracles._convolution import convolution, gradients, to_input, to_weight, with_sizes
 from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
@@ -46,7 +47,7 @@ from aclnn_cts.oracles._special_values import (
     FLOAT16_NORMAL,
     Form,
     finite_part,
-    holds_subnormal,
+    loads_may_underflow,
     settle,
 )
 
@@ -62,23 +63,25 @@ def expected(call: OracleInput) -> Expected:
     weight: Float64 = call.tensors["weight"]
     pad = call.integer("pad")
     with np.errstate(all="ignore"):
-        (of_input, size_of_input), (of_weight, size_of_weight) = gradients(grad, x, weight, pad)
+        grads, xs, weights = with_sizes(grad), with_sizes(x), with_sizes(weight)
+        (of_input, size_of_input), (of_weight, size_of_weight) = gradients(grads, xs, weights, pad)
         input_open = weight_open = None
         finite = math.isfinite(np.add.reduce(size_of_input, axis=None) + np.add.reduce(size_of_weight, axis=None))
         if not finite:
             time, length = x.shape[0], weight.shape[0]
             of_input, input_open = _settle(lambda s, w: to_input(s, w, time, pad), grad, weight)
             of_weight, weight_open = _settle(lambda s, i: to_weight(s, i, length, pad), grad, x)
-            grad_size, x_size, weight_size = (np.abs(finite_part(operand)) for operand in (grad, x, weight))
+            grad_size, x_size, weight_size = (finite_part(operand[1]) for operand in (grads, xs, weights))
             size_of_input = to_input(grad_size, weight_size, time, pad)
             size_of_weight = to_weight(grad_size, x_size, length, pad)
-        taps, pairs = _terms(grad.shape[0], x.shape[0], weight.shape[0], pad)
-        loads, lattices = _loads(grad, x, weight), call.lattices
+        lattices = call.lattices
+        loads = _loads({"self": grads[1], "input": xs[1], "weight": weights[1]}, lattices)
+        taps, pairs = _counts(grad.shape, x.shape[0], weight.shape[0], pad, 2 if loads is None else 4)
         return {
             "gradInput": _products(
                 of_input,
                 size_of_input,
-                taps * grad.shape[2],
+                taps,
                 loads=loads,
                 lattice=_product(lattices.get("self"), lattices.get("weight")),
                 unsettled=input_open,
@@ -86,12 +89,12 @@ def expected(call: OracleInput) -> Expected:
             "gradWeight": _products(
                 of_weight,
                 size_of_weight,
-                pairs * x.shape[1],
+                pairs,
                 loads=loads,
                 lattice=_product(lattices.get("input"), lattices.get("self")),
                 unsettled=weight_open,
             ),
-            "gradBias": _bias(grad, lattices.get("self")),
+            "gradBias": _bias(grads, lattices.get("self")),
         }
 
 
@@ -141,31 +144,31 @@ def _settle(form: Form, left: Float64, right: Float64) -> tuple[Float64, NDArray
     return settle(form, operands=(left, right), normal=FLOAT16_NORMAL, largest=FLOAT16_LARGEST)
 
 
-def _loads(*operands: Float64) -> float | None:
+def _loads(sizes: Mapping[str, Float64], lattices: Mapping[str, float]) -> float | None:
     """What the underflow of an operand's load is multiplied by at most; None where no load can underflow."""
-    if not holds_subnormal(*(np.abs(operand) for operand in operands)):
+    if not loads_may_underflow(sizes, lattices):
         return None
-    return max(1.0, *(float(np.abs(finite_part(operand)).max(initial=0.0)) for operand in operands))
+    return max(1.0, *(float(finite_part(size).max(initial=0.0)) for size in sizes.values()))
 
 
 def _products(
     value: Float64,
     magnitude: Float64,
-    count: Counts,
+    counts: tuple[Counts, Counts],
     *,
     loads: float | None,
     lattice: float | None,
     unsettled: NDArray[np.bool_] | None,
 ) -> ExpectedOutput:
-    """A gradient whose elements are sums of `count` products of two operands, one count a slice of axis 0."""
-    count = count[:, None, None]
+    """A gradient whose elements are sums of products of two operands: how many (`_counts`), a slice of axis 0."""
+    count, underflows = counts
     return ExpectedOutput(
         value=value,
         terms=(
             ErrorTerm(kind="operand", count=2, magnitude=magnitude),
             ErrorTerm(kind="compute", count=count, magnitude=magnitude),
         ),
-        underflows=np.maximum((2 if loads is None else 4) * count - 1, 0),
+        underflows=underflows,
         underflow_scale=1.0 if loads is None else loads,
         partial=magnitude if unsettled is None else np.where(np.isnan(value), 0.0, magnitude),
         lattice=lattice,
@@ -173,35 +176,43 @@ def _products(
     )
 
 
-def _bias(grad: Float64, lattice: float | None) -> ExpectedOutput:
-    """The output gradBias. Sums of inf and nan come out as in every order of summation."""
-    value = np.add.reduce(grad, axis=(0, 1))
-    magnitude = np.add.reduce(np.abs(grad), axis=(0, 1))
+def _bias(grads: Float64, lattice: float | None) -> ExpectedOutput:
+    """The output gradBias, of `self` with its absolute values. Sums of inf and nan come out as in every order."""
+    value, magnitude = np.add.reduce(grads, axis=(1, 2))
     partial = magnitude
     if not math.isfinite(np.add.reduce(magnitude)):
-        magnitude = np.add.reduce(np.abs(finite_part(grad)), axis=(0, 1))
+        magnitude = np.add.reduce(finite_part(grads[1]), axis=(0, 1))
         partial = np.where(np.isnan(value), 0.0, magnitude)
-    additions = max(grad.shape[0] * grad.shape[1] - 1, 0)
+    terms = grads.shape[1] * grads.shape[2]
     return ExpectedOutput(
         value=value,
-        terms=(ErrorTerm(kind="compute", count=additions, magnitude=magnitude),),
-        underflows=max(2 * grad.shape[0] * grad.shape[1] - 1, 0),
+        terms=(ErrorTerm(kind="compute", count=max(terms - 1, 0), magnitude=magnitude),),
+        underflows=max(2 * terms - 1, 0),
         partial=partial,
         lattice=lattice,
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _terms(out_time: int, time: int, length: int, pad: int) -> tuple[Counts, Counts]:
-    """How many taps k reach each time t of gradInput, and how many times u each tap k of gradWeight."""
+def _counts(
+    of_grad: tuple[int, int, int], time: int, length: int, pad: int, each: int
+) -> tuple[tuple[Counts, Counts], tuple[Counts, Counts]]:
+    """How many products make each slice of gradInput and of gradWeight, and how many operations may underflow there.
+
+    The former are the taps k that reach each time t, times Co, and the times u that meet each tap k, times B. `each` is
+    how many operations there are for a product, itself and an addition among them. Kept, since the operands' intervals
+    (`judge.operands`) are asked about after the operands.
+    """
+    out_time, batch, channels = of_grad
     t = np.arange(time)
     taps = np.minimum(length, t + (pad + 1)) - np.maximum(0, t + (pad - out_time + 1))
     k = np.arange(length)
     pairs = np.minimum(time, out_time + k - pad) - np.maximum(0, k - pad)
-    found = np.maximum(taps, 0), np.maximum(pairs, 0)
-    for counts in found:
+    products = (np.maximum(taps, 0) * channels)[:, None, None], (np.maximum(pairs, 0) * batch)[:, None, None]
+    underflows = [np.maximum(each * count - 1, 0) for count in products]
+    for counts in (*products, *underflows):
         counts.flags.writeable = False
-    return found
+    return (products[0], underflows[0]), (products[1], underflows[1])
 
 
 def _product(left: float | None, right: float | None) -> float | None:

@@ -40,9 +40,10 @@ multiplied by G r^2 X; in dgammaOut one of each of the three factors.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,7 +63,7 @@ from aclnn_cts.oracles._rms_norm_forms import (
     weight_last,
 )
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
-from aclnn_cts.oracles._special_values import finite_part, holds_subnormal, settle
+from aclnn_cts.oracles._special_values import finite_part, loads_may_underflow, settle
 
 __all__ = ["LAWS", "benchmark", "exact", "expected"]
 
@@ -84,24 +85,21 @@ def expected(call: OracleInput) -> Expected:
     x: Float64 = tensors["x"].reshape(matrix)
     dx_open = dgamma_open = None
     with np.errstate(all="ignore"):
-        g = dy * gamma
-        mass = _mass(g, x)
-        if math.isfinite(np.add.reduce(mass, axis=None) * np.abs(rstd).max(initial=0.0)):
+        g, product = dy * gamma, dy * x
+        sizes = _sizes(dy, x, rstd, g, product)
+        if math.isfinite(np.add.reduce(sizes.mass, axis=None) * np.maximum.reduce(sizes.r, axis=None, initial=0.0)):
             dx = (g - x * (rstd * row_mean(g * x) * rstd)) * rstd
-            dgamma = rstd.reshape(-1) @ (dy * x)
+            dgamma = rstd.reshape(-1) @ product
         else:
             dx, dx_open = settle(factored, expanded, cubed, operands=(dy, x, rstd, gamma))
             dgamma, dgamma_open = settle(weight_first, weight_last, operands=(dy, x, rstd))
             dy, x, rstd, gamma = (finite_part(operand) for operand in (dy, x, rstd, gamma))
-            g = dy * gamma
-            mass = _mass(g, x)
-        loads = _loads(dy, x, rstd, gamma)
+            sizes = _sizes(dy, x, rstd, dy * gamma, dy * x)
+        loads = _loads({"dy": sizes.dy, "x": sizes.x, "rstd": sizes.r, "gamma": np.abs(gamma)}, call.lattices)
         return {
-            "dxOut": msgspec.structs.replace(
-                _dx(dx, dx_open, g, x, rstd, mass, loads=loads, shape=shape), lattice=dx_lattice(call, rstd)
-            ),
+            "dxOut": _dx(dx, dx_open, sizes, loads=loads, shape=shape, lattice=dx_lattice(call, rstd)),
             "dgammaOut": _dgamma(
-                dgamma, dgamma_open, dy, x, rstd, loads=loads, shape=gamma_shape, lattice=dgamma_lattice(call)
+                dgamma, dgamma_open, sizes, loads=loads, shape=gamma_shape, lattice=dgamma_lattice(call)
             ),
         }
 
@@ -146,29 +144,48 @@ def benchmark(call: OracleInput) -> dict[str, Float32]:
     return {"dxOut": dx.reshape(tensors["x"].shape), "dgammaOut": dgamma.reshape(tensors["gamma"].shape)}
 
 
+class _Sizes(NamedTuple):
+    """Absolute values that both outputs are made of, (n, d) but for `r` and `mass`."""
+
+    dy: Float64
+    x: Float64
+    r: Float64
+    g: Float64
+    xhat: Float64
+    product: Float64
+    """Of dy and x."""
+    mass: Float64
+    """sum_j |g[j] x[j]| = d A for each row, (n, 1)."""
+
+
+def _sizes(dy: Float64, x: Float64, rstd: Float64, g: Float64, product: Float64) -> _Sizes:
+    of_x, r, of_g = np.abs(x), np.abs(rstd), np.abs(g)
+    mass: Float64 = np.einsum("ij,ij->i", of_g, of_x)[:, None]
+    return _Sizes(np.abs(dy), of_x, r, of_g, of_x * r, np.abs(product), mass)
+
+
 def _dx(
     value: Float64,
     unsettled: Mask | None,
-    g: Float64,
-    x: Float64,
-    rstd: Float64,
-    mass: Float64,
+    sizes: _Sizes,
     *,
     loads: float | None,
     shape: tuple[int, ...],
+    lattice: float | None,
 ) -> ExpectedOutput:
-    """The output dxOut with its error terms; `mass` is sum_j |g[j] x[j]| = d A for each row."""
-    width = max(x.shape[1], 1)
+    """The output dxOut with its error terms."""
+    g, r, xhat, plain_mass = sizes.g, sizes.r, sizes.xhat, sizes.mass
+    columns = g.shape[1]
+    width = max(columns, 1)
     rounded_reciprocal = width & (width - 1) != 0
-    r, g = np.abs(rstd), np.abs(g)
-    size = np.abs(x)
-    xhat = size * r
-    plain_mass, plain_mean = mass, mass / width
-    mass = mass * r
+    plain_mean = plain_mass / width
+    mass = plain_mass * r
     mean = mass / width
-    largest_x = np.maximum.reduce(size, axis=1, keepdims=True, initial=1.0)
+    largest_x = np.maximum.reduce(sizes.x, axis=1, keepdims=True, initial=0.0)
     largest_g = np.maximum.reduce(g, axis=1, keepdims=True, initial=0.0)
-    largest_xhat = np.maximum.reduce(xhat, axis=1, keepdims=True, initial=0.0)
+    # Rounding is monotone: the largest product with the row's r is the product of the largest.
+    largest_xhat = largest_x * r
+    largest_x = np.maximum(largest_x, 1.0)
     # What overflows on the way to the mean meets the whole row, the difference and its product their element alone.
     larger = np.maximum(r, 1.0)
     row = np.maximum(np.maximum(largest_g, largest_xhat), np.maximum(mass, mean * larger))
@@ -184,17 +201,20 @@ def _dx(
         scale = np.maximum(scale * loads, largest_g + largest_xhat * mean)
         cubed = np.maximum(cubed, largest_g * largest_xhat * r * r)
     scale = np.maximum(scale, cubed)
-    g *= r
-    xhat *= r * mean
     return ExpectedOutput(
         value=value.reshape(shape),
         terms=(
-            ErrorTerm(kind="compute", count=3, magnitude=g.reshape(shape)),
-            ErrorTerm(kind="compute", count=width + 6 + 2 * rounded_reciprocal, magnitude=xhat.reshape(shape)),
+            ErrorTerm(kind="compute", count=3, magnitude=(g * r).reshape(shape)),
+            ErrorTerm(
+                kind="compute",
+                count=width + 6 + 2 * rounded_reciprocal,
+                magnitude=(xhat * (r * mean)).reshape(shape),
+            ),
         ),
         underflows=11 if loads is None else 22,
-        underflow_scale=scale.repeat(x.shape[1], axis=1).reshape(shape),
+        underflow_scale=scale.repeat(columns, axis=1).reshape(shape),
         partial=partial.reshape(shape),
+        lattice=lattice,
         open=unsettled,
     )
 
@@ -202,28 +222,25 @@ def _dx(
 def _dgamma(
     value: Float64,
     unsettled: Mask | None,
-    dy: Float64,
-    x: Float64,
-    rstd: Float64,
+    sizes: _Sizes,
     *,
     loads: float | None,
     shape: tuple[int, ...],
     lattice: float | None,
 ) -> ExpectedOutput:
     """The output dgammaOut with its error terms."""
-    xhat = np.abs(x * rstd)
-    dy = np.abs(dy)
+    dy, xhat = sizes.dy, sizes.xhat
     magnitude = np.einsum("ij,ij->j", dy, xhat)
     largest_xhat = np.maximum.reduce(xhat, axis=0, initial=0.0)
-    largest_product = np.maximum.reduce(dy * np.abs(x), axis=0, initial=0.0)
+    largest_product = np.maximum.reduce(sizes.product, axis=0, initial=0.0)
     partial = np.maximum(np.maximum(largest_xhat, largest_product), magnitude)
-    scale = np.maximum.reduce(dy, axis=0, initial=float(np.maximum.reduce(np.abs(rstd), axis=None, initial=1.0)))
+    scale = np.maximum.reduce(dy, axis=0, initial=float(np.maximum.reduce(sizes.r, axis=None, initial=1.0)))
     if loads is not None:
         scale = np.maximum(scale * loads, largest_xhat)
     if unsettled is not None:
         partial[np.isnan(value)] = 0.0
         unsettled = unsettled.reshape(shape)
-    rows = x.shape[0]
+    rows = dy.shape[0]
     return ExpectedOutput(
         value=value.reshape(shape),
         terms=(ErrorTerm(kind="compute", count=rows + 1, magnitude=magnitude.reshape(shape)),),
@@ -235,17 +252,11 @@ def _dgamma(
     )
 
 
-def _loads(*operands: Float64) -> float | None:
+def _loads(sizes: Mapping[str, Float64], lattices: Mapping[str, float]) -> float | None:
     """The largest factor of a product, at least 1, where a load of an operand can underflow; else None."""
-    if not holds_subnormal(*(np.abs(operand) for operand in operands)):
+    if not loads_may_underflow(sizes, lattices):
         return None
-    return max(1.0, *(float(np.abs(operand).max(initial=0.0)) for operand in operands))
-
-
-def _mass(g: Float64, x: Float64) -> Float64:
-    """sum_j |g[j] x[j]| for each row, (n, 1)."""
-    mass: Float64 = np.einsum("ij,ij->i", np.abs(g), np.abs(x))[:, None]
-    return mass
+    return max(1.0, *(float(size.max(initial=0.0)) for size in sizes.values()))
 
 
 def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
