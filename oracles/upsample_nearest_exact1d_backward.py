@@ -26,10 +26,12 @@ additions, where the model flushes.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,9 @@ __all__ = ["LAWS", "benchmark", "edges_exact", "edges_forward", "edges_range", "
 Edges = NDArray[np.int64]
 """ol + 1 bounds: element i of `out` receives the elements edge(i) to edge(i + 1) - 1 of `gradOutput`."""
 
+_KEPT = 1 << 12
+"""Both lengths together up to which ranges are kept: a few megabytes for all."""
+
 
 def expected(call: OracleInput) -> Expected:
     """The gradient `out`, (N, C, ol)."""
@@ -55,30 +60,24 @@ def expected(call: OracleInput) -> Expected:
     if not length or not width:
         return {"out": ExpectedOutput(value=np.zeros((*grad.shape[:-1], width)), partial=np.zeros(()))}
     with np.errstate(all="ignore"):
-        edges = edges_exact(length, width)
-        sizes = edges[1:] - edges[:-1]
-        unsettled = _unsettled(edges, sizes, call.number("scalesOptional"), length)
-        starts = edges[:-1]
-        gaps = None
-        if length < width:
-            gaps = sizes == 0
-            starts = starts[~gaps]
-        value = _sums(grad, starts, gaps)
-        magnitude = _sums(np.abs(grad), starts, gaps)
+        scale = max(call.number("scalesOptional"), 0.0)
+        # A search asks for the same few lengths again and again, and the ranges take longer than their sums.
+        ranges = (_kept_ranges if length + width <= _KEPT else _ranges)(length, width, scale)
+        value = _sums(grad, ranges)
+        magnitude = _sums(np.abs(grad), ranges)
         partial = magnitude
         if not math.isfinite(np.add.reduce(magnitude, axis=None)):
             # Sums of inf and nan come out as in every order of summation; the magnitudes speak of the finite terms.
-            magnitude = _sums(np.abs(finite_part(grad)), starts, gaps)
+            magnitude = _sums(np.abs(finite_part(grad)), ranges)
             partial = np.where(np.isnan(value), 0.0, magnitude)
-        additions = np.maximum(sizes - 1, 0)
         return {
             "out": ExpectedOutput(
                 value=value,
-                terms=(ErrorTerm(kind="compute", count=additions, magnitude=magnitude),),
-                underflows=sizes + additions,
+                terms=(ErrorTerm(kind="compute", count=ranges.additions, magnitude=magnitude),),
+                underflows=ranges.underflows,
                 partial=partial,
                 lattice=call.lattices.get("gradOutput"),
-                open=None if unsettled is None else np.broadcast_to(unsettled, value.shape),
+                open=None if ranges.unsettled is None else np.broadcast_to(ranges.unsettled, value.shape),
             )
         }
 
@@ -135,6 +134,37 @@ def edges_forward(scale: np.float32, length: int, width: int) -> Edges:
     return np.searchsorted(sources, np.arange(width + 1)).astype(np.int64, copy=False)
 
 
+class _Ranges(NamedTuple):
+    """What the elements of a line of `out` receive by the exact map; arrays over the line, none to be written to."""
+
+    starts: Edges
+    """Of the ranges that are not empty: they follow each other without a hole."""
+    filled: NDArray[np.bool_] | None
+    """Which elements those belong to; None: all."""
+    additions: NDArray[np.int64]
+    underflows: NDArray[np.int64]
+    """Loads and additions."""
+    unsettled: NDArray[np.bool_] | None
+    """Where a map gives an element another range; None where all agree everywhere."""
+
+
+def _ranges(length: int, width: int, scale: float) -> _Ranges:
+    """The ranges of lines of `length`, summed to `width` elements; `scale` is 0 where it has no say."""
+    edges = edges_exact(length, width)
+    sizes = edges[1:] - edges[:-1]
+    filled = sizes > 0 if length < width else None
+    starts = edges[:-1] if filled is None else edges[:-1][filled]
+    additions = np.maximum(sizes - 1, 0)
+    found = _Ranges(starts, filled, additions, sizes + additions, _unsettled(edges, sizes, scale, length))
+    for array in found:
+        if array is not None:
+            array.flags.writeable = False
+    return found
+
+
+_kept_ranges = functools.lru_cache(maxsize=256)(_ranges)
+
+
 def _unsettled(edges: Edges, sizes: NDArray[np.int64], scale: float, length: int) -> NDArray[np.bool_] | None:
     """Where a map gives an element another range than the exact one; None where all agree everywhere."""
     width = sizes.size
@@ -161,13 +191,13 @@ def _unsettled(edges: Edges, sizes: NDArray[np.int64], scale: float, length: int
     return unsettled if unsettled is not None and unsettled.any() else None
 
 
-def _sums(grad: Float64, starts: Edges, gaps: NDArray[np.bool_] | None) -> Float64:
-    """The sum of each range along the last axis, 0 in the gaps; the ranges follow each other without a hole."""
-    sums: Float64 = np.add.reduceat(grad, starts, axis=-1)
-    if gaps is None:
+def _sums(grad: Float64, ranges: _Ranges) -> Float64:
+    """The sum of each range along the last axis, 0 for an empty one."""
+    sums: Float64 = np.add.reduceat(grad, ranges.starts, axis=-1)
+    if ranges.filled is None:
         return sums
-    value = np.zeros((*grad.shape[:-1], gaps.size))
-    value[..., ~gaps] = sums
+    value = np.zeros((*grad.shape[:-1], ranges.filled.size))
+    value[..., ranges.filled] = sums
     return value
 
 
