@@ -183,7 +183,7 @@ class Judge:
 
     def _models(
         self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
-    ) -> dict[str, ComputeModel]:
+    ) -> Mapping[str, ComputeModel]:
         return self.precision.models(
             operator=self.spec.operator,
             dtypes={name: tensor.dtype for name, tensor in outputs.items()},

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -217,12 +218,30 @@ class Precision:
         target: Target | None = None,
         operand: str | None = None,
         source: str | None = None,
-    ) -> dict[str, ComputeModel]:
+    ) -> Mapping[str, ComputeModel]:
         """The models of several outputs, given as their dtypes by name."""
-        return {
-            name: self.model(operator=operator, output=name, dtype=dtype, target=target, operand=operand, source=source)
-            for name, dtype in dtypes.items()
+        target = target or Target()
+        outputs = tuple(dtypes.items())
+        return _models(self, operator, outputs, target.product, target.overflow_mode, operand, source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _models(
+    precision: Precision,
+    operator: str,
+    outputs: tuple[tuple[str, str], ...],
+    product: str,
+    overflow_mode: str | None,
+    operand: str | None,
+    source: str | None,
+) -> Mapping[str, ComputeModel]:
+    """Kept together, as every call of a kind asks for the same ones."""
+    return MappingProxyType(
+        {
+            output: _model(precision, operator, output, dtype, product, overflow_mode, operand, source)
+            for output, dtype in outputs
         }
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -75,7 +75,7 @@ def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> Oper
         return OperandFacts(exact=exact, overflows=overflows)
     for tensor in tensors:
         narrow = round_to(tensor, form)
-        if not np.array_equal(narrow, tensor, equal_nan=True):
+        if not _same(narrow, tensor):
             exact = False
             overflows = overflows or bool((np.isinf(narrow) & np.isfinite(tensor)).any())
     return OperandFacts(exact=exact, overflows=overflows)
@@ -150,9 +150,15 @@ def _interval(array: Float64, model: ComputeModel, *, rounds: bool) -> tuple[Flo
         small = np.abs(array) < (form or model.accumulation).smallest_normal
         if small.any():
             lower, upper = np.where(small, np.fmin(lower, 0.0), lower), np.where(small, np.fmax(upper, 0.0), upper)
-    if np.array_equal(lower, upper, equal_nan=True):
+    if lower is upper or _same(lower, upper):
         return None
     return lower, upper
+
+
+def _same(left: Float64, right: Float64) -> bool:
+    """Whether all elements are equal, nan to nan; without a look for nan where none can be."""
+    equal = left == right
+    return bool(np.logical_and.reduce(equal, axis=None) or np.array_equal(left, right, equal_nan=True))
 
 
 def _span(between: ExpectedOutput, beyond: ExpectedOutput, form: BinaryFormat | None) -> OperandSpan:

@@ -159,9 +159,10 @@ def _number(value: float | str) -> str:
 
 def ended_badly(outcome: Outcome) -> Verdict | None:
     """The verdict on a call that did not come back or was not run; None for one that returned or raised."""
-    ended, said = outcome.ended, _said(outcome)
+    ended = outcome.ended
     if ended in (Ended.RETURNED, Ended.RAISED):
         return None
+    said = _said(outcome)
     if ended == Ended.INEXPRESSIBLE:
         return Verdict(result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE, message=outcome.message)
     if ended == Ended.NOT_RUN:

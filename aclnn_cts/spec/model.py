@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
+
 from aclnn_cts.core.case import Argument, Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.kinds import Constraint
+from aclnn_cts.spec.kinds_data import Elements
 from aclnn_cts.spec.shape import ShapeExpression
 
 __all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
@@ -77,14 +80,16 @@ class Draw:
         return low(names, target), high(names, target)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
+class Mode(msgspec.Struct, frozen=True, kw_only=True):
     """The compute precision that a call asks for."""
 
     name: str
     """The enumerator (`KEEP_DTYPE`, ...), or empty where the operator has none."""
     operand: str | None
     """The format that operands are rounded to: a dtype name or `HFLOAT32`; None: their own dtype."""
+
+
+_NO_MODE = Mode(name="", operand=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +200,17 @@ class Spec:
     """Names of the input tensors."""
     outputs: tuple[str, ...] = field(init=False, repr=False)
     """Names of the output tensors."""
+    unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
+    """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
     def __post_init__(self) -> None:
         """Gather the names that are asked for with every call."""
         tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
         object.__setattr__(self, "inputs", tensors)
         object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
+        unsafe = [item for item in self.constraints if item.unsafe is not None]
+        ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
+        object.__setattr__(self, "unsafe_elements", ranged)
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name; KeyError where there is none."""
@@ -227,7 +237,7 @@ class Spec:
     def mode(self, case: Case) -> Mode:
         """The compute precision that a case asks for (its own dtype's where the operator has no modes)."""
         if self.modes is None:
-            return Mode(name="", operand=None)
+            return _NO_MODE
         value = case.arguments.get(self.modes.attribute)
         source = case.arguments.get(self.modes.by)
         dtype = getattr(source, "dtype", "")

@@ -13,7 +13,7 @@ from aclnn_cts.adapters.protocol import Manner
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
-from aclnn_cts.spec.kinds_data import Elements, data_range
+from aclnn_cts.spec.kinds_data import data_range
 from aclnn_cts.spec.kinds_tensor import MAX_RANK
 from aclnn_cts.spec.model import Spec
 
@@ -67,12 +67,9 @@ def hazard(
 
 def _unknown_elements(spec: Spec, case: Case) -> str:
     """Of contents that must lie in a range, those of which nobody can say whether they do."""
-    for constraint in spec.constraints_for(case.product):
-        if constraint.unsafe is None or not isinstance(constraint.rule, Elements):
-            continue
-        name = constraint.rule.of
+    for name, constraint in spec.unsafe_elements:
         tensor = case.arguments.get(name)
-        if not isinstance(tensor, Tensor) or tensor.data is None:
+        if not isinstance(tensor, Tensor) or tensor.data is None or not constraint.applies_to(case.product):
             continue
         try:
             data_range(tensor)
