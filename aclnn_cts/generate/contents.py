@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.generate.layouts import Array
 from aclnn_cts.generate.recipes import RECIPES, array, check_data, effective
 from aclnn_cts.generate.request import Request
-from aclnn_cts.generate.words import philox
+from aclnn_cts.generate.words import Streams
 
 __all__ = ["case_arrays", "checksum", "many_arrays"]
 
@@ -30,13 +30,14 @@ def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
     A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
     computed from themselves or from something that is no argument of the case.
     """
-    return _completed(case, tuple(inputs), {})
+    return _completed(case, tuple(inputs), {}, None)
 
 
 def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
     """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
     found: list[dict[str, Array]] = [{} for _ in asked]
     groups: dict[tuple[str, str], list[_Part]] = {}
+    streams = Streams()
     for (case, names), made in zip(asked, found, strict=True):
         for name in names:
             tensor = case.arguments.get(name)
@@ -48,7 +49,7 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
                 continue
             if recipe is not None and recipe.together is not None:
                 recipe, data = effective(recipe, tensor, tensor.data)
-                request = Request(name=name, tensor=tensor, data=data, raw=philox(data.seed, f"data/{name}").random_raw)
+                request = Request(name=name, tensor=tensor, data=data, raw=streams.open(data.seed, f"data/{name}"))
                 groups.setdefault((recipe.name, tensor.dtype), []).append((request, count, made))
     with np.errstate(all="ignore"):
         for (recipe_name, _), parts in groups.items():
@@ -58,7 +59,7 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
     results: list[dict[str, Array] | UsageError] = []
     for (case, names), made in zip(asked, found, strict=True):
         try:
-            results.append(_completed(case, tuple(names), made))
+            results.append(_completed(case, tuple(names), made, streams))
         except UsageError as error:
             results.append(error)
     return results
@@ -73,13 +74,14 @@ def _share_out(together: Callable[[Sequence[Request], Sequence[int]], Array], pa
         start += count
 
 
-def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array]) -> dict[str, Array]:
+def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:
     for name in names:
-        _make(case, name, made, ())
+        if name not in made:
+            _make(case, name, made, (), streams)
     return {name: made[name] for name in names if name in made}
 
 
-def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]) -> None:
+def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
     tensor = case.arguments.get(name)
     if name in made or not isinstance(tensor, Tensor) or tensor.data is None:
         return
@@ -90,12 +92,12 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
             raise UsageError(f"{where}: {of!r}; expected an argument of the case{nearest(of, case.arguments)}")
         if of == name or of in behind:
             raise UsageError(f"{where}: {of!r}; the data are computed from themselves")
-        _make(case, of, made, (*behind, name))
+        _make(case, of, made, (*behind, name), streams)
         if of not in made:
             # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
-            made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name)
+            made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name, streams=streams)
             return
-    made[name] = array(tensor, arrays=made, name=name)
+    made[name] = array(tensor, arrays=made, name=name, streams=streams)
 
 
 def checksum(arrays: Mapping[str, Array]) -> str:

@@ -19,7 +19,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.request import Request
-from aclnn_cts.generate.words import philox
+from aclnn_cts.generate.words import Streams, philox
 
 __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
 
@@ -80,7 +80,7 @@ def _floating(
 
 RECIPES: Mapping[str, Recipe] = _registry(
     _together("integers", recipes_exact.integers, "low", "high", "exponent", floating=False),
-    Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
+    _together("indices", recipes_exact.indices, "low", "high", floating=False),
     Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
     Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
     Recipe(name="zeros", fill=recipes_exact.zeros),
@@ -145,11 +145,12 @@ def _check_numbers(data: Data, where: str) -> None:
         raise UsageError(f"{where}.exponent: {data.exponent}; expected an integer from -1022 to 1023")
 
 
-def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str) -> Array:
+def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: Streams | None = None) -> Array:
     """The contents of parameter `name` in the NumPy dtype and the logical shape of its tensor, contiguous.
 
-    `arrays` holds the contents of the parameters that others are computed from. A dtype that NumPy has no counterpart
-    of gives zero bytes. Raises UsageError for data that mean nothing (`check_data`) or are missing.
+    `arrays` holds the contents of the parameters that others are computed from, `streams` is what many tensors are
+    filled from one after another. A dtype that NumPy has no counterpart of gives zero bytes. Raises UsageError for data
+    that mean nothing (`check_data`) or are missing.
     """
     data = tensor.data
     if data is None:
@@ -169,7 +170,7 @@ def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str) -> Array:
     with np.errstate(all="ignore"):
         if recipe is None:
             return _explicit(tensor, data.values or (), name)
-        return _fill(recipe, tensor, data, source, name)
+        return _fill(recipe, tensor, data, source, name, streams)
 
 
 def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
@@ -182,12 +183,15 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
     return recipe, data
 
 
-def _fill(recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str) -> Array:
+def _fill(
+    recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str, streams: Streams | None
+) -> Array:
     count = tensor.numel
     if not count:
         return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
     recipe, data = effective(recipe, tensor, data)
-    raw = philox(data.seed, f"data/{name}").random_raw
+    stream = f"data/{name}"
+    raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)
     request = Request(name=name, tensor=tensor, data=data, raw=raw, source=source)
     if count <= CHUNK or not recipe.elementwise:
         return recipe.fill(request, 0, count).reshape(tensor.shape)

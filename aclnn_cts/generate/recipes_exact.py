@@ -61,25 +61,30 @@ def _offsets(request: Request, count: int, low: int, high: int) -> Words:
     return numbers % np.uint64(span) if span < 2**64 else numbers
 
 
-def integers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
-    """Uniform integers from low to high, times 2^exponent."""
-    ranges = [integer_bounds(request.tensor, request.data) for request in requests]
+def _many_offsets(requests: Sequence[Request], counts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Words:
+    """The `_offsets` of several tensors, one after another."""
     spans = [high - low + 1 for low, high in ranges]
     if max(spans) <= 2**32:
         numbers = joined([pieces(request.raw, count) for request, count in zip(requests, counts, strict=True)])
         same = spans.count(spans[0]) == len(spans)
-        offsets = scaled(numbers, spans[0] if same else np.repeat(np.array(spans, np.uint64), counts))
-    else:
-        asked = zip(requests, counts, ranges, strict=True)
-        offsets = joined([_offsets(request, count, low, high) for request, count, (low, high) in asked])
+        return scaled(numbers, spans[0] if same else np.repeat(np.array(spans, np.uint64), counts))
+    asked = zip(requests, counts, ranges, strict=True)
+    return joined([_offsets(request, count, low, high) for request, count, (low, high) in asked])
+
+
+def integers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """Uniform integers from low to high, times 2^exponent."""
+    ranges = [integer_bounds(request.tensor, request.data) for request in requests]
+    offsets = _many_offsets(requests, counts, ranges)
     exponents = [request.data.exponent or 0 for request in requests]
     return whole_numbers(offsets, ranges, exponents, counts, requests[0].tensor.dtype)
 
 
-def indices(request: Request, start: int, count: int) -> Array:
+def indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high - 1."""
-    low, high = index_bounds(request.tensor, request.data)
-    return shifted(_offsets(request, count, low, high), low, request.tensor.dtype)
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    offsets = _many_offsets(requests, counts, ranges)
+    return shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
 def few_indices(request: Request, start: int, count: int) -> Array:
@@ -87,7 +92,7 @@ def few_indices(request: Request, start: int, count: int) -> Array:
     low, high = index_bounds(request.tensor, request.data)
     span = high - low + 1
     offsets = np.array([word * span >> 64 for word in request.side_words(4)], dtype=np.uint64)
-    table = shifted(offsets, low, request.tensor.dtype)[[0, 0, 0, 0, 1, 1, 2, 3]]
+    table = shifted(offsets, [low], [4], request.tensor.dtype)[[0, 0, 0, 0, 1, 1, 2, 3]]
     result: Array = table.take((pieces(request.raw, count) >> np.uint64(29)).view(np.int64))
     return result
 
@@ -96,7 +101,7 @@ def ramp(request: Request, start: int, count: int) -> Array:
     """low, low + 1, ... up to high - 1, then low again."""
     low, high = index_bounds(request.tensor, request.data)
     positions = np.arange(start, start + count, dtype=np.uint64)
-    return shifted(positions % np.uint64(high - low + 1), low, request.tensor.dtype)
+    return shifted(positions % np.uint64(high - low + 1), [low], [count], request.tensor.dtype)
 
 
 def zeros(request: Request, start: int, count: int) -> Array:

@@ -118,13 +118,14 @@ def rstd(request: Request, start: int, count: int) -> Array:
 def _halving_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """The sums of rows: the second half added to the first, element by element, until one column is left.
 
-    A middle column left over by an odd width goes with the first half as it is.
+    A middle column left over by an odd width goes with the first half as it is. The rows are overwritten.
     """
     width = rows.shape[1]
     while width > 1:
         half = width // 2
         kept = width - half
-        rows = np.concatenate((rows[:, :half] + rows[:, kept:width], rows[:, half:kept]), axis=1)
+        first = rows[:, :half]
+        np.add(first, rows[:, kept:width], out=first)
         width = kept
     sums: NDArray[np.float64] = rows[:, 0].copy()
     return sums

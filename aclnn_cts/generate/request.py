@@ -72,10 +72,16 @@ def spread(values: Sequence[float], counts: Sequence[int]) -> NDArray[np.float64
     return first if values.count(first) == len(values) else np.repeat(np.array(values, np.float64), counts)
 
 
-def shifted(offsets: Words, low: int, dtype: str) -> Array:
-    """`low` added to the offsets, in the dtype; the sum must be an integer that the dtype holds."""
-    # Modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path.
-    return _whole(offsets + np.uint64(low & _MASK), dtype)
+def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
+    """Each tensor's low added to its offsets, in the dtype; the sums must be integers that the dtype holds."""
+    return _whole(_raised(offsets, lows, counts), dtype)
+
+
+def _raised(offsets: Words, lows: Sequence[int], counts: Sequence[int]) -> Words:
+    """The sums modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path."""
+    added: Words = np.array([low & _MASK for low in lows], np.uint64)
+    raised: Words = offsets + (added[0] if lows.count(lows[0]) == len(lows) else np.repeat(added, counts))
+    return raised
 
 
 def _whole(total: Words, dtype: str) -> Array:
@@ -96,11 +102,7 @@ def whole_numbers(
     `ranges` (low and high), `exponents` and `counts` (of elements) are those of each tensor. Integer dtypes take no
     exponent: it belongs to the floating lattice.
     """
-    lows = [low for low, _ in ranges]
-    if lows.count(lows[0]) == len(lows):
-        total = offsets + np.uint64(lows[0] & _MASK)
-    else:
-        total = offsets + np.repeat(np.array([low & _MASK for low in lows], np.uint64), counts)
+    total = _raised(offsets, [low for low, _ in ranges], counts)
     least, most = integer_range(dtype)
     if DTYPES[dtype].kind not in ("float", "complex") or (
         not any(exponents) and all(least <= low and high <= most for low, high in ranges)

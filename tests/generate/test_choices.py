@@ -21,7 +21,7 @@ from aclnn_cts.generate.choices import (
     StreamChoices,
     stream_block,
 )
-from aclnn_cts.generate.words import words
+from aclnn_cts.generate.words import Streams, words
 
 MASK = 2**64 - 1
 
@@ -45,6 +45,29 @@ def philox_block(key: tuple[int, int], counter: int) -> list[int]:
 def stated_word(seed: int, stream: str, position: int) -> int:
     key = seed, int.from_bytes(hashlib.sha256(f"choices/{stream}".encode()).digest()[:8], "little")
     return philox_block(key, position // 4 + 1)[position % 4]
+
+
+@given(
+    reads=st.lists(
+        st.tuples(st.sampled_from([(0, "data/x"), (0, "data/y"), (2**64 - 1, "data/x")]), st.integers(0, 9)),
+        max_size=12,
+    )
+)
+def test_streams_read_in_turns_go_on_where_they_were(reads: list[tuple[tuple[int, str], int]]) -> None:
+    streams = Streams()
+    opened: dict[tuple[int, str], Any] = {}
+    told: dict[tuple[int, str], list[int]] = {}
+    for stream, count in reads:
+        take = opened.setdefault(stream, streams.open(*stream))
+        told.setdefault(stream, []).extend(take(count).tolist())
+    for stream, numbers in told.items():
+        assert numbers == words(*stream, len(numbers)).tolist()
+
+
+def test_streams_refuse_the_seeds_that_words_refuse() -> None:
+    for seed in (-1, 2**64):
+        with pytest.raises(UsageError, match=f"seed: {seed}; expected"):
+            Streams().open(seed, "data/x")
 
 
 def decide(choices: Choices) -> list[Any]:
