@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -69,8 +70,8 @@ class Margins(NamedTuple):
     """None: nothing is rounded, and one output alone conforms."""
     above: _Amount | None
     """The same object as `below` where both are the same."""
-    growth: float
-    """How much larger an intermediate may be than the oracle's `partial` says, by the roundings before it."""
+    grown: float
+    """How much larger, in itself, rounded operands may make an intermediate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +137,11 @@ def bound(
     is what `margins` says of the same, where the caller has it.
     """
     with np.errstate(all="ignore"):
-        below, above, growth = margins(expected, model, operands=operands) if known is None else known
+        below, above, grown = margins(expected, model, operands=operands) if known is None else known
         partial = _largest(expected, model, operands).partial
         overflow: NDArray[np.bool_] | bool = False
         if partial is not None:
-            overflow = ~(partial * growth <= model.accumulation.largest)
+            overflow = ~(partial * _growth(expected.terms, model, grown) <= model.accumulation.largest)
         cut = overflow if model.truncates else False
         if (
             operands is not None
@@ -165,17 +166,20 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     operand_error, grown = None, 0.0
     if span is None and not (operands is not None and operands.exact):
         operand_error, grown = _operand_error(expected.terms, model)
-    roundoff = model.roundoff
-    growth = (1.0 + grown) * (1.0 + _largest_factor(expected.terms, roundoff))
-    error = _add(operand_error, _rounding_error(largest, "compute", model.accumulation, roundoff, scale=1.0 + grown))
-    error = _add(error, _rounding_error(largest, "storage", model.output, model.output.unit_roundoff, scale=growth))
+    terms = [term for term in largest.terms if term.kind == "compute"]
+    error = _rounding_error(largest, terms, model.accumulation, model.roundoff, scale=1.0 + grown)
+    error = _add(operand_error, error)
+    if terms := [term for term in largest.terms if term.kind == "storage"]:
+        growth = _growth(expected.terms, model, grown)
+        stored = _rounding_error(largest, terms, model.output, model.output.unit_roundoff, scale=growth)
+        error = _add(error, stored)
     error = _add(error, _underflow(largest, model))
     if span is None:
-        return Margins(error, error, growth)
+        return Margins(error, error, grown)
     rounding = 0.0 if error is None else error
     value = expected.value
     return Margins(
-        np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, growth
+        np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, grown
     )
 
 
@@ -208,9 +212,9 @@ def _operand_error(terms: tuple[ErrorTerm, ...], model: ComputeModel) -> tuple[_
 
 
 def _rounding_error(
-    expected: ExpectedOutput, kind: str, form: BinaryFormat, roundoff: float, *, scale: float
+    expected: ExpectedOutput, terms: Iterable[ErrorTerm], form: BinaryFormat, roundoff: float, *, scale: float
 ) -> _Amount | None:
-    """The terms of one kind, each gamma times its magnitude; None where all of them are exact on the lattice."""
+    """Terms of one kind, each gamma times its magnitude; None where all of them are exact on the lattice."""
     lattice, partial = expected.lattice, expected.partial
     limit = None
     if lattice is not None and partial is not None and lattice >= form.smallest_subnormal:
@@ -218,26 +222,24 @@ def _rounding_error(
         if np.maximum.reduce(partial, axis=None, initial=0.0) <= limit:
             return None
     error: _Amount | None = None
-    for term in expected.terms:
-        if term.kind == kind:
-            count = term.count
-            if isinstance(count, int):
-                if count == 0:
-                    continue
-                error = _add(error, term.magnitude * (gamma(count, roundoff + ORACLE_ROUNDOFF) * scale))
-            else:
-                error = _add(error, gamma(count, roundoff + ORACLE_ROUNDOFF) * (term.magnitude * scale))
+    for term in terms:
+        count = term.count
+        if not isinstance(count, int):
+            error = _add(error, gamma(count, roundoff + ORACLE_ROUNDOFF) * (term.magnitude * scale))
+        elif count:
+            error = _add(error, term.magnitude * (gamma(count, roundoff + ORACLE_ROUNDOFF) * scale))
     if error is not None and limit is not None and partial is not None:
         return np.where(partial <= limit, 0.0, error)
     return error
 
 
-def _largest_factor(terms: tuple[ErrorTerm, ...], roundoff: float) -> float:
+def _growth(terms: tuple[ErrorTerm, ...], model: ComputeModel, grown: float) -> float:
+    """How much larger an intermediate may be than the oracle says, by the roundings before it."""
     most = 0
     for term in terms:
         if term.kind == "compute":
             most = max(most, term.count if isinstance(term.count, int) else int(term.count.max(initial=0)))
-    return float(gamma(most, roundoff))
+    return (1.0 + grown) * (1.0 + float(gamma(most, model.roundoff)))
 
 
 def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
