@@ -7,8 +7,9 @@ NumPy costs as much for one of them as for all. What is not ordinary goes throug
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,9 @@ from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["Compared", "Comparison", "compare", "compare_all"]
 
-_TOGETHER = 1 << 16
-"""Elements that are looked at together; an output of more is by itself."""
+_TOGETHER = 1 << 14
+"""Elements that are looked at together: what that takes stays in a processor's cache. An output of more is by itself.
+"""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,27 +86,33 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
     """What `compare` says of each."""
     with np.errstate(all="ignore"):
         opened = [_Open(item, margins(item.expected, item.model, operands=item.operands)) for item in items]
-        groups: dict[tuple[int, bool, bool], list[_Open]] = {}
+        single: list[_Open] = []
+        others: list[_Open] = []
         for entry in opened:
             item, known = entry.item, entry.margins
             if not item.got.size:
                 entry.found = Comparison(deviation=Deviation(output=item.output, histogram=(0,) * BINS))
-                continue
-            single = known.below is None and item.model.through is None and not item.model.output_truncates
-            if not single or item.expected.open is None:
-                key = (id(item.model), single, known.below is known.above)
-                groups.setdefault(key, []).append(entry)
-        for (_, single, _), group in groups.items():
-            for part in _parts(group):
-                (_exactly if single else _within)(part)
+            elif known.below is not None or item.model.through is not None or item.model.output_truncates:
+                others.append(entry)
+            elif item.expected.open is None:
+                single.append(entry)
+        for part in _parts(single):
+            _exactly(part)
+        for part in _parts(others):
+            _within(part)
         return [entry.found or _carefully(entry.item, entry.margins) for entry in opened]
 
 
-def _parts(group: Sequence[_Open]) -> Iterator[Sequence[_Open]]:
-    """Neighbours that are few enough to be looked at together."""
+def _way(entry: _Open) -> tuple[int, bool]:
+    """What outputs must have in common for their ends to be found together."""
+    return id(entry.item.model), entry.margins.below is entry.margins.above
+
+
+def _parts(group: Iterable[_Open]) -> Iterator[Sequence[_Open]]:
+    """Outputs that are few enough to be looked at together, those of one way side by side."""
     part: list[_Open] = []
     size = 0
-    for entry in group:
+    for entry in sorted(group, key=_way):
         if part and size + entry.item.got.size > _TOGETHER:
             yield part
             part, size = [], 0
@@ -112,6 +120,21 @@ def _parts(group: Sequence[_Open]) -> Iterator[Sequence[_Open]]:
         size += entry.item.got.size
     if part:
         yield part
+
+
+def _runs(part: Iterable[_Open]) -> Iterator[tuple[Sequence[_Open], slice]]:
+    """The outputs of a part by their ways, and where their elements lie in it."""
+    start = 0
+    for _, alike in itertools.groupby(part, _way):
+        run = list(alike)
+        stop = start + sum(entry.item.got.size for entry in run)
+        yield run, slice(start, stop)
+        start = stop
+
+
+def _concatenated(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Flat arrays one after another; a single one as it is."""
+    return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
 
 def _joined(arrays: Sequence[NDArray[Any] | float | None], part: Sequence[_Open]) -> Float64:
@@ -124,7 +147,7 @@ def _joined(arrays: Sequence[NDArray[Any] | float | None], part: Sequence[_Open]
             whole[...] = 0.0 if array is None else array
             array = whole  # noqa: PLW2901 - the same, in full
         rows.append(array.reshape(-1))
-    return np.concatenate(rows) if len(rows) > 1 else rows[0]
+    return _concatenated(rows)
 
 
 def _sizes(part: Sequence[_Open]) -> tuple[list[int], NDArray[np.intp]]:
@@ -136,15 +159,17 @@ def _sizes(part: Sequence[_Open]) -> tuple[list[int], NDArray[np.intp]]:
 
 
 def _values(part: Sequence[_Open]) -> Float64:
-    rows = [entry.item.got.reshape(-1) for entry in part]
-    return (np.concatenate(rows) if len(rows) > 1 else rows[0]).astype(np.float64)
+    # Of several storage dtypes, among which NumPy would look for a common one.
+    return np.concatenate([entry.item.got.reshape(-1) for entry in part], dtype=np.float64, casting="unsafe")
 
 
 def _exactly(part: Sequence[_Open]) -> None:
     """The common case of exact data, where one output alone conforms: all elements equal and finite."""
     values = _values(part)
     exact = _joined([entry.item.expected.value for entry in part], part)
-    only = ends(exact, part[0].item.model, below=None, above=None).lower
+    only = _concatenated(
+        [ends(exact[place], run[0].item.model, below=None, above=None).lower for run, place in _runs(part)]
+    )
     same = (values == only) & np.isfinite(values)
     sizes, starts = _sizes(part)
     right = np.logical_and.reduceat(same, starts).tolist()
@@ -171,13 +196,9 @@ def _within(part: Sequence[_Open]) -> None:
     """The common case of all others: all elements finite and within their bounds."""
     values = _values(part)
     exact = _joined([entry.item.expected.value for entry in part], part)
-    below = _joined([entry.margins.below for entry in part], part)
-    same = part[0].margins.below is part[0].margins.above
-    above = below if same else _joined([entry.margins.above for entry in part], part)
-    limits = ends(exact, part[0].item.model, below=below, above=above)
-    inside = limits.lower <= values
-    inside &= values <= limits.upper
-    width = np.asarray(limits.width_of(values, exact))
+    lower, upper, width = _limits(part, values, exact)
+    inside = lower <= values
+    inside &= values <= upper
     share = np.abs(values - exact)
     share /= np.maximum(width, TINY)
     ignored = [0] * len(part)
@@ -226,6 +247,19 @@ def _within(part: Sequence[_Open]) -> None:
                 ),
                 judged=size - left,
             )
+
+
+def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Float64, Float64, Float64]:
+    """The least and the greatest result that conform, and the width on the side of each result."""
+    limits: list[tuple[Float64, Float64, Float64]] = []
+    for run, place in _runs(part):
+        known = run[0].margins
+        below = _joined([entry.margins.below for entry in run], run)
+        above = below if known.below is known.above else _joined([entry.margins.above for entry in run], run)
+        found = ends(exact[place], run[0].item.model, below=below, above=above)
+        limits.append((found.lower, found.upper, np.asarray(found.width_of(values[place], exact[place]))))
+    lower, upper, width = (_concatenated(arrays) for arrays in zip(*limits, strict=True))
+    return lower, upper, width
 
 
 def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
