@@ -38,13 +38,14 @@ _DATA_NUMBERS = ("mean", "std", "epsilon")
 
 def case_to_json(case: Case, *, origin: bool = True) -> dict[str, Any]:
     """The case as plain JSON values."""
+    arguments = msgspec.to_builtins(case.arguments)
     target = msgspec.to_builtins(case.target)
     target.pop("product", None)
     document: dict[str, Any] = {
         "format": CASE_FORMAT,
         "operator": case.operator,
         "product": case.target.product,
-        "arguments": {name: _argument_to_json(value) for name, value in case.arguments.items()},
+        "arguments": {name: _argument_to_json(value, arguments[name]) for name, value in case.arguments.items()},
     }
     if target:
         document["target"] = target
@@ -66,15 +67,15 @@ def case_id(case: Case) -> str:
     return hashlib.sha256(canonical_json(case_to_json(case, origin=False))).hexdigest()
 
 
-def _argument_to_json(value: Argument) -> object:
+def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - what msgspec makes of any argument
+    """An argument that msgspec has turned into plain values, in the form that a case file gives it."""
     if value is None:
         return None
     if isinstance(value, Tensor):
-        tensor = msgspec.to_builtins(value)
-        tensor.setdefault("format", "ND")
+        plain.setdefault("format", "ND")
         if value.data is not None:
-            _spell_out(tensor["data"])
-        return {"tensor": tensor}
+            _spell_out(plain["data"])
+        return {"tensor": plain}
     if isinstance(value, bool):
         return {"bool": value}
     if isinstance(value, int):

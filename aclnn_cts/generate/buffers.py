@@ -8,6 +8,7 @@ hold 0, so that an index read by mistake cannot send a device's write astray.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -34,6 +35,7 @@ by 0; one of the second is a number near the upper end of the range (a nan in FL
 lose. Neither is zero, nor what a kernel computes."""
 
 _INPUT_GAP = 0x7E
+_UNTOUCHED = BufferState()
 _CHUNK = 2**20
 _GUARD_PATTERN: Bytes = (np.arange(2 * GUARD + ALIGNMENT, dtype=np.int64) * 151 % 251 + 2).astype(np.uint8)
 """Bytes of a guard from its start: of period 251, none of them 0, 1 or 0xFF."""
@@ -46,6 +48,11 @@ class Buffer(msgspec.Struct, frozen=True):
     tensor: Tensor
     storage: Array
     view: Array
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether the storage holds more than the tensor's elements."""
+        return self.storage.size != self.view.size
 
 
 class CallBuffers(msgspec.Struct, frozen=True):
@@ -93,17 +100,19 @@ class CallBuffers(msgspec.Struct, frozen=True):
         states: dict[str, BufferState] = {}
         for name in self.inputs:
             place = self.layout.places[name]
-            states[name] = BufferState() if places is None else _state(place, places)
+            states[name] = _UNTOUCHED if places is None else _state(place, places)
+        fill = FILLS[self.fill]
         for name, buffer in self.outputs.items():
-            place = self.layout.places[name]
-            state = BufferState() if places is None else _state(place, places)
-            filled = _still_filled(buffer, FILLS[self.fill])
+            filled = _still_filled(buffer, fill)
             if earlier is not None:
                 filled = filled & earlier[name]
-            states[name] = msgspec.structs.replace(
-                state,
+            around = _UNTOUCHED if places is None else _state(self.layout.places[name], places)
+            states[name] = BufferState(
                 unwritten=int(np.count_nonzero(filled)),
-                gap=_gap_changes(buffer, FILLS[self.fill]),
+                guard_before=around.guard_before,
+                guard_after=around.guard_after,
+                gap=_gap_changes(buffer, fill),
+                changed=around.changed,
                 sha256=hashlib.sha256(buffer.view.tobytes()).hexdigest(),
             )
         return states
@@ -150,7 +159,7 @@ def prepare(
                 f"{name}: contents of shape {contents.shape} and dtype {contents.dtype}; "
                 f"expected {buffer.view.shape} and {buffer.view.dtype}"
             )
-        if buffer.storage.size != buffer.view.size:
+        if buffer.has_gaps:
             gap = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
             block[plan.places[name].offset : plan.places[name].end] = gap
         buffer.view[...] = contents
@@ -186,6 +195,8 @@ def _buffer(place: Place, memory: Bytes) -> Buffer:
     tensor = place.tensor
     dtype = storage_dtype(tensor.dtype)
     storage: Array = np.ndarray(((place.end - place.offset) // dtype.itemsize,), dtype, memory, place.offset)
+    if tensor.strides is None and tensor.storage_shape is None and not tensor.offset:
+        return Buffer(place.name, tensor, storage, storage.reshape(tensor.shape))
     return Buffer(place.name, tensor, storage, _view(tensor, dtype, memory, place.offset))
 
 
@@ -244,17 +255,24 @@ def _still_filled(buffer: Buffer, fill: int) -> NDArray[np.bool_]:
     view = buffer.view
     size = view.dtype.itemsize
     if size <= np.dtype(np.uint64).itemsize:
-        word = np.dtype(f"u{size}")
-        same: NDArray[np.bool_] = view.view(word) == word.type(int.from_bytes(bytes([fill]) * size, "little"))
+        word = _fill_word(size, fill)
+        same: NDArray[np.bool_] = view.view(word.dtype) == word
         return same
     octets = view.copy(order="C").reshape(-1).view(np.uint8).reshape(*view.shape, size)
     every: NDArray[np.bool_] = (octets == fill).all(axis=-1)
     return every
 
 
+@functools.cache
+def _fill_word(size: int, fill: int) -> np.unsignedinteger[Any]:
+    """An unsigned integer of that many bytes, all of them the fill."""
+    word: np.unsignedinteger[Any] = np.dtype(f"u{size}").type(int.from_bytes(bytes([fill]) * size, "little"))
+    return word
+
+
 def _gap_changes(buffer: Buffer, fill: int) -> int:
     """Bytes of an output's storage outside its view that no longer hold the fill."""
-    if buffer.storage.size == buffer.view.size:
+    if not buffer.has_gaps:
         return 0
     octets: Bytes = buffer.storage.view(np.uint8).copy()
     whole = np.dtype(f"V{buffer.storage.itemsize}")

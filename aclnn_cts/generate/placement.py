@@ -51,9 +51,10 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
     """Place every tensor of a case that is not null. Raises UnsafeViewError for one that `check_view` refuses."""
     places: dict[str, Place] = {}
     cursor = 0
-    for wanted in (False, True):
-        for name, tensor in case.arguments.items():
-            if not isinstance(tensor, Tensor) or (name in outputs) is not wanted:
+    tensors = list(case.tensors())
+    for is_output in (False, True):
+        for name, tensor in tensors:
+            if (name in outputs) is not is_output:
                 continue
             reason = check_view(tensor)
             if reason is not None:
@@ -61,7 +62,7 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
             offset = cursor + GUARD
             end = offset + tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
             stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
-            places[name] = Place(name, tensor, wanted, cursor, offset, end, stop)
+            places[name] = Place(name, tensor, is_output, cursor, offset, end, stop)
             cursor = stop
     return Layout(MappingProxyType(places), max(cursor, 1))
 
