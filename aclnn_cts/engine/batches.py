@@ -13,8 +13,13 @@ from aclnn_cts.spec.evaluate import Evaluation
 
 __all__ = ["BATCH_BYTES", "BATCH_TRIALS", "Batch", "batches"]
 
-BATCH_TRIALS = 64
+BATCH_TRIALS = 128
+"""Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
+stay in a processor's cache."""
 BATCH_BYTES = 1 << 26
+"""Of arguments."""
+_OVERLAPPED = 64
+"""Trials of a batch that is at work while another is judged: nobody is while the first one of a chunk is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,14 +46,18 @@ class Batch:
             self.seconds += time.perf_counter() - began
 
 
-def batches(trials: Iterable[Trial], *, max_bytes: int) -> Iterator[Sequence[Trial]]:
-    """Cut trials into batches; of a case beyond `max_bytes`, which is not run, no more than that is reckoned."""
+def batches(trials: Iterable[Trial], *, max_bytes: int, overlapped: bool = False) -> Iterator[Sequence[Trial]]:
+    """Cut trials into batches; of a case beyond `max_bytes`, which is not run, no more than that is reckoned.
+
+    `overlapped`: one is made while another is judged.
+    """
+    most = _OVERLAPPED if overlapped else BATCH_TRIALS
     batch: list[Trial] = []
     size = 0
     for trial in trials:
         batch.append(trial)
         size += min(trial.case.nbytes, max_bytes)
-        if len(batch) >= BATCH_TRIALS or size >= BATCH_BYTES:
+        if len(batch) >= most or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -113,7 +113,7 @@ class Bench:
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
-        yield from self.judged(batches(trials, max_bytes=self.settings.max_bytes))
+        yield from self.judged(self._batches(trials))
         yield from self._told_withheld()
 
     def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
@@ -124,7 +124,7 @@ class Bench:
             for part in parts:
                 trials = list(self.expand(part, seed=seed))
                 number = len(trials)
-                for batch in batches(trials, max_bytes=self.settings.max_bytes):
+                for batch in self._batches(trials):
                     waiting.append((part, number))
                     yield batch
                     number = 0
@@ -137,6 +137,13 @@ class Bench:
             yield part, number, judged
             for withheld in self._told_withheld():
                 yield part, 0, withheld
+
+    def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
+        return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
+
+    @property
+    def _overlaps(self) -> bool:
+        return self.overlapped and self.host.isolated
 
     def _told_withheld(self) -> Iterator[Judged]:
         if self._withheld.withheld:
@@ -155,7 +162,7 @@ class Bench:
             while trials is not None:
                 batch = self._prepared(trials)
                 trials = next(remaining, None)
-                if not (self.overlapped and self.host.isolated) or (trials is None and not started):
+                if not self._overlaps or (trials is None and not started):
                     # Nothing is to be done meanwhile.
                     yield self._judged(batch)
                     continue
