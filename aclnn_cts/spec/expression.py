@@ -9,7 +9,7 @@ parsed once into a tree, checked for names, and compiled into closures over `(ar
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -112,31 +112,29 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_CONSTANTS = ("number", "word", "constant")
+
+
 def compile_node(node: Node) -> Compiled:
     """Closures that evaluate a tree over `(arguments, target)`, where `arguments` maps every name that it reads."""
     kind, value = node.kind, node.value
-    if kind in ("number", "word", "constant"):
+    if kind in _CONSTANTS:
         return lambda _arguments, _target: value
     if kind == "name":
         return lambda arguments, _target: arguments[value]
     if kind == "target":
         return _target_fact(value)
-    operands = tuple(compile_node(operand) for operand in node.operands)
     if kind == "call":
-        return _call(FUNCTIONS[value][1], operands)
+        return _call(FUNCTIONS[value][1], node.operands)
     if kind == "arithmetic":
-        return _binary(_ARITHMETIC[value], operands[0], operands[1])
+        return _binary(_ARITHMETIC[value], *node.operands)
+    if kind in ("and", "or"):
+        return _until(kind == "or", tuple(compile_node(operand) for operand in node.operands))
     if kind == "negative":
-        inner = operands[0]
-        return lambda arguments, target: -inner(arguments, target)
+        return _call(operator.neg, node.operands)
     if kind == "not":
-        inner = operands[0]
-        return lambda arguments, target: not inner(arguments, target)
-    if kind == "and":
-        return lambda arguments, target: all(operand(arguments, target) for operand in operands)
-    if kind == "or":
-        return lambda arguments, target: any(operand(arguments, target) for operand in operands)
-    return _comparison(tuple(COMPARISONS[word] for word in value), operands)
+        return _call(operator.not_, node.operands)
+    return _comparison(tuple(COMPARISONS[word] for word in value), node.operands)
 
 
 def _target_fact(name: str) -> Compiled:
@@ -149,23 +147,54 @@ def _target_fact(name: str) -> Compiled:
     return fact
 
 
-def _call(function: Callable[..., Any], operands: tuple[Compiled, ...]) -> Compiled:
+# Most operands are names and constants, which need no closure of their own: every case of a campaign is drawn within
+# some dozen expressions and held against some dozen more.
+
+
+def _call(function: Callable[..., Any], operands: Sequence[Node]) -> Compiled:
+    if len(operands) == 2:
+        return _binary(function, *operands)
+    if len(operands) == 1 and operands[0].kind == "name":
+        name = operands[0].value
+        return lambda arguments, _target: function(arguments[name])
     if len(operands) == 1:
-        only = operands[0]
+        only = compile_node(operands[0])
         return lambda arguments, target: function(only(arguments, target))
-    return lambda arguments, target: function(*[operand(arguments, target) for operand in operands])
+    compiled = [compile_node(operand) for operand in operands]
+    return lambda arguments, target: function(*[operand(arguments, target) for operand in compiled])
 
 
-def _binary(function: Callable[[Any, Any], Any], left: Compiled, right: Compiled) -> Compiled:
-    return lambda arguments, target: function(left(arguments, target), right(arguments, target))
+def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node) -> Compiled:
+    name, other = left.value, right.value
+    if left.kind == "name" and right.kind in _CONSTANTS:
+        return lambda arguments, _target: function(arguments[name], other)
+    if left.kind == "name" and right.kind == "name":
+        return lambda arguments, _target: function(arguments[name], arguments[other])
+    first, second = compile_node(left), compile_node(right)
+    if right.kind in _CONSTANTS:
+        return lambda arguments, target: function(first(arguments, target), other)
+    return lambda arguments, target: function(first(arguments, target), second(arguments, target))
 
 
-def _comparison(functions: tuple[Callable[[Any, Any], bool], ...], operands: tuple[Compiled, ...]) -> Compiled:
+def _until(decisive: bool, operands: Sequence[Compiled]) -> Compiled:  # noqa: FBT001 - the value that decides
+    """Whether one operand is `decisive`; none after it is looked at. The result is `decisive` where one is."""
+
+    def decided(arguments: Mapping[str, Any], target: Target) -> bool:
+        for operand in operands:
+            if bool(operand(arguments, target)) is decisive:
+                return decisive
+        return not decisive
+
+    return decided
+
+
+def _comparison(functions: tuple[Callable[[Any, Any], bool], ...], operands: Sequence[Node]) -> Compiled:
     if len(functions) == 1:
-        return _binary(functions[0], operands[0], operands[1])
+        return _binary(functions[0], *operands)
+    compiled = [compile_node(operand) for operand in operands]
 
     def chained(arguments: Mapping[str, Any], target: Target) -> bool:
-        values = [operand(arguments, target) for operand in operands]
-        return all(function(values[i], values[i + 1]) for i, function in enumerate(functions))
+        values = [operand(arguments, target) for operand in compiled]
+        return all(function(values[place], values[place + 1]) for place, function in enumerate(functions))
 
     return chained

@@ -82,18 +82,18 @@ def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target
     """A function of `(arguments, target)` that gives the shape; names map to sizes, runs (tuples) or tensors."""
     if (name := shape.whole()) is not None:
         return lambda arguments, _target: _sizes(arguments[name])
-    parts = [_compile_item(item) for item in shape.items]
-    if not any(item.spliced for item in shape.items):
-        return lambda arguments, target: tuple([part(arguments, target) for part in parts])
+    parts = [(_compile_item(item), item.spliced) for item in shape.items]
+    if not any(spliced for _, spliced in parts):
+        plain = [part for part, _ in parts]
+        return lambda arguments, target: tuple([part(arguments, target) for part in plain])
 
     def build(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
         sizes: list[int] = []
-        for part, item in zip(parts, shape.items, strict=True):
-            value = part(arguments, target)
-            if item.spliced:
-                sizes.extend(value)
+        for part, spliced in parts:
+            if spliced:
+                sizes.extend(part(arguments, target))
             else:
-                sizes.append(value)
+                sizes.append(part(arguments, target))
         return tuple(sizes)
 
     return build
@@ -110,6 +110,8 @@ def _compile_item(item: ShapeItem) -> Compiled:
     name = str(item.node.value)
     start = compile_node(item.start) if item.start is not None else None
     stop = compile_node(item.stop) if item.stop is not None else None
+    if start is None and stop is None:
+        return lambda arguments, _target: _sizes(arguments[name])
 
     def splice(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
         first = start(arguments, target) if start is not None else None
