@@ -101,7 +101,7 @@ def _table(call: OracleInput) -> ExpectedOutput:
         magnitude = _sums(cells, np.abs(finite_part(grad)), shape)
         partial = np.where(np.isnan(value), 0.0, magnitude)
     roundings = np.maximum(counts - 1, 0)
-    underflows = np.maximum(2 * counts - 1, 0)
+    underflows = counts + roundings
     lattice = call.lattices.get("grad")
     if call.integer("scaleGradByFreq"):
         divisors = np.maximum(counts, 1)

@@ -10,7 +10,7 @@ formats answer alike, both are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -143,7 +143,7 @@ def _settled(drawing: Drawing, row: Mapping[str, str], mode: int | None, sampler
     names = dict(drawing.names)
     if mode is not None and sampler.spec.modes is not None:
         names[sampler.spec.modes.attribute] = mode
-    return replace(drawing, dtypes=row, names=names, views={})
+    return msgspec.structs.replace(drawing, dtypes=row, names=names, views={})
 
 
 def _answering_alike(performed: Performed, judge: Judge) -> list[str] | None:

@@ -99,6 +99,12 @@ class StreamChoices(_Decisions):
             self._continue()
         return low + (self._words.pop() * span >> 64)
 
+    def pick(self, sequence: Sequence[T]) -> T:
+        """An element of a sequence by the next word, as the draw of its index takes it."""
+        if self._words and sequence:
+            return sequence[self._words.pop() * len(sequence) >> 64]
+        return super().pick(sequence)
+
     def _continue(self) -> None:
         raw = words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=self._block)
         self._words = raw[::-1].tolist()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.core.case import Data
 from aclnn_cts.core.target import Target
 
@@ -23,8 +25,7 @@ class Template:
     computed: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(msgspec.Struct, frozen=True):
     """One draw of an operator's free choices. Plain values, so that a changed copy is another drawing."""
 
     target: Target

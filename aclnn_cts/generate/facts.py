@@ -40,7 +40,11 @@ def finite(tensor: Tensor) -> bool:
     """
     if tensor.data is None or not tensor.numel or float_layout(tensor.dtype) is None:
         return True
-    data = _effective(tensor)
+    return _finite(tensor, _effective(tensor))
+
+
+def _finite(tensor: Tensor, data: Data) -> bool:
+    """The same of a floating tensor with elements and the data that fill it."""
     if data.recipe == "special":
         return False
     if data.recipe == "rstd":
@@ -129,7 +133,7 @@ def lattice(tensor: Tensor) -> float | None:
         return 1.0
     if data.recipe == "integers":
         # Rounding to a coarser format moves to multiples of larger powers of two, so this one still divides.
-        return 2.0 ** (data.exponent or 0) if finite(tensor) else None
+        return 2.0 ** (data.exponent or 0) if _finite(tensor, data) else None
     if data.recipe == "constant":
         return _lowest_bit(_rounded([1.0 if data.mean is None else data.mean], tensor.dtype))
     return _lowest_bit(_widened(tensor)) if data.recipe is None else None

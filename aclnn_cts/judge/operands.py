@@ -68,11 +68,14 @@ class OperandFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.span is not None and self.span.form == model.operand
 
 
+_AS_STORED = OperandFacts(exact=True, overflows=False)
+
+
 def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> OperandFacts:
     """Look at all operands of a call (float64, widened exactly); `form` is what a mode rounds them to, if anything."""
     exact, overflows = True, False
     if form is None:
-        return OperandFacts(exact=exact, overflows=overflows)
+        return _AS_STORED
     for tensor in tensors:
         narrow = round_to(tensor, form)
         if not _same(narrow, tensor):
@@ -92,10 +95,10 @@ def known_operands(
     concerned = [
         name
         for name, model in models.items()
-        if model.operand == form and any(term.kind == "operand" for term in expected[name].terms)
+        if "operand" in [term.kind for term in expected[name].terms] and model.operand == form
     ]
     if form is None and not concerned:
-        return dict.fromkeys(models, operand_facts((), form))
+        return dict.fromkeys(models, _AS_STORED)
     tensors = {name: array for name, array in question.tensors.items() if array.dtype == np.float64}
     # All operands in one array: they are small as a rule, and each step costs as much for one as for all.
     stored = np.concatenate([array.reshape(-1) for array in tensors.values()]) if tensors else np.zeros(0)

@@ -130,13 +130,14 @@ class PromiseCoverage:
 
 
 def packed(
-    factors: Factors, *, judged: Sequence[Sequence[int]], tried: Sequence[Sequence[int]], limits: Iterable[str]
+    factors: Factors, *, judged: Sequence[Sequence[int]], unjudged: Sequence[Sequence[int]], limits: Iterable[str]
 ) -> Covered:
-    """What trials have met: the numbers of each case's values, and keys of limits."""
+    """What trials have met: the numbers of each case's values (judged, and tried without a verdict), keys of limits."""
+    pairs = factors.among(judged)
     counts = np.bincount([number for row in judged for number in row], minlength=len(factors.values))
     return Covered(
-        judged=np.packbits(factors.among(judged)).tobytes(),
-        tried=np.packbits(factors.among(tried)).tobytes(),
+        judged=np.packbits(pairs).tobytes(),
+        tried=np.packbits(pairs | factors.among(unjudged)).tobytes(),
         limits=sorted(set(limits)),
         values=counts.tolist(),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
@@ -45,7 +47,7 @@ class Structure:
         """The trial of other decisions."""
         try:
             names, picks = self._names(decide)
-            drawing = replace(self.drawing, names=names, picks=picks)
+            drawing = msgspec.structs.replace(self.drawing, names=names, picks=picks)
             case = recovered_case(self.sampler, drawing, self.base)
         except (*UNDEFINED, LookupError, UsageError):
             return None

@@ -53,7 +53,8 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     errors: int = 0
     judged: list[list[int]] = field(default_factory=list)
-    tried: list[list[int]] = field(default_factory=list)
+    unjudged: list[list[int]] = field(default_factory=list)
+    """Of what was drawn, the numbers of the factors' values (`Factors.of`)."""
     limits: set[str] = field(default_factory=set)
     worst: float = 0.0
     number: int = 0
@@ -84,9 +85,7 @@ class Tally:
         self.number += judged
         if item.drawing is not None:
             numbers = self.factors.of(item.drawing, case)
-            self.tried.append(numbers)
-            if judged:
-                self.judged.append(numbers)
+            (self.judged if judged else self.unjudged).append(numbers)
         elif record.trial.promise == "boundary" and (judged or verdict.kind in _PUT):
             self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:
@@ -131,7 +130,7 @@ class Tally:
         self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
     ) -> ChunkResult:
         """All of it."""
-        covered = packed(self.factors, judged=self.judged, tried=self.tried, limits=self.limits)
+        covered = packed(self.factors, judged=self.judged, unjudged=self.unjudged, limits=self.limits)
         return ChunkResult(
             index=self.chunk.index,
             summary=self.summary,

@@ -42,7 +42,7 @@ def learned(spec: Spec) -> tuple[Schedule, Snapshot, Chunk]:
     drawn = [item for item in chunk_trials(chunk, factors.sampler) if item.drawing is not None]
     rows = [factors.of(item.drawing, item.trial.case) for item in drawn if item.drawing is not None]
     parents = tuple(parent_of(chunk, factors.sampler, item.draw, 0.5) for item in drawn[:4])
-    found = Learned(covered=packed(factors, judged=rows, tried=rows, limits=()), parents=parents)
+    found = Learned(covered=packed(factors, judged=rows, unjudged=(), limits=()), parents=parents)
     coverage = {spec.operator: promise_coverage(factors, seed=3)}
     return plan, take_snapshot(0, {spec.operator: found}, coverage, [spec.operator]), chunk
 
@@ -159,8 +159,8 @@ def test_coverage_adds_up_in_any_order() -> None:
     for index in range(4):
         drawing = factors.sampler.draw(StreamChoices(1, "cover", index))
         rows = [factors.of(drawing, factors.sampler.case(drawing))]
-        judged = rows if index else []
-        parts.append(packed(factors, judged=judged, tried=rows, limits=[f"limit {index}"]))
+        judged, unjudged = (rows, []) if index else ([], rows)
+        parts.append(packed(factors, judged=judged, unjudged=unjudged, limits=[f"limit {index}"]))
     totals = []
     for order in (parts, parts[::-1]):
         total = Covered()
