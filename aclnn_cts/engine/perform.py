@@ -34,6 +34,8 @@ TOO_LARGE = "too large: "
 """How the message of a call opens that was not made for its size."""
 
 
+_WITHOUT_COUNTERPART = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "other")
+
 _ORDINARY: Manner = MappingProxyType({})
 
 
@@ -132,10 +134,11 @@ class Performer:
             return "the call is of the first phase alone, which this implementation does not have"
         if case.call.null and not capabilities.phases:
             return f"{', '.join(case.call.null)}: this implementation has no such pointer"
-        for name, tensor in case.tensors():
-            if capabilities.dtypes is not None and tensor.dtype not in capabilities.dtypes:
+        dtypes, formats = capabilities.dtypes, capabilities.formats
+        for name, tensor in case.tensors() if dtypes is not None or formats is not None else ():
+            if dtypes is not None and tensor.dtype not in dtypes:
                 return f"{name}: the dtype {tensor.dtype} is not one that this implementation can be given"
-            if capabilities.formats is not None and tensor.format not in capabilities.formats:
+            if formats is not None and tensor.format not in formats:
                 return f"{name}: the format {tensor.format} is not one that this implementation can be given"
         if phase_one or self.phases == 1:
             return ""
@@ -174,7 +177,7 @@ class Performer:
 
 def _has_counterparts(case: Case) -> bool:
     """Whether NumPy has a dtype for every tensor of a case."""
-    return not any(DTYPES[tensor.dtype].kind == "other" for _, tensor in case.tensors())
+    return not any([tensor.dtype in _WITHOUT_COUNTERPART for _, tensor in case.tensors()])
 
 
 @dataclass(slots=True, kw_only=True)

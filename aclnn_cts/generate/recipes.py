@@ -7,6 +7,7 @@ order stands behind an element, so neither NumPy's version nor the processor's f
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -104,6 +105,10 @@ _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(
     | {name: tuple(word for word in _PARAMETERS if word not in recipe.reads) for name, recipe in RECIPES.items()}
 )
 """Parameters that mean nothing to a recipe, and to explicit values."""
+_READ_IGNORED: Mapping[str | None, Callable[[Data], tuple[object, ...]]] = MappingProxyType(
+    {name: operator.attrgetter(*words) for name, words in _IGNORED.items()}
+)
+"""All of them at once."""
 
 
 def check_data(data: Data, *, name: str = "") -> Recipe | None:
@@ -118,14 +123,13 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         if recipe is None:
             known = ", ".join(RECIPES)
             raise UsageError(f"{where}.recipe: {data.recipe!r}; expected one of {known}{nearest(data.recipe, RECIPES)}")
-    for parameter in _IGNORED[data.recipe]:
-        value = getattr(data, parameter)
-        if value is not None:
-            reads = recipe.reads if recipe is not None else ()
-            what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
-            raise UsageError(
-                f"{where}.{parameter}: {value!r}; {what} {', '.join(reads) or 'no parameter'}; leave it out"
-            )
+    ignored = _READ_IGNORED[data.recipe](data)
+    if ignored.count(None) < len(ignored):
+        given = zip(_IGNORED[data.recipe], ignored, strict=True)
+        parameter, value = next((word, value) for word, value in given if value is not None)
+        reads = recipe.reads if recipe is not None else ()
+        what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
+        raise UsageError(f"{where}.{parameter}: {value!r}; {what} {', '.join(reads) or 'no parameter'}; leave it out")
     for parameter in recipe.needs if recipe is not None else ():
         if getattr(data, parameter) is None:
             raise UsageError(f"{where}.{parameter}: missing; recipe {data.recipe!r} is computed from another parameter")
