@@ -87,7 +87,7 @@ def expected(call: OracleInput) -> Expected:
     with np.errstate(all="ignore"):
         g, product = dy * gamma, dy * x
         sizes = _sizes(dy, x, rstd, g, product)
-        if math.isfinite(np.add.reduce(sizes.mass, axis=None) * np.maximum.reduce(sizes.r, axis=None, initial=0.0)):
+        if math.isfinite(np.add.reduce(sizes.mass, axis=None) * sizes.largest_r):
             dx = (g - x * (rstd * row_mean(g * x) * rstd)) * rstd
             dgamma = rstd.reshape(-1) @ product
         else:
@@ -156,12 +156,14 @@ class _Sizes(NamedTuple):
     """Of dy and x."""
     mass: Float64
     """sum_j |g[j] x[j]| = d A for each row, (n, 1)."""
+    largest_r: float
 
 
 def _sizes(dy: Float64, x: Float64, rstd: Float64, g: Float64, product: Float64) -> _Sizes:
     of_x, r, of_g = np.abs(x), np.abs(rstd), np.abs(g)
     mass: Float64 = np.einsum("ij,ij->i", of_g, of_x)[:, None]
-    return _Sizes(np.abs(dy), of_x, r, of_g, of_x * r, np.abs(product), mass)
+    largest_r = float(np.maximum.reduce(r, axis=None, initial=0.0))
+    return _Sizes(np.abs(dy), of_x, r, of_g, of_x * r, np.abs(product), mass, largest_r)
 
 
 def _dx(
@@ -234,7 +236,7 @@ def _dgamma(
     largest_xhat = np.maximum.reduce(xhat, axis=0, initial=0.0)
     largest_product = np.maximum.reduce(sizes.product, axis=0, initial=0.0)
     partial = np.maximum(np.maximum(largest_xhat, largest_product), magnitude)
-    scale = np.maximum.reduce(dy, axis=0, initial=float(np.maximum.reduce(sizes.r, axis=None, initial=1.0)))
+    scale = np.maximum.reduce(dy, axis=0, initial=max(sizes.largest_r, 1.0))
     if loads is not None:
         scale = np.maximum(scale * loads, largest_xhat)
     if unsettled is not None:

@@ -225,7 +225,8 @@ def _rounding_error(
     for term in terms:
         count = term.count
         if not isinstance(count, int):
-            error = _add(error, gamma(count, roundoff + ORACLE_ROUNDOFF) * (term.magnitude * scale))
+            magnitude = term.magnitude if scale == 1.0 else term.magnitude * scale
+            error = _add(error, gamma(count, roundoff + ORACLE_ROUNDOFF) * magnitude)
         elif count:
             error = _add(error, term.magnitude * (gamma(count, roundoff + ORACLE_ROUNDOFF) * scale))
     if error is not None and limit is not None and partial is not None:
@@ -248,9 +249,13 @@ def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
     floor = form.smallest_normal if model.flushes_compute else form.smallest_subnormal
     error: _Amount | None = None
     if lattice is None or lattice < floor:
-        underflows: Any = expected.underflows
-        if not isinstance(underflows, int) or underflows:
-            error = underflows * floor * expected.underflow_scale
+        number, factor = expected.underflows, expected.underflow_scale
+        if not isinstance(number, int):
+            error = number.astype(np.float64) * floor  # converted first, as in `gamma`
+        elif number:
+            error = number * floor
+        if error is not None and not (isinstance(factor, float) and factor == 1.0):
+            error = error * factor
     if model.flushes_result and (lattice is None or lattice < model.output.smallest_normal):
         # Beside a result of ordinary size this vanishes in float64, so that exact data stay exact.
         error = _add(error, model.output.smallest_normal)

@@ -33,9 +33,9 @@ def gamma(count: int | NDArray[np.int64], roundoff: float) -> Any:  # noqa: ANN4
     There gamma_n runs away, while n u holds for sums and inner products without a limit on n (Jeannerod and Rump,
     *Improved error bounds for inner products in floating-point arithmetic*, SIAM J. Matrix Anal. Appl. 34, 2013).
     """
+    if isinstance(count, np.ndarray):
+        # Converted first: NumPy multiplies integers by a float in pieces, through a buffer.
+        products = count.astype(np.float64) * roundoff
+        return products / (1.0 - np.minimum(products, 0.5))
     product = count * roundoff
-    return (
-        product / (1.0 - np.minimum(product, 0.5))
-        if isinstance(product, np.ndarray)
-        else product / (1.0 - min(product, 0.5))
-    )
+    return product / (1.0 - min(product, 0.5))
