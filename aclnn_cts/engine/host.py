@@ -20,7 +20,7 @@ from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.engine.arena import ALIGNMENT
+from aclnn_cts.engine.arena import ALIGNMENT, aligned
 from aclnn_cts.engine.call_groups import end_of_group
 from aclnn_cts.engine.pending import Made, Pending
 from aclnn_cts.engine.process import Limits, ProcessHost
@@ -72,11 +72,17 @@ class SessionHost(Protocol):
     ) -> None: ...
 
 
+_ROOM = 1 << 18
+"""Bytes that an in-process host makes at a time: the blocks of a few dozen small calls."""
+
+
 class InProcessHost:
     """Runs an adapter in this very process: for those that are Python alone, and for debugging. A crash ends both."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._room = np.empty(0, np.uint8)
+        self._next = 0
 
     @property
     def capabilities(self) -> Capabilities:
@@ -97,10 +103,14 @@ class InProcessHost:
         """Not asked here: after such a fault this process is no judge of the device."""
 
     def memory(self, size: int) -> NDArray[np.uint8]:
-        """A block of its own for each loan."""
-        room = np.empty(size + ALIGNMENT, np.uint8)
-        start = -int(room.__array_interface__["data"][0]) % ALIGNMENT
-        return room[start : start + size]
+        """A block of its own for each loan: small ones are cut from one piece, which ends with the last of them."""
+        taken = aligned(size)
+        if self._next + taken > self._room.size:
+            room = np.empty(max(taken, _ROOM) + ALIGNMENT, np.uint8)
+            start = -int(room.__array_interface__["data"][0]) % ALIGNMENT
+            self._room, self._next = room[start:], 0
+        start, self._next = self._next, self._next + taken
+        return self._room[start : start + size]
 
     def recycle(self) -> None:
         """Nothing to do: blocks end with their last user."""
