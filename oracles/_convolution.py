@@ -55,7 +55,8 @@ def to_input(grad: Real, weight: Real, time: int, pad: int) -> Real:
     for k in range(length):
         low, high = max(0, k - pad), min(time, grad.shape[0] + k - pad)
         if low < high:
-            result[low:high] += grad[low + pad - k : high + pad - k] @ weight[k].T
+            reached = result[low:high]
+            reached += grad[low + pad - k : high + pad - k] @ weight[k].T
     return result
 
 
