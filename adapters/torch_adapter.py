@@ -125,6 +125,8 @@ class TorchSession:
         if call.buffers is None:
             raise Inexpressible("torch has no phase that takes descriptors alone")
         kernel = self._kernel(call.case)
+        for module in kernel.modules:
+            importlib.import_module(module)
         bound = self._tensors.bind(call.case, call.buffers, device=self._device, direct=self._direct)
         start = time.perf_counter()
         try:

@@ -7,6 +7,7 @@ and the facts worth recording.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -42,6 +43,8 @@ class Kernel:
 
     run: Callable[[Bound], Results]
     outputs: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    """What torch itself imports at the first call, which takes longer than any call and is no part of one."""
 
 
 def _conv_tbc_backward(call: Bound) -> Results:
@@ -115,8 +118,8 @@ def _rms_norm_grad(call: Bound) -> Results:
     """The fused backward kernel where the device has one, else autograd of rms_norm.
 
     The operator is given rstd; rms_norm has no such argument and computes its own, some units in the last place away
-    from the one that was asked about, and 0 where a square of x overflows. So the case's own stands in its place
-    (`_GivenRstd`), and the gradients are those of the same question.
+    from the one that was asked about, and 0 where a square of x overflows. So the case's own is put in its place, and
+    the gradients are those of the same question.
     """
     for name in ("dy", "x", "rstd", "gamma"):
         if call.input(name) is None:
@@ -128,19 +131,52 @@ def _rms_norm_grad(call: Bound) -> Results:
     # dgamma is FLOAT whatever gamma is; torch gives it in gamma's dtype, and computes in FLOAT in any case.
     weight = gamma.detach().to(torch.promote_types(gamma.dtype, torch.float32)).requires_grad_()
     leaf = x.detach().requires_grad_()
-    given = _GivenRstd(rstd)
-    with torch.enable_grad(), warnings.catch_warnings(), given:
+    with torch.enable_grad(), warnings.catch_warnings():
         # That half precision with a FLOAT weight is slower is no news here.
         warnings.simplefilter("ignore")
         normal = torch.rms_norm(leaf, gamma.shape, weight, epsilon)
-    if not given.taken:
-        raise Inexpressible("torch computes rstd in a way that is not known here, so that none can be given to it")
+        if not replace_rstd(normal, rstd):
+            with _GivenRstd(rstd) as given:
+                normal = torch.rms_norm(leaf, gamma.shape, weight, epsilon)
+            if not given.taken:
+                raise Inexpressible(
+                    "torch computes rstd in a way that is not known here, so that none can be given to it"
+                )
     gradients = torch.autograd.grad(normal, (leaf, weight), dy)
     return dict(zip(("dxOut", "dgammaOut"), gradients, strict=True)), {"rstd": "given to torch in place of its own"}
 
 
+def replace_rstd(normal: torch.Tensor, rstd: torch.Tensor) -> bool:
+    """Put rstd in the place of its own in what autograd keeps of rms_norm's forward pass, x rstd gamma.
+
+    That is the result of rsqrt, which is a factor of the product with x too, and that product, made anew by the same
+    kernel. Whether it was done: not where the forward pass is made in another way, and then nothing was changed.
+    """
+    graph: Any = normal.grad_fn
+    if _made_by(graph) == "ToCopyBackward0":
+        graph = graph.next_functions[0][0]
+    product: Any = graph.next_functions[0][0] if _made_by(graph) == "MulBackward0" else None
+    root: Any = product.next_functions[1][0] if _made_by(product) == "MulBackward0" else None
+    if _made_by(root) != "RsqrtBackward0":
+        return False
+    # `data`, since autograd refuses what is seen to have changed.
+    own = product._saved_other.data
+    if own.data_ptr() != root._saved_result.data_ptr():
+        return False
+    own.copy_(rstd.reshape(own.shape))
+    torch.mul(product._saved_self.data, own, out=graph._saved_self.data)
+    return True
+
+
+def _made_by(node: Any) -> str:  # noqa: ANN401 - autograd's own
+    return "" if node is None else str(node.name())
+
+
 class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without torch
-    """Replaces the rstd that rms_norm's forward pass computes, before autograd keeps it for the backward pass."""
+    """Replaces the rstd that rms_norm's forward pass computes, in whatever way, before autograd keeps it.
+
+    Every operation of the pass comes by here, which takes longer than the pass itself.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -197,7 +233,12 @@ def _epsilon_of(call: Bound) -> float:
 
 
 def _has_fused(device: torch.device) -> bool:
-    key = _DISPATCH_KEYS.get(device.type)
+    return _type_has_fused(device.type)
+
+
+@functools.cache
+def _type_has_fused(device_type: str) -> bool:
+    key = _DISPATCH_KEYS.get(device_type)
     probe = getattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", None)
     if key is None or probe is None or not hasattr(_aten, "_fused_rms_norm_backward"):
         return False
@@ -223,6 +264,8 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         "aclnnEmbeddingDenseBackward": Kernel(_embedding_dense_backward, ("out",)),
         "aclnnUpsampleNearestExact1dBackward": Kernel(_upsample_nearest_exact1d_backward, ("out",)),
         "aclnnSoftmaxBackward": Kernel(_softmax_backward, ("out",)),
-        "aclnnRmsNormGrad": Kernel(_rms_norm_grad, ("dxOut", "dgammaOut")),
+        "aclnnRmsNormGrad": Kernel(
+            _rms_norm_grad, ("dxOut", "dgammaOut"), modules=("torch.fx.experimental.symbolic_shapes",)
+        ),
     }
 )

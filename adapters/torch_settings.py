@@ -119,6 +119,9 @@ class Settings:
 
     def _set(self, get: Callable[[], Any], put: Callable[[Any], Any], value: object) -> None:
         before = get()
+        if before == value:
+            # To say so again may take seconds: it loads torch's compiler, to tell that too.
+            return
         put(value)
         self._undo.append(lambda: put(before))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,13 +98,14 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
     """
     staged: dict[str, _Staged] = {}
     found: dict[str, torch.Tensor] = {}
+    here = device.type == "cpu"
     for name, buffer in (*buffers.inputs.items(), *buffers.outputs.items()):
         descriptor = case.arguments[name]
         if not isinstance(descriptor, Tensor) or descriptor.dtype not in TORCH_DTYPES:
             raise Inexpressible(f"torch has no tensor of the dtype of {name}")
-        if any(stride < 0 for stride in buffer.view.strides):
+        if min(buffer.view.strides, default=0) < 0:
             raise Inexpressible(f"torch has no tensors with negative strides ({name})")
-        if device.type == "cpu":
+        if here:
             found[name] = alias(buffer.view)
         else:
             found[name], staged[name] = stage(buffer.view, offset=descriptor.offset, device=device)
@@ -118,7 +120,7 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
 
 def alias(view: NDArray[Any]) -> torch.Tensor:
     """A tensor over an array's own memory with its shape and strides."""
-    brain = view.dtype.name == "bfloat16"
+    brain = _is_bfloat16(view.dtype)
     plain: NDArray[Any] = view.view(np.uint16) if brain else view
     if plain.flags.writeable:
         tensor = torch.from_numpy(plain)
@@ -128,6 +130,12 @@ def alias(view: NDArray[Any]) -> torch.Tensor:
             warnings.simplefilter("ignore")
             tensor = torch.from_numpy(plain)
     return tensor.view(torch.bfloat16) if brain else tensor
+
+
+@functools.cache
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Asked of every tensor: NumPy makes a name anew each time."""
+    return bool(dtype.name == "bfloat16")
 
 
 def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[torch.Tensor, _Staged]:

@@ -1,0 +1,87 @@
+"""The rstd of a case in the place of torch's own: whichever way it is put there, the gradients are the same bits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from aclnn_cts.adapters.protocol import Session
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.load import load_specs
+from tests.adapters.torch_calls import rms_norm, run, values_of
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+
+
+def cases(count: int) -> Iterator[Case]:
+    """Random cases whose rstd belongs to x, of all dtypes, layouts and recipes."""
+    sampler = Sampler(load_specs()["aclnnRmsNormGrad"], Target())
+    for number, choices in enumerate(stream_block(3, "rstd", 0, count)):
+        case = sampler.random_case(choices, number)
+        rstd = case.arguments["rstd"]
+        if isinstance(rstd, Tensor) and rstd.data is not None and rstd.data.recipe == "rstd":
+            yield case
+
+
+def test_both_ways_give_the_same_bits(sessions: Mapping[str, Session], monkeypatch: pytest.MonkeyPatch) -> None:
+    from aclnn_cts.adapters import torch_kernels  # noqa: PLC0415 - it imports torch
+
+    replaced: list[bool] = []
+    directly = torch_kernels.replace_rstd
+
+    def watched(normal: Any, rstd: Any) -> bool:
+        replaced.append(directly(normal, rstd))
+        return replaced[-1]
+
+    returned = 0
+    for case in cases(150):
+        monkeypatch.setattr(torch_kernels, "replace_rstd", watched)
+        first, left = run(sessions["direct"], case)
+        monkeypatch.setattr(torch_kernels, "replace_rstd", lambda _normal, _rstd: False)
+        second, right = run(sessions["direct"], case)
+        assert (first.ended, first.message, first.facts) == (second.ended, second.message, second.facts)
+        for name in left.outputs:
+            assert left.output_array(name).tobytes() == right.output_array(name).tobytes(), (name, case)
+        returned += first.ended == Ended.RETURNED
+    assert returned > 50
+    assert all(replaced), "this torch makes rms_norm's forward pass in a way that is not known here"
+
+
+def test_an_unknown_forward_pass_is_left_alone() -> None:
+    from aclnn_cts.adapters.torch_kernels import replace_rstd  # noqa: PLC0415 - it imports torch
+
+    x = torch.ones(2, 3, requires_grad=True)
+    rstd = torch.zeros(2, 1)
+    for result in (x.exp(), x * 2.0, (x * x) * x, (x * x.sum(1, keepdim=True)) * x, x):
+        assert not replace_rstd(result, rstd)
+    assert torch.autograd.grad((x * x).sum(), x)[0].tolist() == [[2.0] * 3] * 2
+
+
+def test_a_forward_pass_that_takes_no_rstd_is_inexpressible(
+    sessions: Mapping[str, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "rms_norm", lambda x, _shape, gamma, _epsilon: x * gamma)
+    outcome, _ = run(sessions["direct"], rms_norm())
+    assert outcome.ended == Ended.INEXPRESSIBLE
+    assert "in a way that is not known here" in outcome.message
+    monkeypatch.undo()
+    outcome, buffers = run(sessions["direct"], rms_norm())
+    assert outcome.ended == Ended.RETURNED
+    assert values_of(buffers)["dxOut"]
+
+
+def test_opening_does_not_load_torchs_compiler() -> None:
+    program = (
+        "import sys; from aclnn_cts.adapters.registry import choose, load; from aclnn_cts.core.target import Target;"
+        "load(choose('torch')).open(Target(), {}); print([name for name in sys.modules if name == 'torch._inductor'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]", "that takes longer than importing torch"
