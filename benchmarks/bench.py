@@ -116,7 +116,7 @@ def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target
         known = waivers_of_run(
             read_waivers(shipped_waivers()), settings=settings, environment=host.environment, specs=specs
         )
-        bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains)
+        bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains, sparing=True)
         for spec in chosen:
             counter, dense = Counter(), Counter()
             test = TESTS[spec.operator]

@@ -204,7 +204,7 @@ class MagnitudeBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulerRow:
-    """What one acceptance rule of the ecosystem says of an output, on every failure and a sample of what passed."""
+    """What one acceptance rule of the ecosystem says of an output, on failures and on a sample of what passed."""
 
     ruler: str
     passed: int

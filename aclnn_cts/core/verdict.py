@@ -103,7 +103,8 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     open: int = 0
     """Elements that the document leaves open."""
     magnitudes: tuple[MagnitudeCounts, ...] = ()
-    """All elements by magnitude and share, of outputs at fault and of a sample of calls; else empty."""
+    """All elements by magnitude and share, of outputs at fault (of what is waived on a sample) and of a sample of all
+    calls; else empty."""
 
 
 class RulerVerdict:
@@ -189,8 +190,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: Mapping[str, Any] = {}
     """Recorded, never judged: a limit not enforced, what an implementation without statuses did."""
     rulers: Mapping[str, Mapping[str, RulerResult]] = {}
-    """By ruler and output: all rulers on the outputs at fault and on a sample of all calls, those that gate on all that
-    passed."""
+    """By ruler and output: all rulers on the outputs at fault (of what is waived on a sample) and on a sample of all
+    calls, those that gate on all that passed."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):

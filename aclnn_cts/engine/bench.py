@@ -18,6 +18,7 @@ from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.again import COMPANY_ALLOWED, confirmed
 from aclnn_cts.engine.batches import Batch, batches
 from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.evidence import Evidence
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
@@ -58,6 +59,8 @@ class Bench:
     """With the target that cases are made for."""
     explained: Callable[[Record], bool] = lambda _record: False
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
+    sparing: bool = False
+    """Whether a sample of the explained failures is put to the rulers, and not every one."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
     _judges: Judges = field(init=False)
@@ -68,6 +71,7 @@ class Bench:
     """By operator, the call that shows whether a device is well."""
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each signature were run again."""
+    _evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
@@ -207,10 +211,11 @@ class Bench:
         coverage = Coverage()
         blobs: list[bytes] = []
         began = time.perf_counter()
-        judges = self._acquainted(batch)
+        trial_ids = [trial.id for trial in batch.trials]
+        judges = self._acquainted(batch, trial_ids)
         share += (time.perf_counter() - began) / max(len(batch.trials), 1)
-        for trial, evaluation, unsafe, (first, last) in zip(
-            batch.trials, batch.evaluations, batch.skipped, batch.spans, strict=True
+        for trial, trial_id, evaluation, unsafe, (first, last) in zip(
+            batch.trials, trial_ids, batch.evaluations, batch.skipped, batch.spans, strict=True
         ):
             if meanwhile is not None:
                 meanwhile.prepared.advance()
@@ -219,7 +224,6 @@ class Bench:
             coverage.add(trial.case.operator, evaluation)
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
-            trial_id = trial.id
             sampled = is_sampled(trial_id)
             verdict = unsafe or self._verdict(trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled)
             seconds = share + time.perf_counter() - started
@@ -288,13 +292,25 @@ class Bench:
         reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
         return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
 
-    def _acquainted(self, batch: Batch) -> dict[str, Judge]:
+    def _acquainted(self, batch: Batch, trial_ids: Sequence[str]) -> dict[str, Judge]:
         """The judge of each operator, which has looked at the values of the batch's calls together."""
         valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
-        for trial, (first, last) in zip(batch.trials, batch.spans, strict=True):
+        places: dict[int, int] = {}
+        for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
             if first < last and trial.promise in VALUED:
                 valued[trial.case.operator].append(batch.performed[first])
-        return {name: self.judge(self.specs[name]).acquainted(calls) for name, calls in valued.items()}
+                if self.sparing and not batch.evaluations[place].broken:
+                    places[id(batch.performed[first])] = place
+
+        def spared(performed: Performed, verdict: Verdict) -> bool:
+            place = places.get(id(performed))
+            if place is None:
+                return False
+            trial, evaluation = batch.trials[place], batch.evaluations[place]
+            record = self._record(trial, trial_ids[place], (performed,), evaluation, verdict, 0.0)
+            return self.explained(record) and not self._evidence.wanted(record)
+
+        return {name: self.judge(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()}
 
     def _verdict(
         self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -34,10 +34,17 @@ from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Judge", "Limits", "widened"]
+__all__ = ["Judge", "Limits", "Spared", "widened"]
+
+Spared: TypeAlias = Callable[[Performed, Verdict], bool]
+"""Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
+
+
+def _spares_none(_performed: Performed, _verdict: Verdict) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,8 @@ class Judge:
     """Which rulers gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
     """What is known already of the values of calls, by the identity of their `Performed`."""
+    spared: Spared = _spares_none
+    """Of which failures rulers and magnitudes are left out, where no ruler gates."""
 
     @cached_property
     def thorough(self) -> Judge:
@@ -129,27 +138,34 @@ class Judge:
             if not answer.comparisons:
                 look_at([answer])
             verdict = conclude(answer.comparisons, answer.models, mode.name)
-        always = self.measuring.always
-        if always or verdict.result == Result.FAILED:
-            verdict = with_magnitudes(verdict, answer, always=always)
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
-        verdict = with_rulers(
+        return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
+
+    def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
+        """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""
+        measuring, performed = self.measuring, answer.performed
+        failed = verdict.result == Result.FAILED
+        if failed and not (measuring.always or measuring.gate) and self.spared(performed, verdict):
+            return verdict
+        if failed or measuring.always:
+            verdict = with_magnitudes(verdict, answer, always=measuring.always)
+        return with_rulers(
             verdict,
-            self.measuring,
+            measuring,
             question=answer.question,
             expected=answer.expected,
             got=performed.got,
-            outputs=outputs,
+            outputs=self._outputs(performed.case),
             models=answer.models,
             benchmark=self.benchmark,
         )
-        return reviewed(verdict, answer.question, answer.expected, self.second)
 
-    def acquainted(self, calls: Iterable[Performed]) -> Judge:
+    def acquainted(self, calls: Iterable[Performed], *, spared: Spared = _spares_none) -> Judge:
         """The same judge, which has looked at the values of small calls together: that costs less than one by one.
 
         Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
+        `spared`: what the judge asks of their failures.
         """
         answers: dict[int, Answer] = {}
         for performed in calls:
@@ -161,8 +177,8 @@ class Judge:
         try:
             look_at(answers.values())
         except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
-            return self
-        return replace(self, answers=answers)
+            answers = {}
+        return replace(self, answers=answers, spared=spared)
 
     def _answer(self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None) -> Answer:
         models = self._models(performed, outputs, operand)

@@ -47,7 +47,7 @@ def _open(options: PoolOptions) -> None:
     specs = load_specs(settings.spec_folders)
     host = settings.open_host(specs)
     waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
-    bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains)
+    bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
     _BENCH.append((bench, options.seed))
     keep_for_good()
 
