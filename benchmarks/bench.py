@@ -28,7 +28,7 @@ from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 from benchmarks.bench_works import MOST_ELEMENTS, STARTS, Counter, as_plain, descriptions, judged
 from benchmarks.hypothesis_driver import descriptions_by_hypothesis, plain_examples
-from benchmarks.measure import Figure, interleave
+from benchmarks.measure import Figure, interleave, stay_on_one_core
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, figures_of, start, store
 from benchmarks.tables import Column, mean, mean_ratio, show_operators
@@ -43,7 +43,9 @@ REFERENCE = "judged on the reference"
 TORCH, PLAIN, FILLED = "judged on torch", "plain way on torch", "filled plain way on torch"
 
 EXAMPLES, JUDGED, PIPELINE, PLAIN_EXAMPLES = 100, 400, 500, 100
-"""Things done in a round."""
+"""Things done in a turn."""
+TURNS = 3
+"""Of the pipelines in a round: they differ by what they happen to draw, and by what else the machine does meanwhile."""
 
 
 def shown(rounds: Rounds) -> Iterator[Row]:
@@ -74,7 +76,7 @@ def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: in
     for spec in chosen:
         sampler = Sampler(spec, target)
         works = (descriptions(spec, sampler), descriptions_by_hypothesis(spec, sampler, EXAMPLES))
-        for name, figure in zip((STREAM, BY_HYPOTHESIS), interleave(works, rounds), strict=True):
+        for name, figure in zip((STREAM, BY_HYPOTHESIS), interleave(works, rounds, turns=TURNS), strict=True):
             found[f"{name}, {spec.operator}"] = figure.values
     columns = [Column(title="stream", name=STREAM), Column(title="Hypothesis", name=BY_HYPOTHESIS)]
     show_operators(
@@ -125,7 +127,7 @@ def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target
                 plain_examples(test, PLAIN_EXAMPLES, dense, dense=True),
                 plain_examples(test, PLAIN_EXAMPLES, Counter(), dense=False),
             )
-            for name, figure in zip((TORCH, PLAIN, FILLED), interleave(works, rounds), strict=True):
+            for name, figure in zip((TORCH, PLAIN, FILLED), interleave(works, rounds, turns=TURNS), strict=True):
                 found[f"{name}, {spec.operator}"] = figure.values
             notes.append(
                 f"{spec.operator.removeprefix('aclnn')}: {counter.judged} of {counter.calls} calls judged; inputs of "
@@ -173,10 +175,11 @@ def main(arguments: Sequence[str]) -> int:
     wrap(
         out,
         f"{started.text}; {target.product}; median of {options.rounds} rounds, with half of what lies between the "
-        "least and the greatest. Rates are by processor time, of one core",
+        "least and the greatest. Rates are by processor time, all processes on one core",
     )
     out.print()
     keep_for_good()  # as `aclnn-cts run` does
+    stay_on_one_core()
     rounds = {
         **_generation(out, chosen, target, options.rounds),
         **_judgement(out, specs, chosen, target, options.rounds),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Figure", "geometric_mean", "interleave", "processor_seconds", "rate", "ratio"]
+__all__ = ["Figure", "geometric_mean", "interleave", "processor_seconds", "rate", "ratio", "stay_on_one_core"]
 
 _CHILDREN = Path("/proc/self/task")
 
@@ -59,25 +59,40 @@ def _clock(process: int) -> float:
     return time.clock_gettime(clock.value)
 
 
+def stay_on_one_core() -> None:
+    """Keep this process, and all that it starts from now on, on one of the cores that it may use.
+
+    Processes that work at the same time slow each other down where two cores share their units, and each is then
+    charged for more time than it needs by itself.
+    """
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
 def rate(work: Callable[[int], int], number: int) -> float:
     """Things a second: `work` takes the round's number and gives how many things it did. ValueError where none."""
+    done, seconds = _timed(work, number)
+    return done / seconds
+
+
+def interleave(works: Sequence[Callable[[int], int]], rounds: int, *, turns: int = 1) -> tuple[Figure, ...]:
+    """The rates of several works, each done `turns` times a round in turn, after a turn that is not counted."""
+    for work in works:
+        work(0)
+    found: list[list[float]] = [[] for _ in works]
+    for first in range(1, rounds * turns + 1, turns):
+        parts = [[_timed(work, number) for work in works] for number in range(first, first + turns)]
+        for values, part in zip(found, zip(*parts, strict=True), strict=True):
+            values.append(sum(done for done, _ in part) / sum(seconds for _, seconds in part))
+    return tuple(Figure(tuple(values)) for values in found)
+
+
+def _timed(work: Callable[[int], int], number: int) -> tuple[int, float]:
     start = processor_seconds()
     done = work(number)
     seconds = processor_seconds() - start
     if done <= 0:
-        raise ValueError(f"round {number} did nothing in {seconds:.3g} s; there is no rate of it")
-    return done / seconds
-
-
-def interleave(works: Sequence[Callable[[int], int]], rounds: int) -> tuple[Figure, ...]:
-    """The rates of several works, each done once a round, after a round that is not counted."""
-    for work in works:
-        work(0)
-    found: list[list[float]] = [[] for _ in works]
-    for number in range(1, rounds + 1):
-        for values, work in zip(found, works, strict=True):
-            values.append(rate(work, number))
-    return tuple(Figure(tuple(values)) for values in found)
+        raise ValueError(f"turn {number} did nothing in {seconds:.3g} s; there is no rate of it")
+    return done, seconds
 
 
 def ratio(above: Figure, below: Figure) -> Figure:

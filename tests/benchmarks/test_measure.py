@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -72,8 +73,38 @@ def test_rates_are_positive_where_runners_are_replaced() -> None:
 
 
 def test_work_that_does_nothing_has_no_rate() -> None:
-    with pytest.raises(ValueError, match=r"round 3 did nothing in .* s; there is no rate of it"):
+    with pytest.raises(ValueError, match=r"turn 3 did nothing in .* s; there is no rate of it"):
         rate(lambda _number: 0, 3)
+
+
+def test_a_round_is_made_of_turns() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def work(name: str, seconds: float) -> Callable[[int], int]:
+        def burn(number: int) -> int:
+            asked.append((name, number))
+            end = time.process_time() + seconds * (1 + number % 2)
+            while time.process_time() < end:
+                pass
+            return 10
+
+        return burn
+
+    left, right = interleave((work("left", 0.01), work("right", 0.02)), 2, turns=2)
+    assert asked == [(name, number) for number in range(5) for name in ("left", "right")]
+    # 20 things in three times the work's own time: not the mean of two rates, of which one would be twice the other.
+    assert len(left.values) == len(right.values) == 2
+    assert max(left.values) <= 20 / 0.03
+    assert max(right.values) <= 20 / 0.06
+
+
+def test_one_core_is_shared_with_what_is_started() -> None:
+    program = "import os; from benchmarks.measure import stay_on_one_core as stay; before = os.sched_getaffinity(0)\n"
+    program += "stay(); stay(); import subprocess, sys\n"
+    program += "own = subprocess.check_output([sys.executable, '-c', 'import os; print(os.sched_getaffinity(0))'])\n"
+    program += "assert len(os.sched_getaffinity(0)) == 1 and os.sched_getaffinity(0) <= before\n"
+    program += "assert eval(own) == os.sched_getaffinity(0)\n"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
 
 
 def test_figures_are_combined_round_by_round() -> None:
