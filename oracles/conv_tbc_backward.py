@@ -106,23 +106,24 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     """
     grad, x, weight = call.tensors["self"], call.tensors["input"], call.tensors["weight"]
     pad = call.integer("pad")
-    total = Fraction(0)
+    left: list[float] = []
+    right: list[float] = []
     for u in range(grad.shape[0]):
         if output == "gradBias":
-            total += sum_of_products(grad[u, :, index[0]].tolist())
+            left += grad[u, :, index[0]].tolist()
             continue
-        for k in range(weight.shape[0]):
-            time = u + k - pad
-            if not 0 <= time < x.shape[0]:
-                continue
-            if output == "gradInput" and time == index[0]:
-                left, right = grad[u, index[1]], weight[k, index[2]]
-            elif output == "gradWeight" and k == index[0]:
-                left, right = grad[u, :, index[2]], x[time, :, index[1]]
-            else:
-                continue
-            total += sum_of_products(left.tolist(), right.tolist())
-    return total
+        # Of time and tap one is the element's own, and u tells the other.
+        k = index[0] if output == "gradWeight" else index[0] + pad - u
+        time = u + k - pad
+        if not (0 <= k < weight.shape[0] and 0 <= time < x.shape[0]):
+            continue
+        if output == "gradInput":
+            left += grad[u, index[1]].tolist()
+            right += weight[k, index[2]].tolist()
+        else:
+            left += grad[u, :, index[2]].tolist()
+            right += x[time, :, index[1]].tolist()
+    return sum_of_products(left) if output == "gradBias" else sum_of_products(left, right)
 
 
 def benchmark(call: OracleInput) -> dict[str, Float32]:
