@@ -212,7 +212,8 @@ class Bench:
         blobs: list[bytes] = []
         began = time.perf_counter()
         trial_ids = [trial.id for trial in batch.trials]
-        judges = self._acquainted(batch, trial_ids)
+        known: set[str] = set()
+        judges = self._acquainted(batch, trial_ids, known)
         share += (time.perf_counter() - began) / max(len(batch.trials), 1)
         for trial, trial_id, evaluation, unsafe, (first, last) in zip(
             batch.trials, trial_ids, batch.evaluations, batch.skipped, batch.spans, strict=True
@@ -231,7 +232,7 @@ class Bench:
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
-            records = self._confirmed(records, batch.evaluations, meanwhile)
+            records = self._confirmed(records, batch.evaluations, meanwhile, known)
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
@@ -261,13 +262,18 @@ class Bench:
         return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
 
     def _confirmed(
-        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: Batch | None
+        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: Batch | None, known: set[str]
     ) -> list[Record]:
-        """The records, with the first unwaived failures of each signature run again alone in a fresh process."""
+        """The records, with the first unwaived failures of each signature run again alone in a fresh process.
+
+        `known`: ids of trials whose failure is explained; of others that is asked.
+        """
         found = list(records)
         fresh = False
         for place, (record, evaluation) in enumerate(zip(records, evaluations, strict=True)):
-            if record.verdict.result != Result.FAILED or self.explained(record) or not self._is_new(record):
+            if record.verdict.result != Result.FAILED or record.trial_id in known:
+                continue
+            if self.explained(record) or not self._is_new(record):
                 continue
             if not fresh:
                 if meanwhile is not None:
@@ -292,8 +298,11 @@ class Bench:
         reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
         return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
 
-    def _acquainted(self, batch: Batch, trial_ids: Sequence[str]) -> dict[str, Judge]:
-        """The judge of each operator, which has looked at the values of the batch's calls together."""
+    def _acquainted(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
+        """The judge of each operator, which has looked at the values of the batch's calls together.
+
+        `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
+        """
         valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
         places: dict[int, int] = {}
         for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
@@ -308,7 +317,10 @@ class Bench:
                 return False
             trial, evaluation = batch.trials[place], batch.evaluations[place]
             record = self._record(trial, trial_ids[place], (performed,), evaluation, verdict, 0.0)
-            return self.explained(record) and not self._evidence.wanted(record)
+            if not self.explained(record):
+                return False
+            known.add(record.trial_id)
+            return not self._evidence.wanted(record)
 
         return {name: self.judge(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()}
 

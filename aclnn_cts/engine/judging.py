@@ -122,17 +122,18 @@ class Judge:
 
     def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that the document supports."""
-        outputs = self._outputs(performed.case)
         mode = self.spec.mode(performed.case)
         answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
-        verdict = self.form(performed, allowed=allowed) if answer is None else None
-        if verdict is not None and (
-            verdict.result != Result.FAILED
-            or not _succeeded(performed)
-            or _wrong_form(performed, outputs, mode.name) is not None
-        ):
-            return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
+        verdict = None
         if answer is None:
+            outputs = self._outputs(performed.case)
+            verdict = self.form(performed, allowed=allowed)
+            if verdict is not None and (
+                verdict.result != Result.FAILED
+                or not _succeeded(performed)
+                or _wrong_form(performed, outputs, mode.name) is not None
+            ):
+                return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
             answer = self._answer(performed, outputs, mode.operand)
         if verdict is None:
             if not answer.comparisons:
@@ -146,7 +147,7 @@ class Judge:
         """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""
         measuring, performed = self.measuring, answer.performed
         failed = verdict.result == Result.FAILED
-        if failed and not (measuring.always or measuring.gate) and self.spared(performed, verdict):
+        if not (measuring.always or measuring.gate) and (not failed or self.spared(performed, verdict)):
             return verdict
         if failed or measuring.always:
             verdict = with_magnitudes(verdict, answer, always=measuring.always)
