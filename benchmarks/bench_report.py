@@ -2,8 +2,8 @@
 
 Records of a real run of all operators on torch (on the reference where torch is not installed) are written again and
 again under other ids until there are enough; then `aclnn-cts report` makes the page, once a round. The exit code is 1
-where a goal is missed. `make bench-report ARGS=--store` keeps the figures for docs/report.md (then: `make docs`). Run
-as `python -m benchmarks.bench_report [--records N] [--rounds N] [--seed S]` from the checkout.
+where a goal is missed, and 0 where `make bench-report ARGS=--store` keeps the figures for docs/report.md, which then
+says so (`make docs`). Run as `python -m benchmarks.bench_report [--records N] [--rounds N]` from the checkout.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.store:
         command = f"make bench-report ARGS='--rounds {options.rounds} --store'"
         store(NAME, rounds, command=command, started=started, needed=NEEDED)
+        return 0  # the page says what is missed
     return 1 if any(item.missed for item in rows) else 0
 
 

@@ -12,6 +12,7 @@ from aclnn_cts.spec.model import Spec
 from benchmarks.campaign_rates import open_alone, random_chunk
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds
+from benchmarks.tables import short_name
 
 __all__ = ["CHUNK", "NAME", "NEEDED", "memory", "shown"]
 
@@ -45,8 +46,8 @@ def shown(rounds: Rounds) -> Iterator[Row]:
         before, after = statistics.median(marks[tenth : 2 * tenth + 1]), statistics.median(marks[-tenth:])
         growth = after / before - 1.0
         yield Row(
-            what=f"memory of a worker over {len(marks) * CHUNK:,} cases of {name.partition(', aclnn')[2]}, after a "
-            "tenth and at the end",
+            what=f"memory of a worker over {len(marks) * CHUNK:,} cases of {short_name(name.partition(', ')[2])}, "
+            "after a tenth and at the end",
             figure=f"{before:.0f} and {after:.0f} MiB ({growth:+.1%}; peak {rounds['peak MiB'][0]:.0f} MiB)",
             goal=f"flat: {FLAT:+.0%} at most",
             missed=growth > FLAT,

@@ -11,7 +11,7 @@ from aclnn_cts.cli.output import show_table, table, wrap
 from benchmarks.measure import Figure, geometric_mean, ratio
 from benchmarks.stored import Rounds, figures_of
 
-__all__ = ["Column", "mean", "mean_ratio", "ratios", "show_operators", "slowest_and_fastest"]
+__all__ = ["Column", "mean", "mean_ratio", "ratios", "short_name", "show_operators", "slowest_and_fastest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,15 @@ def mean_ratio(rounds: Rounds, name: str, over: str) -> Figure:
     return geometric_mean(ratios(rounds, name, over).values())
 
 
+def short_name(operator: str) -> str:
+    """An operator's name where room is short: `Softmax` for `aclnnSoftmaxBackward`."""
+    return operator.removeprefix("aclnn").removesuffix("Backward")
+
+
 def slowest_and_fastest(rounds: Rounds, name: str) -> str:
     """The operators with the least and the greatest figure, and these."""
     found = sorted((figure.median, operator) for operator, figure in figures_of(rounds, name).items())
-    return " to ".join(f"{operator.removeprefix('aclnn')} {value:,.0f}" for value, operator in (found[0], found[-1]))
+    return " to ".join(f"{short_name(operator)} {value:,.0f}" for value, operator in (found[0], found[-1]))
 
 
 def show_operators(out: Console, title: str, columns: Sequence[Column], rounds: Rounds) -> None:

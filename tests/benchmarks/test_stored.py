@@ -210,7 +210,7 @@ def test_the_search_for_rare_faults_is_summed_up_over_those_that_are_rare() -> N
 @pytest.mark.parametrize(("last", "missed"), [(101.0, False), (120.0, True)])
 def test_memory_that_grows_is_not_flat(last: float, missed: bool) -> None:
     marks = (100.0,) * 90 + (last,) * 10
-    [found] = campaign_memory.shown({"resident MiB, aclnnX": marks, "peak MiB": (130.0,)})
+    [found] = campaign_memory.shown({"resident MiB, aclnnXBackward": marks, "peak MiB": (130.0,)})
     assert found.figure == f"100 and {last:.0f} MiB ({last / 100 - 1:+.1%}; peak 130 MiB)"
     assert found.missed == missed
     assert "over 200,000 cases of X" in found.what
