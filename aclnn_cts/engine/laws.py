@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -193,7 +193,7 @@ def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]
     ]
     limits = [judge.limits(item) for item in made]
     exact = [
-        replace(item, got={name: _whole(part, item.case, name) for name, part in parts.items()})
+        msgspec.structs.replace(item, got={name: _whole(part, item.case, name) for name, part in parts.items()})
         for item, parts in zip(made, limits, strict=True)
     ]
     return law, base, _law_calls(exact, limits, coarse=False)
