@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.cli.output import console
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
@@ -80,12 +81,15 @@ def _page(run: Path, page: Path) -> dict[str, float]:
     """Make the page of a run, and say what that took."""
     command = [sys.executable, "-m", "aclnn_cts", "report", str(run), "-o", str(page)]
     began = time.monotonic()
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            last = said.read().decode(errors="replace").strip()[-500:]
+            raise HarnessError(f"{' '.join(command)}: exit code {process.returncode}: {last}")
     return {
         PROCESSOR: usage.ru_utime + usage.ru_stime,
         CLOCK: seconds,
