@@ -6,11 +6,13 @@ committed pages against it.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
+from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.engine.explain import argument_text
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.spec.kinds import Constraint
@@ -24,6 +26,7 @@ __all__ = ["FOLDER", "main", "pages"]
 
 FOLDER = Path(__file__).resolve().parent
 _OPERATORS = "operators"
+_CASE_SCHEMA = "../specs/case.schema.json"
 
 
 def pages(specs: Specs) -> Mapping[str, str]:
@@ -32,7 +35,8 @@ def pages(specs: Specs) -> Mapping[str, str]:
     made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "power.md": power_page(specs)}
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
-    return texts | {name: with_figures(name, text) for name, text in measured.items()}
+    schema = json.dumps(case_schema(), indent=1) + "\n"
+    return texts | {_CASE_SCHEMA: schema} | {name: with_figures(name, text) for name, text in measured.items()}
 
 
 def _promises() -> Iterator[str]:

@@ -11,20 +11,15 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import CallOptions, Data, Origin, Tensor
-from aclnn_cts.core.case_json import CASE_FORMAT
+from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import TRIAL_FORMAT, Trial, trial_from_json, trial_to_json
+from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature, Verdict
 
 __all__ = ["RECORD_FORMAT", "record_from_json", "record_schema", "record_to_json"]
 
 RECORD_FORMAT = "aclnn-cts/record/1"
-_WORDS = ("inf", "-inf", "nan")
-_NUMBER = {"anyOf": [{"type": "number"}, {"enum": list(_WORDS)}]}
-_INT64 = {"type": "integer"}
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -85,39 +80,9 @@ def _trial(document: object, where: str) -> Trial:
 
 def record_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a line."""
-    parts = (Outcome, Verdict, Signature, Tensor, Data, Target, CallOptions, Origin)
-    references, components = msgspec.json.schema_components(parts, ref_template="#/$defs/{name}")
-    outcome, verdict, signature, tensor, _, target, call, origin = references
-    definitions: dict[str, Any] = {name: _with_words(component) for name, component in components.items()}
-    del definitions["Target"]["properties"]["product"]
-    definitions["Argument"] = {
-        "oneOf": [
-            {"type": "null"},
-            _only(tensor=tensor),
-            _only(int_array={"type": "array", "items": _INT64}),
-            _only(int=_INT64),
-            _only(bool={"type": "boolean"}),
-            _only(double=_NUMBER),
-        ]
-    }
-    definitions["Case"] = _object(
-        {
-            "format": {"const": CASE_FORMAT},
-            "operator": {"type": "string"},
-            "product": {"type": "string"},
-            "arguments": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Argument"}},
-        },
-        {"target": target, "call": call, "origin": origin},
-    )
-    definitions["Trial"] = _object(
-        {
-            "format": {"const": TRIAL_FORMAT},
-            "promise": {"type": "string"},
-            "case": {"$ref": "#/$defs/Case"},
-            "parameters": {"type": "object"},
-        }
-    )
-    whole = _object(
+    parts = (Outcome, Verdict, Signature)
+    (outcome, verdict, signature), components = msgspec.json.schema_components(parts, ref_template="#/$defs/{name}")
+    whole = object_schema(
         {
             "format": {"const": RECORD_FORMAT},
             "trial_id": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
@@ -132,33 +97,8 @@ def record_schema() -> dict[str, Any]:
         }
     )
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": "A record of aclnn-cts: one trial, what came of its calls, and the verdict",
         **whole,
-        "$defs": definitions,
+        "$defs": {**with_words(components), **trial_definitions()},
     }
-
-
-def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _only(**field: Any) -> dict[str, Any]:  # noqa: ANN401 - a schema
-    return _object(field)
-
-
-def _with_words(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    """Where a number may stand, one of the three words may too."""
-    if isinstance(schema, list):
-        return [_with_words(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "number":
-        return {**{key: value for key, value in schema.items() if key != "type"}, **_NUMBER}
-    # Defaults are values, tuples among them, and no schemas.
-    return {key: _with_words(value) for key, value in schema.items() if key != "default"}
