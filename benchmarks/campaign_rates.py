@@ -21,12 +21,14 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import RANDOM, Chunk, chunk_trials
 from aclnn_cts.engine.campaign.jobs import WorkerOptions
+from aclnn_cts.engine.campaign.session import CHUNK_TRIALS
 from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
+from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.spec.model import Spec
 from benchmarks.hypothesis_driver import plain_examples
-from benchmarks.measure import interleave, rate
+from benchmarks.measure import interleave, rate, stay_on_one_core
 from benchmarks.shown import Row, row
 from benchmarks.stored import Rounds, figures_of
 from benchmarks.tables import Column, mean, mean_ratio, show_operators, slowest_and_fastest
@@ -42,7 +44,7 @@ BY_HYPOTHESIS = "campaign's cases by Hypothesis"
 NEEDED = (OWN, PLAIN, DEVICE, CAMPAIGN, BARE, BY_HYPOTHESIS)
 
 CASES, PLAIN_CASES = 1000, 100
-"""Of a round."""
+"""Of a round; a whole chunk where the campaign is measured by itself."""
 
 
 def random_chunk(spec: Spec, number: int, draws: int) -> Chunk:
@@ -121,6 +123,7 @@ def _plainly(spec: Spec) -> Callable[[int], int]:
 
 def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
     """Judged cases a second against a plain search, and what isolation and the campaign itself cost."""
+    stay_on_one_core()
     with open_alone("reference", target) as worker, contextlib.ExitStack() as stack:
         found = _against_plain(out, chosen, worker, rounds)
         try:
@@ -167,8 +170,10 @@ def shown(rounds: Rounds) -> Iterator[Row]:
 def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker, rounds: int) -> Rounds:
     found = {}
     plainly = _plainly if importlib.util.find_spec("torch") is not None else None
+    searches = {spec.operator: plainly(spec) for spec in chosen} if plainly is not None else {}
+    keep_for_good()  # what the plain way has imported too, which is in no campaign's worker
     for spec in chosen:
-        plain = None if plainly is None else plainly(spec)
+        plain = searches.get(spec.operator)
         own, written = [], []
         for number in range(rounds + 1):
             own.append(_without_adapter(worker, spec, number))
@@ -251,7 +256,7 @@ def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
     host.run = timed  # type: ignore[method-assign]  # for this measurement alone
     try:
         began = time.process_time()
-        cases = worker.judge(random_chunk(spec, number, CASES)).summary.total.cases
+        cases = worker.judge(random_chunk(spec, number, CHUNK_TRIALS)).summary.total.cases
         return cases / (time.process_time() - began - spent)
     finally:
         host.run = original  # type: ignore[method-assign]  # as it was

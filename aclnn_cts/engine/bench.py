@@ -36,7 +36,11 @@ from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["Bench", "Judged", "is_sampled"]
+__all__ = ["SAMPLE", "Bench", "Judged", "is_sampled"]
+
+
+SAMPLE = 64
+"""Of so many trials of a run, one is put to all rulers although it passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class Bench:
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
     sparing: bool = False
     """Whether a sample of the explained failures is put to the rulers, and not every one."""
+    sample: int = SAMPLE
+    """Of so many trials that pass, one is put to all rulers, and its outputs are kept."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
     _judges: Judges = field(init=False)
@@ -225,7 +231,7 @@ class Bench:
             coverage.add(trial.case.operator, evaluation)
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
-            sampled = is_sampled(trial_id)
+            sampled = is_sampled(trial_id, every=self.sample)
             verdict = unsafe or self._verdict(trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled)
             seconds = share + time.perf_counter() - started
             records.append(self._record(trial, trial_id, attempt, evaluation, verdict, seconds))
@@ -373,9 +379,9 @@ class Bench:
         return {"adapter": self.settings.adapter}
 
 
-def is_sampled(trial_id: str) -> bool:
-    """One trial in 64, the same ones for the same plan."""
-    return int(trial_id[:2], 16) % 64 == 0
+def is_sampled(trial_id: str, *, every: int = SAMPLE) -> bool:
+    """One trial in `every`, a power of two up to 256: the same ones for the same plan, the fewer among the more."""
+    return int(trial_id[:2], 16) % every == 0
 
 
 def _calls(specs: Specs, trial: Trial) -> tuple[Case, ...]:

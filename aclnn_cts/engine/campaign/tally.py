@@ -22,7 +22,7 @@ from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_report import WaiverEvidence
 
-__all__ = ["Tally"]
+__all__ = ["SAMPLE", "Tally"]
 
 PARENTS = 8
 """Good cases that a chunk reports."""
@@ -30,8 +30,10 @@ PARENTS = 8
 ERRORS = 25
 """Errors of a chunk that come with their record; those after them are counted."""
 
+SAMPLE = 256
+"""Of so many passed trials of a campaign, which has some thousands a chunk, one is put to all rulers."""
 SAMPLES = 2
-"""Of the trials of a chunk that a run would keep the outputs of, how many passed ones are kept."""
+"""How many of these are kept of a chunk, with their outputs."""
 
 OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
 """Of outputs: most that a record is kept with, and most of a chunk."""
@@ -90,7 +92,7 @@ class Tally:
             self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:
             self._pass(item, verdict)
-            if self.samples < SAMPLES and is_sampled(record.trial_id) and self._keep_outputs(record):
+            if self.samples < SAMPLES and is_sampled(record.trial_id, every=SAMPLE) and self._keep_outputs(record):
                 self.samples += 1
                 self.records.append(record)
         elif verdict.result == Result.FAILED:

@@ -17,7 +17,7 @@ from aclnn_cts.engine.campaign.finding import Confirmed, found_as
 from aclnn_cts.engine.campaign.flight import Notes, NotingHost
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
-from aclnn_cts.engine.campaign.tally import Tally
+from aclnn_cts.engine.campaign.tally import SAMPLE, Tally
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
 from aclnn_cts.judge.verdict import signature
@@ -228,5 +228,5 @@ def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
         host = cast("SessionHost", NotingHost(host, notes))
     waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
     # Whether a failure is one of company is asked once a finding, not once a worker.
-    bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+    bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
     return CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)
