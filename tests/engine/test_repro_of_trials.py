@@ -216,6 +216,13 @@ def test_a_call_with_broken_contents_comes_before_its_twin_which_fills_the_opera
     assert [step.number for step in program(trial).steps if step.verb == "judge"] == [2, 1]
 
 
+def test_values_of_what_is_left_open_are_judged_where_the_promise_asks_for_them() -> None:
+    trial = next(item for item in trials(SOFTMAX, "status", 24, "out.dtype") if item.case.call.phases == 2)
+    assert not any(facts.outputs for facts in program(trial).calls)
+    valued = program(Trial("values", trial.case))
+    assert [facts.outputs for facts in valued.calls] == [("out",)]
+
+
 def test_one_call_of_several_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = trial_file(trials(SOFTMAX, "law/split")[0], tmp_path)
     two = tmp_path / "two.py"

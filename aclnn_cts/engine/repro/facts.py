@@ -126,15 +126,18 @@ class Program:
         return tuple((number, name) for number, call in judged for name in self.calls[call].outputs)
 
 
-def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str) -> Reproduction:
-    """Collect the facts of a call; UsageError for one too large to be written into a program."""
+def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str, valued: bool = False) -> Reproduction:
+    """Collect the facts of a call; UsageError for one too large to be written into a program.
+
+    `valued`: its promise asks for values, also of what the document leaves open.
+    """
     total = sum(tensor.storage_numel for _, tensor in case.tensors())
     if case.call.phases == 2 and total > MAX_ELEMENTS:
         raise UsageError(f"the case has {total} elements; a program holds at most {MAX_ELEMENTS}: shrink it first")
     evaluation = evaluate(spec, case)
     phases = case.call.phases
     performed, storages = (None, {}) if phases == 1 else _memory(case, spec)
-    expected = {} if performed is None else _expected_of(performed, judge, evaluation)
+    expected = {} if performed is None else _expected_of(performed, judge, evaluation, valued=valued)
     names = [name for name in evaluation.statuses if name != ANY_ERROR]
     return Reproduction(
         case=case,
@@ -179,11 +182,11 @@ def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]
     return Performed(case=case, outcome=Outcome(), arrays=arrays, got=got), storages
 
 
-def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation) -> dict[str, OutputFacts]:
-    """As promises judge: of a call beyond a limit that succeeds, and of one left open, where the oracle has values."""
+def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, valued: bool) -> dict[str, OutputFacts]:
+    """As promises judge: of a broken call that succeeds beyond a limit, or that is asked for values although open."""
     if not evaluation.broken:
         return _expected(performed, judge, performed.case)
-    if evaluation.strength == Strength.LISTED:
+    if evaluation.strength != Strength.LIMIT and not (valued and evaluation.strength == Strength.OPEN):
         return {}
     try:
         return _expected(performed, judge, performed.case)

@@ -16,7 +16,7 @@ from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.laws import PREFIX, exact_law, law_of
 from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.perform import Asked
-from aclnn_cts.engine.promises import as_trial, promise
+from aclnn_cts.engine.promises import VALUED, as_trial, promise
 from aclnn_cts.engine.repro.cpp import cpp_program
 from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, Program, Reproduction, reproduction
 from aclnn_cts.engine.repro.python import python_program
@@ -69,10 +69,10 @@ class Programs:
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:
-            one = replace(self._made([Asked(cases[call - 1])]), about=_about_one(trial, call, len(cases)))
+            one = replace(self._made([Asked(cases[call - 1])], trial), about=_about_one(trial, call, len(cases)))
             return one if len(cases) > 1 else replace(one, about=())
         asked = asked_calls(trial, spec, cases, known=_MANNERS)
-        made = self._made(asked)
+        made = self._made(asked, trial)
         sentence = law_of(spec, trial.promise).en if trial.promise.startswith(PREFIX) else entry.sentence
         if trial.promise.startswith(PREFIX):
             made = self._related(made, trial, spec)
@@ -88,7 +88,7 @@ class Programs:
         beyond = f"what the outputs have to do with one another is no sum of elements; this judges it: {_REPLAY}"
         return replace(made, beyond=beyond, about=(f"Each call is judged by itself; {beyond}",))
 
-    def _made(self, asked: Sequence[Asked]) -> Program:
+    def _made(self, asked: Sequence[Asked], trial: Trial) -> Program:
         # Calls that are made together have memory of their own each, however alike they are.
         keys = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
         unlike = list(dict.fromkeys(keys))
@@ -102,17 +102,17 @@ class Programs:
                 f"its {len(asked)} calls with --call N"
             )
         return Program(
-            calls=tuple(self._facts(cases[key]) for key in unlike),
+            calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED) for key in unlike),
             steps=steps_of(asked, [unlike.index(key) for key in keys]),
         )
 
-    def _facts(self, case: Case) -> Reproduction:
+    def _facts(self, case: Case, *, valued: bool) -> Reproduction:
         spec = self.specs[case.operator]
         evaluation = evaluate(spec, case)
         broken = ", ".join(constraint.id for constraint in evaluation.broken)
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
-        return reproduction(case, spec, self._judges.of(spec), sentence=sentence)
+        return reproduction(case, spec, self._judges.of(spec), sentence=sentence, valued=valued)
 
 
 def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
