@@ -55,7 +55,7 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.isolation --store
 	$(BIN)/python -m docs.generate
 
-# A program for every finding of every seeded fault, run with the fault and without; an hour.
+# A program for every finding of every seeded fault, run with the fault and without. Hours: `--every N` takes some.
 soak-programs: $(STAMP)
 	@$(BIN)/python -m tests.soak.programs $(ARGS)
 

@@ -274,7 +274,7 @@ def test_a_changed_input_is_brought_back() -> None:
 
     _, it = outcome_of(kernel)
     assert it.buffers is not None
-    assert it.buffers.inspect()["gradOutput"].changed == 4  # type: ignore[attr-defined]  # as `prepare` makes them  # its buffers were prepared
+    assert it.buffers.inspect()["gradOutput"].changed == 4  # type: ignore[attr-defined]  # as `prepare` makes them
 
 
 def test_inputs_and_guards_are_looked_at_after_an_error_too() -> None:
@@ -285,7 +285,7 @@ def test_inputs_and_guards_are_looked_at_after_an_error_too() -> None:
     (outcome,) = open_session(RecordingDevice(kernel=kernel, fails={"phase_two": (1, 361001)})).run([it])
     assert outcome.phase_two == 361001
     assert it.buffers is not None
-    assert it.buffers.inspect()["gradOutput"].changed == 4  # type: ignore[attr-defined]  # as `prepare` makes them  # its buffers were prepared
+    assert it.buffers.inspect()["gradOutput"].changed == 4  # type: ignore[attr-defined]  # as `prepare` makes them
 
 
 @pytest.mark.parametrize(("start", "before", "after"), [(-2, 2, 0), (95, 0, 3)])

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def relations_of(law: Law, base: LawInput, calls: Sequence[LawCall]) -> tuple[Re
     constants = ask({})
     terms: dict[int, list[Term]] = {}
     for slot, size in ask.sizes.items():
-        for row, element, factor in _added(lambda values, slot=slot: ask({slot: values}) - constants, size):  # type: ignore[misc]  # mypy does not infer the default
+        for row, element, factor in _added(partial(ask.added, slot, constants), size):
             terms.setdefault(row, []).append(Term(slot, element, 0, factor))
     sides = [Side(constant, tuple(terms.get(row, ()))) for row, constant in enumerate(constants.tolist())]
     # Outputs that were not asked about must give what was found.
@@ -96,6 +97,10 @@ class _Question:
         return {
             (place, name): out.got.size for place, call in enumerate(self.calls) for name, out in call.outputs.items()
         }
+
+    def added(self, slot: Slot, constants: Float64, values: Float64) -> Float64:
+        """What one output adds to what zeros give."""
+        return self({slot: values}) - constants
 
     def __call__(self, given: Mapping[Slot, Float64]) -> Float64:
         """The left and the right side of every check, one behind the other."""
@@ -197,7 +202,8 @@ def _steps(row: tuple[Side, Side], following: tuple[Side, Side]) -> tuple[tuple[
     return tuple(steps)
 
 
-def _alike(side: Side) -> Any:  # noqa: ANN401 - what must be equal along a run
+def _alike(side: Side) -> tuple[float, list[tuple[Slot, float]]]:
+    """What must be equal along a run."""
     return side.constant, [(term.slot, term.factor) for term in side.terms]
 
 
