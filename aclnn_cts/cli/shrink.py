@@ -145,7 +145,7 @@ def _file(
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
 
         def execute(tried: Trial) -> Record:
-            return next(record for judged in bench.run([tried]) for record in judged.records)
+            return bench.one(tried, fresh=bool(tried.after))
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:

@@ -142,6 +142,8 @@ class FindingCard:
     """The command that makes the findings of the run smaller."""
     change: str
     """What was changed against the valid twin."""
+    after: int
+    """Calls that the trial, and its programs, make before its own, as the failure does not show without them."""
     trial_id: str
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""

@@ -74,7 +74,10 @@ def trial_definitions() -> dict[str, Any]:
     )
     definitions["Trial"] = object_schema(
         {"format": {"const": TRIAL_FORMAT}, "promise": {"type": "string"}, "case": {"$ref": "#/$defs/Case"}},
-        {"parameters": {"type": "object"}},
+        {"parameters": {"type": "object"}, "after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
+    )
+    definitions["Earlier"] = object_schema(
+        {"case": {"$ref": "#/$defs/Case"}}, {"times": {"type": "integer", "minimum": 1, "default": 1}}
     )
     return definitions
 

@@ -12,32 +12,68 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["TRIAL_FORMAT", "Trial", "trial_from_json", "trial_to_json"]
+__all__ = [
+    "MOST_EARLIER",
+    "TRIAL_FORMAT",
+    "Earlier",
+    "Trial",
+    "earlier_from_json",
+    "earlier_to_json",
+    "trial_from_json",
+    "trial_to_json",
+]
 
 TRIAL_FORMAT = "aclnn-cts/trial/1"
 
+MOST_EARLIER = 4096
+"""Calls that a trial makes before its own at most."""
 
-class Trial(msgspec.Struct, frozen=True):
+
+class Earlier(msgspec.Struct, frozen=True):
+    """A call that a trial makes before its own, whatever comes of it."""
+
+    case: Case
+    times: int = 1
+    """In a row."""
+
+
+class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     """A promise's id, a base case and the promise's own parameters (plain JSON values)."""
 
     promise: str
     case: Case
     parameters: Mapping[str, Any] = {}
+    after: tuple[Earlier, ...] = ()
+    """Calls made first and in the same process, of a failure that shows only after them."""
 
     @property
     def id(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal; the case's origin does not count."""
         return hashlib.sha256(canonical_json(trial_to_json(self, origin=False))).hexdigest()
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arguments of the base case and of the calls before it."""
+        return self.case.nbytes + sum(item.case.nbytes * item.times for item in self.after)
+
 
 def trial_to_json(trial: Trial, *, origin: bool = True) -> dict[str, Any]:
     """The trial as plain JSON values."""
-    return {
+    document: dict[str, Any] = {
         "format": TRIAL_FORMAT,
         "promise": trial.promise,
         "case": case_to_json(trial.case, origin=origin),
         "parameters": dict(trial.parameters),
     }
+    if trial.after:
+        document["after"] = [earlier_to_json(item, origin=origin) for item in trial.after]
+    return document
+
+
+def earlier_to_json(item: Earlier, *, origin: bool = True) -> dict[str, Any]:
+    """A call before a trial's own as plain JSON values."""
+    case = case_to_json(item.case, origin=origin)
+    return {"case": case} if item.times == 1 else {"case": case, "times": item.times}
 
 
 def trial_from_json(document: object, *, where: str) -> Trial | Case:
@@ -47,13 +83,35 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
     if document.get("format") != TRIAL_FORMAT:
         return case_from_json(document, where=where)
     for key in document:
-        if key not in ("format", "promise", "case", "parameters"):
-            raise UsageError(f"{where}: $: unknown key {key!r}; expected format, promise, case and parameters")
+        if key not in ("format", "promise", "case", "parameters", "after"):
+            raise UsageError(f"{where}: $: unknown key {key!r}; expected format, promise, case, parameters and after")
     promise, parameters = document.get("promise"), document.get("parameters", {})
     if not isinstance(promise, str):
         raise UsageError(f"{where}: $.promise: {promise!r}; expected the id of a promise")
     if not isinstance(parameters, Mapping):
         raise UsageError(f"{where}: $.parameters: {parameters!r}; expected an object")
     return Trial(
-        promise=promise, case=case_from_json(document.get("case"), where=f"{where} (case)"), parameters=parameters
+        promise=promise,
+        case=case_from_json(document.get("case"), where=f"{where} (case)"),
+        parameters=parameters,
+        after=earlier_from_json(document.get("after", []), where=where),
     )
+
+
+def earlier_from_json(items: object, *, where: str) -> tuple[Earlier, ...]:
+    """Read the calls that a trial makes before its own."""
+    if not isinstance(items, list):
+        raise UsageError(f"{where}: $.after: {items!r}; expected a list of calls that are made first")
+    found = tuple(_earlier(item, path=f"$.after[{place}]", where=where) for place, item in enumerate(items))
+    if (calls := sum(item.times for item in found)) > MOST_EARLIER:
+        raise UsageError(f"{where}: $.after: {calls} calls; expected at most {MOST_EARLIER}")
+    return found
+
+
+def _earlier(item: object, *, path: str, where: str) -> Earlier:
+    if not isinstance(item, Mapping) or not {"case"} <= set(item) <= {"case", "times"}:
+        raise UsageError(f"{where}: {path}: {item!r}; expected an object with a case, and times where it is made often")
+    times = item.get("times", 1)
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise UsageError(f"{where}: {path}.times: {times!r}; expected a whole number from 1 on")
+    return Earlier(case=case_from_json(item["case"], where=f"{where} ({path}.case)"), times=times)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 
 __all__ = [
     "Deviation",
@@ -207,6 +207,13 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the constraint or promise that was put to the test."""
     waiver: str = ""
     """Id of the waiver that speaks for a failure."""
+    after: tuple[Earlier, ...] = ()
+    """Of a failure that does not show alone: the calls after which it does, in a fresh process."""
     seconds: float = 0.0
     where: Mapping[str, str] = {}
     """Adapter, device and worker."""
+
+    @property
+    def shown(self) -> Trial:
+        """The trial that shows the failure again by itself: with the calls before it, where it needs them."""
+        return msgspec.structs.replace(self.trial, after=self.after) if self.after else self.trial

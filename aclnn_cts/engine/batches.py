@@ -56,7 +56,7 @@ def batches(trials: Iterable[Trial], *, max_bytes: int, overlapped: bool = False
     size = 0
     for trial in trials:
         batch.append(trial)
-        size += min(trial.case.nbytes, max_bytes)
+        size += min(trial.nbytes, max_bytes)
         if len(batch) >= most or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0

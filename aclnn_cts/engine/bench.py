@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
-from aclnn_cts.adapters.cann.safety import hazard
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
-from aclnn_cts.engine.again import COMPANY_ALLOWED, confirmed
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.again import Again, History
 from aclnn_cts.engine.batches import Batch, batches
+from aclnn_cts.engine.company import MOST_CALLS
 from aclnn_cts.engine.coverage import Coverage
-from aclnn_cts.engine.evidence import Evidence
+from aclnn_cts.engine.evidence import SAMPLE, is_sampled
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.laws import LAW_KIND, PREFIX
-from aclnn_cts.engine.life_cycle import asked_calls
-from aclnn_cts.engine.perform import Asked, Performed, Performer
+from aclnn_cts.engine.perform import Asked, Performer
 from aclnn_cts.engine.plan import Part
-from aclnn_cts.engine.promises import VALUED, promise
+from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.sentinel import device_check, sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
+from aclnn_cts.engine.trial_calls import calls_before, calls_of, withheld
+from aclnn_cts.engine.verdicts import Verdicts
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.verdict import signature
-from aclnn_cts.spec.evaluate import Evaluation, evaluate
+from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["SAMPLE", "Bench", "Judged", "is_sampled"]
-
-
-SAMPLE = 64
-"""Of so many trials of a run, one is put to all rulers although it passes."""
+__all__ = ["Bench", "Judged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +63,15 @@ class Bench:
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
     _judges: Judges = field(init=False)
+    _verdicts: Verdicts = field(init=False)
+    _again: Again = field(init=False)
+    _history: History = field(default_factory=History)
+    """What an isolated implementation was given."""
     _samplers: dict[str, Sampler] = field(default_factory=dict)
     _withheld: Coverage = field(default_factory=Coverage)
     """Trials of laws that were planned and could not be generated, until a batch tells of them."""
     _looks: dict[str, Case | None] = field(default_factory=dict)
     """By operator, the call that shows whether a device is well."""
-    _repeated: Counter[str] = field(default_factory=Counter)
-    """How many failures of each signature were run again."""
-    _evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
@@ -94,6 +88,14 @@ class Bench:
             spec_folders=self.settings.spec_folders,
             measuring=self.settings.measuring,
         )
+        self._verdicts = Verdicts(
+            specs=self.specs,
+            judges=self._judges,
+            adapter=self.settings.adapter,
+            explained=self.explained,
+            sparing=self.sparing,
+        )
+        self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
         check = device_check(self.host, self._all_samplers, self.specs, phases=self.settings.phases)
         self.host.on_device_fault(check)
 
@@ -121,6 +123,12 @@ class Bench:
         if part.kind == LAW_KIND and number < part.count:
             self._withheld.withhold(part.operator, part.promise, part.count - number)
 
+    def one(self, trial: Trial, *, fresh: bool = False) -> Record:
+        """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
+        if fresh:
+            self.host.refresh()
+        return next(record for judged in self.run([trial]) for record in judged.records)
+
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
         yield from self.judged(self._batches(trials))
@@ -145,8 +153,8 @@ class Bench:
         for judged in self.judged(expanded()):
             part, number = waiting.popleft()
             yield part, number, judged
-            for withheld in self._told_withheld():
-                yield part, 0, withheld
+            for told in self._told_withheld():
+                yield part, 0, told
 
     def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
         return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
@@ -157,8 +165,8 @@ class Bench:
 
     def _told_withheld(self) -> Iterator[Judged]:
         if self._withheld.withheld:
-            withheld, self._withheld = self._withheld, Coverage()
-            yield Judged(records=(), coverage=withheld)
+            told, self._withheld = self._withheld, Coverage()
+            yield Judged(records=(), coverage=told)
 
     def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
         """Run and judge batches. An isolated implementation is at work on the next while one is judged.
@@ -192,11 +200,18 @@ class Bench:
     def _prepared(self, trials: Sequence[Trial]) -> Batch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
-        skipped = [self._skipped(trial.case, found) for trial, found in zip(trials, evaluations, strict=True)]
+        skipped = [
+            withheld(trial, found, specs=self.specs, settings=self.settings)
+            for trial, found in zip(trials, evaluations, strict=True)
+        ]
         asked: list[Asked] = []
         spans: list[tuple[int, int]] = []
+        manners = self.host.capabilities.manners
         for trial, verdict in zip(trials, skipped, strict=True):
-            calls = [] if verdict is not None else self._asked(trial, group=len(spans))
+            calls: list[Asked] = []
+            if verdict is None:
+                asked.extend(calls_before(trial))
+                calls = calls_of(trial, self.specs, manners=manners, group=len(spans))
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
         prepared = self._performer.prepare(asked)
@@ -219,7 +234,7 @@ class Bench:
         began = time.perf_counter()
         trial_ids = [trial.id for trial in batch.trials]
         known: set[str] = set()
-        judges = self._acquainted(batch, trial_ids, known)
+        judges = self._verdicts.acquainted(batch, trial_ids, known)
         share += (time.perf_counter() - began) / max(len(batch.trials), 1)
         for trial, trial_id, evaluation, unsafe, (first, last) in zip(
             batch.trials, trial_ids, batch.evaluations, batch.skipped, batch.spans, strict=True
@@ -232,13 +247,16 @@ class Bench:
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
             sampled = is_sampled(trial_id, every=self.sample)
-            verdict = unsafe or self._verdict(trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled)
+            verdict = unsafe or self._verdicts.verdict(
+                trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled
+            )
             seconds = share + time.perf_counter() - started
-            records.append(self._record(trial, trial_id, attempt, evaluation, verdict, seconds))
+            records.append(self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds))
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
-            records = self._confirmed(records, batch.evaluations, meanwhile, known)
+            records = self._confirmed(records, batch, meanwhile, known)
+            self._history.add_batch(batch.performed, batch.prepared.looks)
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
@@ -262,136 +280,32 @@ class Bench:
                 self._looks[operator] = None
         return self._looks[operator]
 
-    def _asked(self, trial: Trial, *, group: int) -> list[Asked]:
-        cases = _calls(self.specs, trial)
-        calls = asked_calls(trial, self.specs[trial.case.operator], cases, known=self.host.capabilities.manners)
-        return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
-
     def _confirmed(
-        self, records: Sequence[Record], evaluations: Sequence[Evaluation], meanwhile: Batch | None, known: set[str]
+        self, records: Sequence[Record], batch: Batch, meanwhile: Batch | None, known: set[str]
     ) -> list[Record]:
         """The records, with the first unwaived failures of each signature run again alone in a fresh process.
 
         `known`: ids of trials whose failure is explained; of others that is asked.
         """
         found = list(records)
-        fresh = False
-        for place, (record, evaluation) in enumerate(zip(records, evaluations, strict=True)):
+        finished = False
+        self._again.batch_made()
+        for place, record in enumerate(records):
             if record.verdict.result != Result.FAILED or record.trial_id in known:
                 continue
-            if self.explained(record) or not self._is_new(record):
+            if self.explained(record) or not self._again.is_new(record):
                 continue
-            if not fresh:
-                if meanwhile is not None:
-                    meanwhile.finish()
-                self.host.refresh()
-                fresh = True
-            attempt = self._performer.perform(self._asked(record.trial, group=0))
-            judge = self.judge(self.specs[record.trial.case.operator])
-            verdict = self._verdict(record.trial, attempt, evaluation, judge, sampled=False)
-            found[place] = confirmed(record, attempt, verdict)
+            if not finished and meanwhile is not None:
+                meanwhile.finish()
+                finished = True
+            first = batch.spans[place][0]
+            found[place] = self._again.confirmed(record, lambda: self._history.before(batch.performed[:first]))  # noqa: B023 - called at once
         return found
 
-    def _is_new(self, record: Record) -> bool:
-        text = record.signature.text()
-        self._repeated[text] += 1
-        return self._repeated[text] <= COMPANY_ALLOWED
-
-    def _skipped(self, case: Case, evaluation: Evaluation) -> Verdict | None:
-        if self.settings.unsafe:
-            return None
-        both_phases = self.settings.phases != 1 and case.call.phases != 1
-        reason = hazard(self.specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
-        return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
-
-    def _acquainted(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
-        """The judge of each operator, which has looked at the values of the batch's calls together.
-
-        `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
-        """
-        valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
-        places: dict[int, int] = {}
-        for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
-            if first < last and trial.promise in VALUED:
-                valued[trial.case.operator].append(batch.performed[first])
-                if self.sparing and not batch.evaluations[place].broken:
-                    places[id(batch.performed[first])] = place
-
-        def spared(performed: Performed, verdict: Verdict) -> bool:
-            place = places.get(id(performed))
-            if place is None:
-                return False
-            trial, evaluation = batch.trials[place], batch.evaluations[place]
-            record = self._record(trial, trial_ids[place], (performed,), evaluation, verdict, 0.0)
-            if not self.explained(record):
-                return False
-            known.add(record.trial_id)
-            return not self._evidence.wanted(record)
-
-        return {name: self.judge(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()}
-
-    def _verdict(
-        self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool
-    ) -> Verdict:
-        if sampled:
-            judge = judge.thorough
-        try:
-            verdict = promise(trial.promise, where="trial").judge(trial, attempt, judge, evaluation)
-        except (UsageError, HarnessError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
-            return Verdict(result=Result.ERROR, message=f"the harness failed: {type(error).__name__}: {error}")
-        if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
-            return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
-        return verdict
-
-    def _record(
-        self,
-        trial: Trial,
-        trial_id: str,
-        attempt: Sequence[Performed],
-        evaluation: Evaluation,
-        verdict: Verdict,
-        seconds: float,
-    ) -> Record:
-        spec = self.specs[trial.case.operator]
-        constraint = trial.case.origin.constraint or ""
-        if evaluation.broken and not constraint:
-            constraint = evaluation.broken[0].id
-        return Record(
-            trial_id=trial_id,
-            trial=trial,
-            attempts=(tuple(item.outcome for item in attempt),),
-            verdict=verdict,
-            signature=signature(
-                verdict,
-                operator=trial.case.operator,
-                promise=trial.promise,
-                constraint=constraint if evaluation.broken else "",
-                dtype=_dtype_class(spec, trial.case),
-            ),
-            clauses=spec.clauses_of(constraint) if constraint else (),
-            seconds=seconds,
-            where=self._where(),
-        )
-
-    def _where(self) -> Mapping[str, str]:
-        return {"adapter": self.settings.adapter}
-
-
-def is_sampled(trial_id: str, *, every: int = SAMPLE) -> bool:
-    """One trial in `every`, a power of two up to 256: the same ones for the same plan, the fewer among the more."""
-    return int(trial_id[:2], 16) % every == 0
-
-
-def _calls(specs: Specs, trial: Trial) -> tuple[Case, ...]:
-    return promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator])
-
-
-def _dtype_class(spec: Spec, case: Case) -> str:
-    """The dtype that findings are told apart by: that of the first output."""
-    for name in spec.outputs:
-        tensor = case.arguments.get(name)
-        if isinstance(tensor, Tensor):
-            return tensor.dtype
-    return ""
+    def calls_before(
+        self, trial: Trial, history: Iterable[Trial], *, same: Callable[[Record], bool]
+    ) -> tuple[Earlier, ...]:
+        """The calls of earlier trials after which one fails in the `same` way, in a fresh process; empty: none."""
+        manners = self.host.capabilities.manners
+        calls = [call.case for item in history for call in calls_of(item, self.specs, manners=manners)]
+        return self._again.calls_before(trial, calls[-MOST_CALLS:], same=same)

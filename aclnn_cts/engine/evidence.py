@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Record
 
-__all__ = ["Evidence", "is_measured"]
+__all__ = ["SAMPLE", "Evidence", "is_measured", "is_sampled"]
+
+SAMPLE = 64
+"""Of so many trials of a run, one is put to all rulers although it passes."""
 
 FIRST = 4
 """Known failures of each signature that are measured, whatever their ids."""
@@ -39,6 +42,11 @@ class Evidence:
         if smaller:
             met.smallest = size
         return met.number <= FIRST or smaller or is_measured(record.trial_id)
+
+
+def is_sampled(trial_id: str, *, every: int = SAMPLE) -> bool:
+    """One trial in `every`, a power of two up to 256: the same ones for the same plan, the fewer among the more."""
+    return int(trial_id[:2], 16) % every == 0
 
 
 def is_measured(trial_id: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record
 from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
 from aclnn_cts.spec.evaluate import evaluate
@@ -74,6 +75,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     if record.waiver:
         yield f"  waived by {record.waiver}"
     yield from _what(case)
+    yield from _made_first(record.shown)
     yield from _rules(record, spec, language)
     law = record.trial.promise.startswith(PREFIX)
     if law:
@@ -88,17 +90,28 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     yield f"trial {record.trial_id}"
 
 
-def _what(case: Case) -> Iterator[str]:
-    yield "case:"
+def _arguments(case: Case) -> Iterator[str]:
     width = max((len(name) for name in case.arguments), default=0)
     for name, value in case.arguments.items():
         yield f"  {name:<{width}}  {argument_text(value)}"
+
+
+def _what(case: Case) -> Iterator[str]:
+    yield "case:"
+    yield from _arguments(case)
     if case.call.phases == 1:
         yield "  (the first phase alone)"
     for pointer in case.call.null:
         yield f"  {pointer}: null pointer"
     if case.origin.change:
         yield f"  made from a valid case by: {case.origin.change}"
+
+
+def _made_first(trial: Trial) -> Iterator[str]:
+    for item in trial.after:
+        times = f" {item.times} times" if item.times > 1 else ""
+        yield f"made first{times}, as the failure does not show without it: {item.case.operator}"
+        yield from _arguments(item.case)
 
 
 def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.again import preference
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.explain import explain, replay_command
@@ -138,7 +139,7 @@ class _Tally:
             return
         key = record.signature.text()
         shown, number = self.failures.get(key, (record, 0))
-        smaller = record.trial.case.nbytes < shown.trial.case.nbytes
+        smaller = preference(record) < preference(shown)
         self.failures[key] = (record if smaller else shown, number + 1)
 
     def show(self, record: Record) -> None:
@@ -227,7 +228,7 @@ class Gate:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise storage_failure(file.parent, error) from error
-        write_atomically(file, json.dumps(trial_to_json(record.trial), indent=2).encode() + b"\n")
+        write_atomically(file, json.dumps(trial_to_json(record.shown), indent=2).encode() + b"\n")
         return GateFinding(record=record, number=number, file=file)
 
     def _search(self, spec: Spec, promise: str, tally: _Tally) -> None:

@@ -58,6 +58,8 @@ class Performed(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs' contents, in their storage dtypes."""
     got: Mapping[str, NDArray[Any]] = {}
     """The outputs' views after the call."""
+    twice: bool = False
+    """Whether it was made once more after the calls of its batch, into memory that was filled otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +198,11 @@ class Prepared:
     """What was asked, with those that are no calls filled in."""
     pending: Pending | None = None
 
+    @property
+    def looks(self) -> list[Case]:
+        """What was called after them to look at the device."""
+        return [call.case for call in self.calls[self.own :]]
+
     def start(self) -> None:
         """Have the calls made meanwhile; then `end` is to be called."""
         self.pending = self.host.start(self.calls)
@@ -261,6 +268,7 @@ class _Finishing:
     buffers: CallBuffers | None
     outcome: Outcome
     states: Mapping[str, BufferState]
+    twice: bool = False
 
     @property
     def seems_unwritten(self) -> bool:
@@ -283,6 +291,7 @@ class _Finishing:
 
     def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]]) -> None:
         """The second run's outcome replaces the first's."""
+        self.twice = True
         if self.buffers is not None:
             self.outcome, self.states = outcome, self.buffers.inspect(earlier=earlier)
 
@@ -292,4 +301,4 @@ class _Finishing:
         # What the adapter itself has seen (of a workspace) stands beside what is seen from here.
         outcome = msgspec.structs.replace(self.outcome, buffers={**self.states, **self.outcome.buffers})
         got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
-        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got)
+        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)

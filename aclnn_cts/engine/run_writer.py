@@ -156,8 +156,9 @@ class RunWriter:
 
     def _write_failure(self, record: Record) -> None:
         name = failure_name(record.signature)
-        if name not in self._failures:
-            write_atomically(self.path / FAILURES / name, _pretty(trial_to_json(record.trial)))
+        # One that needs other calls before it is shown with them, and stands before one that conforms alone.
+        if name not in self._failures or record.after:
+            write_atomically(self.path / FAILURES / name, _pretty(trial_to_json(record.shown)))
             self._failures.add(name)
 
     def close(self) -> None:

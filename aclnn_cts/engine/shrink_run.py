@@ -11,6 +11,7 @@ import msgspec
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.engine.again import preference
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, bucketed
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, Shrunk
@@ -107,7 +108,7 @@ def shrink_run(
 
 def _findings(run: RunDirectory) -> Iterator[Finding]:
     """Those of the records, each with its smallest recorded trial, or what is stored of it already."""
-    smallest: dict[str, tuple[tuple[bool, int], Record]] = {}
+    best: dict[str, Record] = {}
     with run.results() as results:
         stored = {
             signature_key(finding.signature): finding
@@ -117,23 +118,22 @@ def _findings(run: RunDirectory) -> Iterator[Finding]:
         counted = list(results.findings())
         for record in results.records(Query(result=Result.FAILED)):
             key = signature_key(record.signature)
-            # As a report chooses: one that is not waived says more than a smaller one that is.
-            order = (bool(record.waiver), record.trial.case.nbytes)
-            if key not in smallest or order < smallest[key][0]:
-                smallest[key] = (order, record)
+            # As a report chooses.
+            if key not in best or preference(record) < preference(best[key]):
+                best[key] = record
     for item in counted:
         key = signature_key(item.signature)
         known = stored.get(key)
         if known is not None and known.trial is not None:
             yield known
             continue
-        _, record = smallest[key]
+        record = best[key]
         yield Finding(
             signature=item.signature,
             failures=item.number,
             examples=item.number,
             waiver=record.waiver,
-            trial=record.trial,
+            trial=record.shown,
             message=record.verdict.message,
         )
 
@@ -152,7 +152,7 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
 
 def _made(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
     def execute(tried: Trial) -> Record:
-        return next(record for judged in bench.run([tried]) for record in judged.records)
+        return bench.one(tried, fresh=bool(tried.after))
 
     same = _same(finding.signature)
     first = execute(trial)

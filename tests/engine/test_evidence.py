@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.bench import Bench, is_sampled
-from aclnn_cts.engine.evidence import FIRST, Evidence, is_measured
+from aclnn_cts.engine.bench import Bench
+from aclnn_cts.engine.evidence import FIRST, Evidence, is_measured, is_sampled
 from aclnn_cts.engine.host import InProcessHost
 from aclnn_cts.engine.measuring import Measuring
 from aclnn_cts.engine.settings import BenchSettings

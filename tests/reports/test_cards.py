@@ -13,10 +13,11 @@ from aclnn_cts.core.acceptance_findings import FindingCard, Program
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import BufferState, Outcome
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.programs import on_one_page
+from aclnn_cts.engine.again import ALONE_FACT
 from aclnn_cts.engine.campaign.finding import Finding
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.run_writer import create_run
@@ -48,6 +49,17 @@ def card_and_text(report: Acceptance) -> tuple[FindingCard, str]:
     [card] = report.findings
     page = render_html(report, sections=("findings",))
     return card, page[page.index("<article") : page.index("</article>")]
+
+
+def test_a_failure_in_company_is_shown_with_its_company(tmp_path: Path) -> None:
+    alone = msgspec.structs.replace(failed(of_size(4)).verdict, facts={ALONE_FACT: "conforms"})
+    small = msgspec.structs.replace(failed(of_size(4)), verdict=alone)
+    shown = msgspec.structs.replace(failed(of_size(9)), after=(Earlier(of_size(2)), Earlier(of_size(3), times=2)))
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [small, shown, failed(of_size(5))])]))
+    assert (card.trial_id, card.after, card.figures_of) == (shown.shown.id, 3, "")
+    assert "make first what it needs: 3." in text
+    assert "必需的部分" in text
+    assert "of 3 recorded, one that shows again by itself, not shrunk" in text
 
 
 def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from aclnn_cts.core.verdict import Record, Result, Signature, Skip, Verdict
 from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
-from aclnn_cts.engine.again import ALONE_FACT
+from aclnn_cts.engine.again import ALONE_FACT, preference
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
@@ -102,11 +102,7 @@ class Failures:
             self.alone[str(alone).partition(" (")[0]] += 1
         if (second := facts.get(SECOND_ORACLE)) is not None:
             self.second[str(second).partition(":")[0]] += 1
-        # One that is not waived says more than a smaller one that is.
-        if (bool(record.waiver), record.trial.case.nbytes) < (
-            bool(self.smallest.waiver),
-            self.smallest.trial.case.nbytes,
-        ):
+        if preference(record) < preference(self.smallest):
             self.smallest, self.run = record, run
 
 

@@ -89,7 +89,7 @@ def _card(
     mode = record.verdict.mode
     number, small = _smallest(failures, shrunk)
     run = runs[number]
-    trial = small.trial if small is not None and small.trial is not None else record.trial
+    trial = small.trial if small is not None and small.trial is not None else record.shown
     if small is not None and small.record is not None:
         record = small.record
     spec = collected.operators[signature.operator].spec
@@ -123,7 +123,8 @@ def _card(
         shrink=shrink_command(run.path),
         change=trial.case.origin.change or "",
         trial_id=trial.id,
-        figures_of=record.trial_id if trial.id != record.trial_id else "",
+        figures_of=record.trial_id if record.trial_id not in (trial.id, _alone(trial).id) else "",
+        after=sum(item.times for item in trial.after),
         trial=document if len(document) <= _TRIAL_BYTES else "",
         worst=_worst(record),
         fault=facts,
@@ -172,6 +173,10 @@ def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Findi
                 if finding.shrunk and finding.trial is not None:
                     found[number, signature_key(finding.signature)] = finding
     return found
+
+
+def _alone(trial: Trial) -> Trial:
+    return msgspec.structs.replace(trial, after=())
 
 
 def _id_of(file: Path) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
+from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature, Verdict
 
 __all__ = ["RECORD_FORMAT", "record_from_json", "record_schema", "record_to_json"]
@@ -36,6 +36,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "seconds": record.seconds,
         "where": dict(record.where),
     }
+    if record.after:
+        document["after"] = [earlier_to_json(item) for item in record.after]
     for name in ("attempts", "verdict"):
         document[name] = _spelled(document[name])
     document["trial"]["parameters"] = _spelled(document["trial"]["parameters"])
@@ -66,6 +68,7 @@ def record_from_json(document: Mapping[str, Any], *, where: str) -> Record:
             waiver=document["waiver"],
             seconds=document["seconds"],
             where=document["where"],
+            after=earlier_from_json(document.get("after", []), where=where),
         )
     except (KeyError, TypeError, msgspec.ValidationError, UsageError) as error:
         raise HarnessError(f"{where}: no record of the format {RECORD_FORMAT!r}: {error}") from None
@@ -94,7 +97,8 @@ def record_schema() -> dict[str, Any]:
             "waiver": {"type": "string"},
             "seconds": {"type": "number"},
             "where": {"type": "object", "additionalProperties": {"type": "string"}},
-        }
+        },
+        {"after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
     )
     return {
         "$schema": DIALECT,

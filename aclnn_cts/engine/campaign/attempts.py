@@ -90,7 +90,7 @@ def _changed(trial: Trial, spec: Spec, changes: Mapping[str, Argument]) -> Trial
         if evaluate(spec, mended).broken:
             return None
         parameters["twin"] = case_to_json(mended, origin=False)
-    made = Trial(trial.promise, case, parameters)
+    made = msgspec.structs.replace(trial, case=case, parameters=parameters)
     try:
         check_trial(made, spec, where="shrinking")
         if trial.promise.startswith(PREFIX) and not usable(law_of(spec, trial.promise), spec, made):

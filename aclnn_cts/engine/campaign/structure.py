@@ -60,13 +60,16 @@ class Structure:
         if self.way is not None:
             constraint = spec.constraint(str(origin.case.origin.constraint))
             derived = break_drawing(self.sampler, constraint, drawing, self.way, twin=case)
-            return None if derived is None else derived_trial(origin.promise, derived)
+            return None if derived is None else self._after(derived_trial(origin.promise, derived))
         if evaluate(spec, case).broken:
             return None
-        trial = Trial(origin.promise, case, origin.parameters)
+        trial = self._after(Trial(origin.promise, case, origin.parameters))
         if origin.promise.startswith(PREFIX) and not usable(law_of(spec, origin.promise), spec, trial):
             return None
         return trial
+
+    def _after(self, trial: Trial) -> Trial:
+        return msgspec.structs.replace(trial, after=self.origin.after) if self.origin.after else trial
 
     def _names(self, decide: Decide) -> tuple[dict[str, Any], dict[str, int]]:
         names: dict[str, Any] = {}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
-from aclnn_cts.engine.bench import is_sampled
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import Learned
@@ -17,6 +16,7 @@ from aclnn_cts.engine.campaign.finding import EXAMPLES, outputs_of
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
 from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.evidence import is_sampled
 from aclnn_cts.engine.laws import LAW_KIND
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+import msgspec
+
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
@@ -27,6 +29,9 @@ __all__ = ["CampaignWorker", "open_worker"]
 
 ALONE = 3
 """Executions by which a finding is confirmed."""
+
+EXECUTIONS_AFTER = 60
+"""Executions that shrinking takes of a trial that needs calls before it: each has a process of its own."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,67 +93,80 @@ class CampaignWorker:
 
     def examine(self, job: ExamineJob) -> Examined:
         """Confirm a finding by its first trial that fails again, and make that smaller."""
-        failures = executions = 0
-        chosen: Trial | None = None
-        for trial in job.trials:
-            failures, executions = self._alone(trial, job.signature)
-            if failures:
-                chosen = trial
-                break
-        again = None
-        if chosen is None and (again := self._in_company(job)) is not None:
-            failures, more = self._alone(again, job.signature)
-            executions += more
-            chosen = again if failures else None
-        if chosen is None:
-            return _not_alone(job, again, executions)
-        confirmed = Confirmed.ALWAYS if failures == executions else Confirmed.SOMETIMES
-        if not job.shrink:
-            return Examined(signature=job.signature, confirmed=confirmed, alone=(failures, executions), trial=chosen)
-        sampler = self.bench.sampler(self.specs[chosen.case.operator])
+        found = self._confirmed(job)
+        if not found.shows or not job.shrink:
+            return Examined(
+                signature=job.signature,
+                confirmed=found.confirmed,
+                alone=found.alone,
+                trial=found.trial,
+                note=found.note,
+            )
+        sampler = self.bench.sampler(self.specs[found.trial.case.operator])
+        after = bool(found.trial.after)
         small = shrink(
-            chosen,
+            found.trial,
             sampler=sampler,
-            execute=self._execute,
+            execute=self._freshly if after else self._execute,
             same=lambda record: self._same(record, job.signature),
-            executions=EXECUTIONS,
-            repeats=1 if confirmed == Confirmed.ALWAYS else ALONE,
+            executions=EXECUTIONS_AFTER if after else EXECUTIONS,
+            repeats=ALONE if found.confirmed == Confirmed.SOMETIMES else 1,
         )
         record, blobs = self._last(small.trial)
+        broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
         return Examined(
             signature=job.signature,
-            confirmed=confirmed,
-            alone=(failures, executions),
+            confirmed=found.confirmed,
+            alone=found.alone,
             trial=small.trial,
             message=(small.record or record).verdict.message,
             executions=small.executions,
             shrunk=True,
-            note="" if small.complete else f"shrinking was broken off after {small.executions} executions",
+            note="; ".join(filter(None, (found.note, broken_off))),
             blobs=blobs,
         )
 
+    def _confirmed(self, job: ExamineJob) -> _Confirmation:
+        """What comes of a finding's trials alone, and else after the calls that came before them."""
+        failures = executions = 0
+        for trial in job.trials:
+            failures, executions = self._alone(trial, job.signature)
+            if failures:
+                return _Confirmation.of(trial, failures, executions)
+        again, before = self._in_company(job)
+        if again is None:
+            return _Confirmation.of_none(job, executions)
+        failures, more = self._alone(again, job.signature)
+        if failures:
+            return _Confirmation.of(again, failures, executions + more)
+        after: tuple[Earlier, ...] = ()
+        if self.bench.host.isolated:
+            after = self.bench.calls_before(again, before, same=lambda record: self._same(record, job.signature))
+        return _Confirmation.of_company(again, after, job.chunk, executions + more)
+
     def _alone(self, trial: Trial, looked_for: Signature) -> tuple[int, int]:
         """How often a trial fails the same way, each time in a fresh process where the host can give one."""
-        failures = 0
-        for _ in range(ALONE):
-            self.bench.host.refresh()
-            failures += self._same(self._execute(trial), looked_for)
-        return failures, ALONE
+        return sum(self._same(self._freshly(trial), looked_for) for _ in range(ALONE)), ALONE
 
-    def _in_company(self, job: ExamineJob) -> Trial | None:
-        """What fails the same way when the chunk that met it is run again in a fresh process, up to its last trial."""
+    def _in_company(self, job: ExamineJob) -> tuple[Trial | None, list[Trial]]:
+        """What fails the same way when the chunk that met it is run again in a fresh process, and what came before."""
+        before: list[Trial] = []
         if job.chunk is None:
-            return None
+            return None, before
         self.bench.host.refresh()
         items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
         tally = Tally(job.chunk, self._factors_of(job.chunk.operator))
         for record in self._records((item.trial for item in items), tally):
             if self._same(record, job.signature):
-                return record.trial
-        return None
+                return record.trial, before
+            before.append(record.trial)
+        return None, before
+
+    def _freshly(self, trial: Trial) -> Record:
+        return self.bench.one(trial, fresh=True)
 
     def _execute(self, trial: Trial) -> Record:
-        return next(record for judged in self.bench.run([trial]) for record in judged.records)
+        return self.bench.one(trial)
 
     def _last(self, trial: Trial) -> tuple[Record, tuple[bytes, ...]]:
         judged = next(iter(self.bench.run([trial])))
@@ -183,20 +201,45 @@ class _Handout:
             yield item.trial
 
 
-def _not_alone(job: ExamineJob, again: Trial | None, executions: int) -> Examined:
-    """What became of a finding that no trial shows alone."""
-    if again is not None and job.chunk is not None:
-        confirmed = Confirmed.COMPANY
-        number = job.chunk.index
-        note = f"alone it conforms; in a fresh process it fails again after the trials of chunk {number} before it"
-    elif job.chunk is not None:
-        confirmed = Confirmed.SOMETIMES
-        note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
-    else:
-        confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
-    return Examined(
-        signature=job.signature, confirmed=confirmed, alone=(0, executions), trial=again or job.trials[0], note=note
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Confirmation:
+    """What became of a finding's trials when they were run again."""
+
+    trial: Trial
+    confirmed: str
+    alone: tuple[int, int]
+    note: str = ""
+    shows: bool = True
+    """Whether the trial fails by itself."""
+
+    @staticmethod
+    def of(trial: Trial, failures: int, executions: int) -> _Confirmation:
+        confirmed = Confirmed.ALWAYS if failures == executions else Confirmed.SOMETIMES
+        return _Confirmation(trial=trial, confirmed=confirmed, alone=(failures, executions))
+
+    @staticmethod
+    def of_company(trial: Trial, after: tuple[Earlier, ...], chunk: Chunk | None, executions: int) -> _Confirmation:
+        number = sum(item.times for item in after)
+        calls = "one call" if number == 1 else f"{number} calls"
+        met = chunk.index if chunk is not None else 0
+        note = (
+            f"alone it conforms; it fails again after {calls} that came before it, which its trial makes first"
+            if after
+            else f"alone it conforms; in a fresh process it fails again after the trials of chunk {met} before it"
+        )
+        shown = msgspec.structs.replace(trial, after=after)
+        return _Confirmation(
+            trial=shown, confirmed=Confirmed.COMPANY, alone=(0, executions), note=note, shows=bool(after)
+        )
+
+    @staticmethod
+    def of_none(job: ExamineJob, executions: int) -> _Confirmation:
+        if job.chunk is not None:
+            confirmed = Confirmed.SOMETIMES
+            note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
+        else:
+            confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+        return _Confirmation(trial=job.trials[0], confirmed=confirmed, alone=(0, executions), note=note, shows=False)
 
 
 def _failed(record: Record) -> bool:

@@ -17,7 +17,9 @@ __all__ = ["cpp_program"]
 
 def cpp_program(program: Program) -> str:
     """The program's text. Its first lines say what it shows and how it is built."""
-    lines = [*_opening(program), PRELUDE.replace("@HEADER@", program.calls[0].header)]
+    headers = dict.fromkeys(facts.header for facts in program.calls)
+    included = "\n".join(f'#include "{header}"' for header in headers)
+    lines = [*_opening(program), PRELUDE.replace("@HEADERS@", included)]
     if any(step.verb == "refused" for step in program.steps):
         lines.append(MANY_TIMES.replace("@GROWTH@", str(ALLOWED_GROWTH)))
     for place, facts in enumerate(program.calls):
@@ -77,7 +79,12 @@ def _main(program: Program) -> Iterator[str]:
         yield f"  aclrtStream stream_{number} = nullptr;"
         yield f"  CHECK_RUNTIME(aclrtCreateStream(&stream_{number}));"
     for step in program.steps:
-        yield f"  TAKE({_taken(step, several=program.number > 1)});"
+        if step.verb == "loop":
+            yield f"  for (int time = 0; time < {step.times}; ++time) {{"
+        elif step.verb == "end":
+            yield "  }"
+        else:
+            yield f"  TAKE({_taken(step, several=program.number > 1)});"
     if program.relations:
         yield f"  Relate(kRelations, {len(program.kept)});"
     if program.beyond:
@@ -112,5 +119,5 @@ def _taken(step: Step, *, several: bool) -> str:
     if step.verb == "refused":
         functions = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
         return f"ManyTimes({step.times}, {functions}, &{space}::status, {space}::Judge)"
-    who = f'"call {step.number}: "' if several else '""'
+    who = "nullptr" if step.number == 0 else f'"call {step.number}: "' if several else '""'
     return f"{space}::{_CALLED[step.verb].format(who=who, stream=stream)}"

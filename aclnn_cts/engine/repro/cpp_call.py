@@ -155,7 +155,7 @@ def _phase_two(facts: Reproduction) -> Iterator[str]:
     address = "nullptr" if "workspace" in facts.case.call.null else "workspace.Address()"
     yield "if (phaseOne != 0) return 0;"
     yield f"status = {facts.operator}({address}, workspace.bytes, executor, stream);"
-    yield 'std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));'
+    yield 'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));'
 
 
 def _judge(facts: Reproduction) -> Iterator[str]:

@@ -14,7 +14,7 @@ PRELUDE = r"""#include <cmath>
 #include <unistd.h>
 
 #include "acl/acl.h"
-#include "@HEADER@"
+@HEADERS@
 
 // Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
 #define CHECK_RUNTIME(call)                                        \

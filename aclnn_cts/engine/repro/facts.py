@@ -110,7 +110,7 @@ class Program:
     @property
     def number(self) -> int:
         """How many calls the program makes."""
-        return len({step.number for step in self.steps})
+        return len({step.number for step in self.steps if step.number})
 
     @property
     def streams(self) -> int:
@@ -126,10 +126,13 @@ class Program:
         return tuple((number, name) for number, call in judged for name in self.calls[call].outputs)
 
 
-def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str, valued: bool = False) -> Reproduction:
+def reproduction(
+    case: Case, spec: Spec, judge: Judge, *, sentence: str, valued: bool = False, judged: bool = True
+) -> Reproduction:
     """Collect the facts of a call; UsageError for one too large to be written into a program.
 
-    `valued`: its promise asks for values, also of what the document leaves open.
+    - `valued`: its promise asks for values, also of what the document leaves open.
+    - `judged`: what comes of it is looked at.
     """
     total = sum(tensor.storage_numel for _, tensor in case.tensors())
     if case.call.phases == 2 and total > MAX_ELEMENTS:
@@ -137,7 +140,7 @@ def reproduction(case: Case, spec: Spec, judge: Judge, *, sentence: str, valued:
     evaluation = evaluate(spec, case)
     phases = case.call.phases
     performed, storages = (None, {}) if phases == 1 else _memory(case, spec)
-    expected = {} if performed is None else _expected_of(performed, judge, evaluation, valued=valued)
+    expected = {} if performed is None or not judged else _expected_of(performed, judge, evaluation, valued=valued)
     names = [name for name in evaluation.statuses if name != ANY_ERROR]
     return Reproduction(
         case=case,

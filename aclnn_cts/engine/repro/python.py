@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from aclnn_cts.core.case import Argument, Tensor
@@ -12,6 +13,7 @@ from aclnn_cts.engine.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.engine.repro.facts import Program, Reproduction, TensorFacts
 from aclnn_cts.engine.repro.python_script import SCRIPT
 from aclnn_cts.engine.repro.relations import Relation, Side, Slot
+from aclnn_cts.engine.repro.steps import Step
 
 __all__ = ["python_program"]
 
@@ -24,17 +26,7 @@ def python_program(program: Program) -> str:
     slots = {slot: place for place, slot in enumerate(program.kept)}
     document = {
         "calls": [_call(facts) for facts in program.calls],
-        "steps": [
-            {
-                "verb": step.verb,
-                "call": step.call,
-                "number": step.number,
-                "stream": step.stream,
-                "way": step.way,
-                "times": step.times,
-            }
-            for step in program.steps
-        ],
+        "steps": _steps(program.steps),
         "number": program.number,
         "streams": program.streams,
         "growth": ALLOWED_GROWTH,
@@ -54,6 +46,30 @@ def python_program(program: Program) -> str:
     for mark, value in fields.items():
         text = text.replace(mark, value)
     return text
+
+
+def _steps(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """The steps of a loop within it."""
+    found: list[dict[str, Any]] = []
+    inner: list[dict[str, Any]] | None = None
+    for step in steps:
+        if step.verb == "loop":
+            inner = []
+            found.append({"verb": "loop", "times": step.times, "steps": inner})
+        elif step.verb == "end":
+            inner = None
+        else:
+            (found if inner is None else inner).append(
+                {
+                    "verb": step.verb,
+                    "call": step.call,
+                    "number": step.number,
+                    "stream": step.stream,
+                    "way": step.way,
+                    "times": step.times,
+                }
+            )
+    return found
 
 
 def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON value

@@ -214,7 +214,8 @@ class Call:
         address = None if self.workspace is None or "workspace" in self.facts["null"] else self.workspace.address
         size = 0 if self.workspace is None else self.workspace.size
         self.status = function(address, size, self.executor, self.device.streams[stream])
-        print(f"{who}phase two returned {self.status}")
+        if who is not None:
+            print(f"{who}phase two returned {self.status}")
 
     def judge(self, who):
         """Whether status, outputs and memory conform."""
@@ -320,6 +321,16 @@ def wait(device, stream):
         sys.exit(1)
 
 
+def each(steps):
+    """The steps in turn, those of a loop as often as it says."""
+    for step in steps:
+        if step["verb"] == "loop":
+            for _ in range(step["times"]):
+                yield from step["steps"]
+        else:
+            yield step
+
+
 def at(place, shape):
     return [int(axis) for axis in np.unravel_index(place, shape)]
 
@@ -364,9 +375,9 @@ def main():
     several = PROGRAM["number"] > 1
     conforms, results = True, []
     with np.errstate(all="ignore"):
-        for step in PROGRAM["steps"]:
+        for step in each(PROGRAM["steps"]):
             call, verb = calls[step["call"]], step["verb"]
-            who = f"call {step['number']}: " if several else ""
+            who = None if step["number"] == 0 else f"call {step['number']}: " if several else ""
             if verb == "judge":
                 conforms = call.judge(who) and conforms
                 results.extend(call.results)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from aclnn_cts.core.trial import Earlier
 from aclnn_cts.engine.call_groups import end_of_group
 from aclnn_cts.engine.perform import Asked
 
-__all__ = ["VERBS", "Step", "steps_of"]
+__all__ = ["VERBS", "Step", "steps_before", "steps_of"]
 
 VERBS: Mapping[str, str] = {
     "prepare": "bring the data to the device and make the descriptors",
@@ -21,6 +22,8 @@ VERBS: Mapping[str, str] = {
     "refill": "make the memory what it was before the call",
     "destroy": "give back an executor that no phase two has used up",
     "release": "give back memory and descriptors",
+    "loop": "take the steps up to `end` `times` times",
+    "end": "go on after the loop",
     "refused": "make phase one `times` times in a row, whose status and memory must stay as they are",
 }
 """What a step does, by its verb. All but `prepare`, `phase_one` and `release` pass over a call that phase one refused;
@@ -36,7 +39,7 @@ class Step:
     call: int = 0
     """Which of the program's unlike calls it is about."""
     number: int = 1
-    """Which call of the trial that is, from 1 on."""
+    """Which call of the trial that is, from 1 on; 0: one that is made before the trial's own."""
     stream: int = 0
     way: str = ""
     times: int = 0
@@ -56,6 +59,17 @@ def steps_of(asked: Sequence[Asked], places: Sequence[int]) -> tuple[Step, ...]:
         steps += _together([_Made(places[number], number + 1, asked[number]) for number in order[start:end]])
         start = end
     return tuple(steps)
+
+
+def steps_before(after: Sequence[Earlier], places: Sequence[int]) -> Iterator[Step]:
+    """The steps of the calls before a trial's own, which nobody judges; `places` as in `steps_of`."""
+    for item, place in zip(after, places, strict=True):
+        made = _Made(place, 0, Asked(item.case))
+        if item.times > 1:
+            yield made.step("loop", times=item.times)
+        yield from (step for step in _together([made]) if step.verb != "judge")
+        if item.times > 1:
+            yield made.step("end")
 
 
 @dataclass(frozen=True, slots=True)

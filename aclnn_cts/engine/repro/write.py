@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
@@ -21,7 +23,7 @@ from aclnn_cts.engine.repro.cpp import cpp_program
 from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, Program, Reproduction, reproduction
 from aclnn_cts.engine.repro.python import python_program
 from aclnn_cts.engine.repro.relations import relations_of
-from aclnn_cts.engine.repro.steps import steps_of
+from aclnn_cts.engine.repro.steps import steps_before, steps_of
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
@@ -69,7 +71,8 @@ class Programs:
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:
-            one = replace(self._made([Asked(cases[call - 1])], trial), about=_about_one(trial, call, len(cases)))
+            alone = msgspec.structs.replace(trial, after=())
+            one = replace(self._made([Asked(cases[call - 1])], alone), about=_about_one(trial, call, len(cases)))
             return one if len(cases) > 1 else replace(one, about=())
         asked = asked_calls(trial, spec, cases, known=_MANNERS)
         made = self._made(asked, trial)
@@ -77,8 +80,8 @@ class Programs:
         if trial.promise.startswith(PREFIX):
             made = self._related(made, trial, spec)
         elif len(cases) == 1 and not asked[0].manner:
-            return made
-        return replace(made, about=(f"A trial of {trial.promise}: {sentence}.", *made.about))
+            return replace(made, about=_about_before(trial))
+        return replace(made, about=(f"A trial of {trial.promise}: {sentence}.", *made.about, *_about_before(trial)))
 
     def _related(self, made: Program, trial: Trial, spec: Spec) -> Program:
         """The program, with the relations of its law."""
@@ -90,9 +93,12 @@ class Programs:
 
     def _made(self, asked: Sequence[Asked], trial: Trial) -> Program:
         # Calls that are made together have memory of their own each, however alike they are.
-        keys = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
+        own = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
+        before = [(case_id(item.case), None) for item in trial.after]
+        keys = [*own, *before]
         unlike = list(dict.fromkeys(keys))
-        cases = {key: item.case for key, item in zip(keys, asked, strict=True)}
+        every = [*(item.case for item in asked), *(item.case for item in trial.after)]
+        cases = dict(zip(keys, every, strict=True))
         elements = sum(
             tensor.storage_numel for case in cases.values() if case.call.phases == 2 for _, tensor in case.tensors()
         )
@@ -102,17 +108,25 @@ class Programs:
                 f"its {len(asked)} calls with --call N"
             )
         return Program(
-            calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED) for key in unlike),
-            steps=steps_of(asked, [unlike.index(key) for key in keys]),
+            calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED, judged=key in own) for key in unlike),
+            steps=(
+                *steps_before(trial.after, [unlike.index(key) for key in before]),
+                *steps_of(asked, [unlike.index(key) for key in own]),
+            ),
         )
 
-    def _facts(self, case: Case, *, valued: bool) -> Reproduction:
+    def _facts(self, case: Case, *, valued: bool, judged: bool) -> Reproduction:
         spec = self.specs[case.operator]
         evaluation = evaluate(spec, case)
         broken = ", ".join(constraint.id for constraint in evaluation.broken)
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
-        return reproduction(case, spec, self._judges.of(spec), sentence=sentence, valued=valued)
+        return reproduction(case, spec, self._judges.of(spec), sentence=sentence, valued=valued, judged=judged)
+
+
+def _about_before(trial: Trial) -> tuple[str, ...]:
+    number = sum(item.times for item in trial.after)
+    return (f"It shows after {_calls(number)} before it, made first and not judged.",) if number else ()
 
 
 def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.engine.campaign.finding import Confirmed
+from aclnn_cts.engine.run_directory import failure_name
 from tests.engine.campaign.test_campaigns import findings, fuzz
 from tests.engine.conftest import Ran
 
@@ -20,7 +21,16 @@ def test_only_in_company(ran: Run) -> None:
     assert found
     assert {item.confirmed for item in found} == {Confirmed.COMPANY}
     assert all(item.alone[0] == 0 and item.alone[1] >= 3 for item in found)
-    assert "in a fresh process it fails again after the trials of chunk" in found[0].note
+    shown = [item for item in found if item.trial is not None and item.trial.after]
+    assert shown
+    for item in shown:
+        assert "alone it conforms; it fails again after " in item.note
+        assert item.shrunk
+    file = run.path / "failures" / failure_name(shown[0].signature)
+    again = ran("replay", str(file), "--adapter", "rare_adapter:Rare,fault=company", "-v")
+    assert again.code == 1
+    assert "made first" in again.out
+    assert [record.trial for record in again.records] == [shown[0].trial]
 
 
 def test_sometimes(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
