@@ -2,8 +2,9 @@
 
 Runs the quick profile on the software device with one seeded fault after another, writes a program for each finding,
 and runs it with the fault (it must not end with 0 or 2) and without (it must end with 0). What a program does not show,
-`replay` is asked for in a process of its own: where that conforms too, the fault needs calls before it that no search has found, and
-is counted apart. Prints all others, and exits with 1 where there are any. `--every N --first M` takes every Nth fault.
+`replay` is asked for in a process of its own: where that conforms too, the failure needs calls before it that the run
+did not find, and is counted apart. Prints all others, and exits with 1 where there are any. `--every N --first M` takes
+every Nth fault.
 """
 
 from __future__ import annotations
