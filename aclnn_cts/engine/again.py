@@ -31,8 +31,9 @@ CONFORMS = "conforms"
 COMPANY_ALLOWED = 2
 """Failures of one signature that are run again; those after them are of a finding that is known by then."""
 
-SEARCHES = 32
-"""Failures of one process for which the calls are looked for that they need before them."""
+FRESH = 128
+"""Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in every
+call fails in hundreds of ways, and a process of a real device takes seconds to start."""
 
 _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 
@@ -81,7 +82,8 @@ class Again:
     verdicts: Verdicts
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each signature were run again."""
-    _searches: int = 0
+    _fresh: int = FRESH
+    """How many more are started for failures that conform alone."""
     _shown: set[str] = field(default_factory=set)
     """Signatures of failures that calls before them were found for."""
     _suspect: bool = True
@@ -96,13 +98,14 @@ class Again:
     def confirmed(self, record: Record, before: Callable[[], Sequence[Case]]) -> Record:
         """The record of a failure with what came of it alone; `before`: the calls that were made before it."""
         trial = record.trial
+        text = record.signature.text()
         attempt, verdict = self._attempt(trial, fresh=self._suspect)
         found = confirmed(record, attempt, verdict)
-        self._suspect = found.verdict.facts[ALONE_FACT] == CONFORMS
-        text = record.signature.text()
-        if not self._suspect or trial.after or text in self._shown or self._searches >= SEARCHES:
+        conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
+        self._fresh -= conforms
+        self._suspect = conforms and self._fresh > 0
+        if not self._suspect or trial.after or text in self._shown:
             return found
-        self._searches += 1
         after = self.calls_before(trial, before(), same=lambda again: again.verdict.kind == record.verdict.kind)
         if after:
             self._shown.add(text)
@@ -118,6 +121,7 @@ class Again:
         """The calls after which a trial fails in the `same` way; empty where none are found."""
 
         def fails(tried: Trial) -> bool:
+            self._fresh -= 1
             attempt, verdict = self._attempt(tried)
             return verdict.result == Result.FAILED and same(self._record(tried, attempt, verdict))
 

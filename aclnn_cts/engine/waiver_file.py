@@ -37,6 +37,8 @@ __all__ = [
 Predicate: TypeAlias = Callable[[Case], bool]
 CompilePredicate: TypeAlias = Callable[[str], Predicate]
 
+NOT_FINITE = ("nan", "inf", "-inf")
+
 _FAULTS = tuple(value for name, value in vars(Fault).items() if name.isupper())
 
 
@@ -55,6 +57,8 @@ class Scope:
     dtype: tuple[str, ...] = ()
     mode: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
+    got: tuple[str, ...] = ()
+    """What the worst element at fault came back as, of those in `NOT_FINITE`."""
     version: SpecifierSet | None = None
     """Range of versions of the adapter's library (PEP 440)."""
     when: Predicate | None = None
@@ -112,6 +116,7 @@ class _ScopeModel(_Model):
     dtype: _Texts | None = None
     mode: _Texts | None = None
     output: _Texts | None = None
+    got: _Texts | None = None
     version: _Text | None = None
     when: _Text | None = None
 
@@ -226,6 +231,8 @@ def _scope(model: _ScopeModel, problems: Problems, place: tuple[str | int, ...],
         problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
     for word in model.dtype or ():
         problems.known(word, DTYPES, (*place, "dtype"), "dtype")
+    for word in model.got or ():
+        problems.known(word, NOT_FINITE, (*place, "got"), "number that is not finite")
     version: SpecifierSet | None = None
     when: Predicate | None = None
     if model.version is not None:

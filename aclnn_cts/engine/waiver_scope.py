@@ -43,12 +43,13 @@ def concerns(scope: Scope, adapter: str, version: str | None, environment: Mappi
 
 
 def admits_fault(scope: Scope, record: Record) -> bool:
-    """Whether a failure is of the kind, dtype and mode that a waiver speaks of."""
+    """Whether a failure is of the kind, dtype, mode and look that a waiver speaks of."""
     signature = record.signature
     return (
         record.verdict.kind in scope.kind
         and (not scope.dtype or signature.dtype in scope.dtype)
         and (not scope.mode or signature.mode in scope.mode)
+        and (not scope.got or any(str(item.got) in scope.got for item in record.verdict.deviations if item.beyond))
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Mapping
 from datetime import date
@@ -87,6 +88,7 @@ def without(key: str) -> str:
         (WAIVER.replace("torch-cpu.half", "Half it"), 4, "waivers.0.id: 'Half it': String should match pattern"),
         (WAIVER.replace("[value,", "[valeu,"), 8, "unknown kind of fault 'valeu'"),
         (WAIVER.replace(SOFTMAX, "softmax_backward"), 7, "'softmax_backward': String should match pattern '^aclnn"),
+        (WAIVER.replace("kind:", "got: NaN\n      kind:"), 8, "unknown number that is not finite 'NaN'"),
         (WAIVER.replace("kind:", "dtype: FLOAT32\n      kind:"), 8, "unknown dtype 'FLOAT32'"),
         (
             WAIVER.replace("kind:", "version: 2.13\n      kind:"),
@@ -133,6 +135,13 @@ def failure(number: int = 1, **changes: Any) -> Record:
     return make_record(number, **({"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"} | changes))
 
 
+def came_back(value: float | str) -> Record:
+    """A failure whose worst element is this."""
+    record = failure()
+    worst = msgspec.structs.replace(record.verdict.deviations[0], got=value, beyond=1)
+    return msgspec.structs.replace(record, verdict=msgspec.structs.replace(record.verdict, deviations=(worst,)))
+
+
 def chosen(
     waivers: tuple[Waiver, ...],
     *,
@@ -169,6 +178,8 @@ def test_a_failure_in_scope_gets_the_id(tmp_path: Path) -> None:
         ("dtype: [BF16, FLOAT16]", failure(dtype="BF16"), failure()),
         ("mode: USE_FP16", failure(mode="USE_FP16"), failure()),
         ("output: out", failure(), failure(output="other")),
+        ("got: nan", came_back(math.nan), came_back(1.5)),
+        ("got: [inf, -inf]", came_back(-math.inf), came_back("nan")),
         ("when: dim(gradOutput, 1) > 3", failure(5), failure(1)),
         ("when: dim(gradOutput, 7) > 3", None, failure(1)),
         ("when: dim(gradOutput, 1)", None, failure(1)),
