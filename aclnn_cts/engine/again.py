@@ -32,8 +32,8 @@ COMPANY_ALLOWED = 2
 """Failures of one signature that are run again; those after them are of a finding that is known by then."""
 
 FRESH = 128
-"""Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in every
-call fails in hundreds of ways, and a process of a real device takes seconds to start."""
+"""Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in
+every call fails in hundreds of ways, and a process of a real device takes seconds to start."""
 
 _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 
