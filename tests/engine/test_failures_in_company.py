@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.trial import Earlier, Trial, trial_from_json
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.bundle.record_json import record_from_json, record_to_json
 from tests.engine.conftest import Ran
 from tests.engine.programs import built_program, home, needs_compiler, started
-from tests.engine.test_run import softmax, written
+from tests.engine.test_run import softmax, stray_index, written
 
 Run = Callable[..., Ran]
 
@@ -103,17 +103,7 @@ def test_its_programs_make_them_first(
 
 @needs_compiler
 def test_calls_before_it_that_could_do_harm_are_not_made(ran: Run, tmp_path: Path) -> None:
-    harmful = Case(
-        "aclnnEmbeddingDenseBackward",
-        {
-            "grad": Tensor((2, 3), "FLOAT", data=Data(recipe="normal")),
-            "indices": Tensor((2,), "INT64", data=Data(values=(1, 4))),
-            "numWeights": 4,
-            "paddingIdx": 0,
-            "scaleGradByFreq": False,
-            "out": Tensor((4, 3), "FLOAT"),
-        },
-    )
+    harmful = stray_index()
     run = ran(
         "run",
         "--adapter",

@@ -39,6 +39,21 @@ def softmax(*shape: int, dim: int = 0, dtype: str = "FLOAT", kind: str = "mine",
     return Case(SOFTMAX, arguments, origin=Origin(kind=kind))  # type: ignore[arg-type]  # a kind of case, as text
 
 
+def stray_index() -> Case:
+    """A call that reads beyond its table, which no real device must be given."""
+    return Case(
+        "aclnnEmbeddingDenseBackward",
+        {
+            "grad": Tensor((2, 3), "FLOAT", data=Data(recipe="normal")),
+            "indices": Tensor((2,), "INT64", data=Data(values=(1, 4))),
+            "numWeights": 4,
+            "paddingIdx": 0,
+            "scaleGradByFreq": False,
+            "out": Tensor((4, 3), "FLOAT"),
+        },
+    )
+
+
 def written(path: Path, *entries: Trial | Case) -> str:
     write_case_file(path, entries)
     return str(path)
@@ -163,18 +178,7 @@ def test_descriptors_of_any_size_reach_the_first_phase(ran: Run, tmp_path: Path)
 
 
 def test_unsafe_cases_are_skipped_unless_asked_for(ran: Run, tmp_path: Path) -> None:
-    case = Case(
-        "aclnnEmbeddingDenseBackward",
-        {
-            "grad": Tensor((2, 3), "FLOAT", data=Data(recipe="normal")),
-            "indices": Tensor((2,), "INT64", data=Data(values=(1, 4))),
-            "numWeights": 4,
-            "paddingIdx": 0,
-            "scaleGradByFreq": False,
-            "out": Tensor((4, 3), "FLOAT"),
-        },
-    )
-    cases = written(tmp_path / "cases.json", case)
+    cases = written(tmp_path / "cases.json", stray_index())
     run = ran("run", "--adapter", "reference", "--cases", cases)
     assert (run.code, run.kinds) == (3, ["skipped unsafe"])
     assert "indices.range" in run.records[0].verdict.message
