@@ -92,21 +92,24 @@ def settle(
     with np.errstate(all="ignore"):
         flushed = tuple(np.where(np.abs(operand) < normal, 0.0, operand).astype(np.float32) for operand in operands)
         ways = [operands, flushed]
-        if largest < math.inf:
+        if any((finite_part(np.abs(part)) > largest).any() for part in flushed):
             ways.append(tuple(np.where(np.abs(part) > largest, np.copysign(np.inf, part), part) for part in flushed))
         value: Float64 = forms[0](*operands)
+        special = _special_part(value)
         settled = np.ones(value.shape, np.bool_)
         for form in forms:
             for way in ways:
                 if form is not forms[0] or way is not operands:
-                    settled &= _alike(value, form(*way))
+                    settled &= _alike(special, _special_part(form(*way)))
     return value, ~settled
 
 
+def _special_part(array: NDArray[Any]) -> NDArray[Any]:
+    """Inf and nan of a result, with 0 for all that is finite."""
+    return np.where(np.isfinite(array), 0.0, array)
+
+
 def _alike(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether two results are both finite, both nan, or the same infinity."""
-    both_finite = np.isfinite(left) & np.isfinite(right)
-    both_nan = np.isnan(left) & np.isnan(right)
-    both_infinite = np.isinf(left) & (left == right)
-    alike: NDArray[np.bool_] = both_finite | both_nan | both_infinite
+    """Whether two special parts are both 0, both nan, or the same infinity."""
+    alike: NDArray[np.bool_] = (left == right) | (np.isnan(left) & np.isnan(right))
     return alike
