@@ -5,6 +5,7 @@ The formulas and the letters stand in `conv_tbc_backward`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
 
-__all__ = ["convolution", "gradients", "padded", "to_input", "to_weight", "windows", "with_sizes"]
+__all__ = ["convolution", "fit_a_stack", "gradients", "padded", "to_input", "to_weight", "windows", "with_sizes"]
 
 Real: TypeAlias = NDArray[Any]
 
@@ -20,32 +21,45 @@ _STACKED_LIMIT = 1 << 18
 """Elements of the products of all kernel taps up to which they are computed in one stack instead of one by one."""
 
 
-def with_sizes(array: Float64) -> Float64:
-    """The array and its absolute values, (2, ...)."""
-    both = np.empty((2, *array.shape))
-    both[0] = array
-    np.abs(array, out=both[1])
-    return both
+def with_sizes(calls: Sequence[Sequence[Float64]]) -> tuple[Float64, list[Float64]]:
+    """The operands of n calls and their absolute values: side by side, (2, n, elements), and each operand in its shape.
 
-
-def gradients(
-    grads: Float64, xs: Float64, weights: Float64, pad: int
-) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """The values of gradInput and gradWeight, each with the same sum over absolute values; operands `with_sizes`.
-
-    Right for finite operands; where one is not, a magnitude is not (padding times inf may add to that).
+    What is given second are views (2, n, ...) of the first.
     """
-    _, out_time, batch, out_channels = grads.shape
-    _, time, _, in_channels = xs.shape
-    length = weights.shape[1]
-    products = length * batch * max(time * in_channels, out_time * out_channels)
-    if products <= _STACKED_LIMIT and grads.size and xs.size and weights.size:
+    both = np.empty((2, len(calls), sum(array.size for array in calls[0])))
+    for place, arrays in enumerate(calls):
+        np.concatenate([array.reshape(-1) for array in arrays], out=both[0, place])
+    np.abs(both[0], out=both[1])
+    views = []
+    start = 0
+    for array in calls[0]:
+        views.append(both[..., start : start + array.size].reshape(2, len(calls), *array.shape))
+        start += array.size
+    return both, views
+
+
+def fit_a_stack(grad: Real, x: Real, weight: Real) -> bool:
+    """Whether operands of such shapes are small enough for the products of all taps to be made in one stack."""
+    out_time, batch, out_channels = grad.shape
+    time, _, in_channels = x.shape
+    products = weight.shape[0] * batch * max(time * in_channels, out_time * out_channels)
+    return products <= _STACKED_LIMIT and grad.size > 0 and x.size > 0 and weight.size > 0
+
+
+def gradients(grads: Float64, xs: Float64, weights: Float64, pad: int) -> tuple[Float64, Float64]:
+    """The gradients (2, n, T, B, Ci) and (2, n, L, Ci, Co) of n calls' operands `with_sizes`, which must be finite.
+
+    First the values, then the same sums over absolute values.
+    """
+    if fit_a_stack(grads[0, 0], xs[0, 0], weights[0, 0]):
         return _stacked(grads, xs, weights, pad)
-    (grad, grad_size), (x, x_size), (weight, weight_size) = grads, xs, weights
-    return (
-        (to_input(grad, weight, time, pad), to_input(grad_size, weight_size, time, pad)),
-        (to_weight(grad, x, length, pad), to_weight(grad_size, x_size, length, pad)),
-    )
+    outer = grads.shape[:2]
+    time, length = xs.shape[2], weights.shape[2]
+    of_input, of_weight = np.empty(xs.shape), np.empty(weights.shape)
+    for place in np.ndindex(outer):
+        of_input[place] = to_input(grads[place], weights[place], time, pad)
+        of_weight[place] = to_weight(grads[place], xs[place], length, pad)
+    return of_input, of_weight
 
 
 def to_input(grad: Real, weight: Real, time: int, pad: int) -> Real:
@@ -74,24 +88,23 @@ def to_weight(grad: Real, x: Real, length: int, pad: int) -> Real:
     return result
 
 
-def _stacked(
-    grads: Float64, xs: Float64, weights: Float64, pad: int
-) -> tuple[tuple[Float64, Float64], tuple[Float64, Float64]]:
-    """The same with zeros for padding, all taps and both values and absolute values in one stack of products.
+def _stacked(grads: Float64, xs: Float64, weights: Float64, pad: int) -> tuple[Float64, Float64]:
+    """The same with zeros for padding, and all taps of all operands in one stack of products.
 
     Small tensors take a fraction of the loop's time. A tap's operand is a view of the padded tensor, moved by one time
     step from tap to tap.
     """
-    _, out_time, batch, out_channels = grads.shape
-    _, time, _, in_channels = xs.shape
-    length = weights.shape[1]
+    *outer, out_time, batch, out_channels = grads.shape
+    time, in_channels = xs.shape[-3], xs.shape[-1]
+    length = weights.shape[-3]
     # Time t meets tap k at self[t + pad - k]: step t + (length - 1 - k) of what starts at pad - length + 1.
     moved = windows(padded(grads, length - 1 - pad, time + length - 1), length, time)
-    of_input = np.add.reduce(moved @ weights[:, ::-1].swapaxes(2, 3), axis=1).reshape(2, time, batch, in_channels)
+    products = moved @ weights[..., ::-1, :, :].swapaxes(-2, -1)
+    of_input = np.add.reduce(products, axis=-3).reshape(*outer, time, batch, in_channels)
     # Time u meets tap k at input[u + k - pad]: step u + k of what starts at -pad.
     moved = windows(padded(xs, pad, out_time + length - 1), length, out_time)
-    of_weight = moved.swapaxes(2, 3) @ grads.reshape(2, 1, out_time * batch, out_channels)
-    return (of_input[0], of_input[1]), (of_weight[0], of_weight[1])
+    of_weight = moved.swapaxes(-2, -1) @ grads.reshape(*outer, 1, out_time * batch, out_channels)
+    return of_input, of_weight
 
 
 def padded(array: Real, before: int, steps: int) -> Real:

@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,64 +39,53 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._convolution import convolution, gradients, to_input, to_weight, with_sizes
+from aclnn_cts.oracles._convolution import convolution, fit_a_stack, gradients, to_input, to_weight, with_sizes
 from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import (
     FLOAT16_LARGEST,
     FLOAT16_NORMAL,
-    Form,
+    FLOAT_NORMAL,
     finite_part,
-    loads_may_underflow,
+    holds_subnormal,
     settle,
 )
 
-__all__ = ["LAWS", "benchmark", "exact", "expected"]
+__all__ = ["LAWS", "benchmark", "exact", "expected", "expected_each"]
 
 Counts = NDArray[np.int64]
+
+_OPERANDS = ("self", "input", "weight")
+"""In the order of the helpers' parameters. `bias` is never used."""
 
 
 def expected(call: OracleInput) -> Expected:
     """The gradients `gradInput` (T, B, Ci), `gradWeight` (L, Ci, Co) and `gradBias` (Co)."""
-    grad: Float64 = call.tensors["self"]
-    x: Float64 = call.tensors["input"]
-    weight: Float64 = call.tensors["weight"]
-    pad = call.integer("pad")
+    return expected_each([call])[0]
+
+
+def expected_each(calls: Sequence[OracleInput]) -> list[Expected]:
+    """The same of each of several calls that differ in the values of their tensors alone; small ones share a stack."""
+    operands = [[call.tensors[name] for name in _OPERANDS] for call in calls]
+    if len(calls) > 1 and not fit_a_stack(*operands[0]):
+        return [expected(call) for call in calls]
     with np.errstate(all="ignore"):
-        grads, xs, weights = with_sizes(grad), with_sizes(x), with_sizes(weight)
-        (of_input, size_of_input), (of_weight, size_of_weight) = gradients(grads, xs, weights, pad)
-        input_open = weight_open = None
-        finite = math.isfinite(np.add.reduce(size_of_input, axis=None) + np.add.reduce(size_of_weight, axis=None))
-        if not finite:
-            time, length = x.shape[0], weight.shape[0]
-            of_input, input_open = _settle(lambda s, w: to_input(s, w, time, pad), grad, weight)
-            of_weight, weight_open = _settle(lambda s, i: to_weight(s, i, length, pad), grad, x)
-            grad_size, x_size, weight_size = (finite_part(operand[1]) for operand in (grads, xs, weights))
-            size_of_input = to_input(grad_size, weight_size, time, pad)
-            size_of_weight = to_weight(grad_size, x_size, length, pad)
-        lattices = call.lattices
-        loads = _loads({"self": grads[1], "input": xs[1], "weight": weights[1]}, lattices)
-        taps, pairs = _counts(grad.shape, x.shape[0], weight.shape[0], pad, 2 if loads is None else 4)
-        return {
-            "gradInput": _products(
-                of_input,
-                size_of_input,
-                taps,
-                loads=loads,
-                lattice=_product(lattices.get("self"), lattices.get("weight")),
-                unsettled=input_open,
-            ),
-            "gradWeight": _products(
-                of_weight,
-                size_of_weight,
-                pairs,
-                loads=loads,
-                lattice=_product(lattices.get("input"), lattices.get("self")),
-                unsettled=weight_open,
-            ),
-            "gradBias": _bias(grads, lattices.get("self")),
-        }
+        (_, sizes), (grads, xs, weights) = with_sizes(operands)
+        if not math.isfinite(np.add.reduce(sizes, axis=None)):
+            return [_special(calls[0], sizes[0])] if len(calls) == 1 else [expected(call) for call in calls]
+        of_input, of_weight = gradients(grads, xs, weights, calls[0].integer("pad"))
+        of_bias = np.add.reduce(grads, axis=(2, 3))
+        return [
+            _outputs(
+                call,
+                sizes[place],
+                of_input=_Sum(of_input[0, place], of_input[1, place]),
+                of_weight=_Sum(of_weight[0, place], of_weight[1, place]),
+                of_bias=_Sum(of_bias[0, place], of_bias[1, place]),
+            )
+            for place, call in enumerate(calls)
+        ]
 
 
 def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
@@ -140,56 +130,88 @@ def benchmark(call: OracleInput) -> dict[str, Float32]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _settle(form: Form, left: Float64, right: Float64) -> tuple[Float64, NDArray[np.bool_]]:
-    """The special values of a gradient, with operands that a mode may round to FLOAT16: to 0 or to inf."""
-    return settle(form, operands=(left, right), normal=FLOAT16_NORMAL, largest=FLOAT16_LARGEST)
+class _Sum(NamedTuple):
+    """A gradient, whose elements are sums, and the same sums over absolute values."""
+
+    value: Float64
+    magnitude: Float64
+    unsettled: NDArray[np.bool_] | None = None
+    """Where inf and nan depend on the order of evaluation; None: all is finite."""
+
+    @property
+    def partial(self) -> Float64:
+        """What intermediates reach; nan tells nothing of the finite terms beside it."""
+        return self.magnitude if self.unsettled is None else np.where(np.isnan(self.value), 0.0, self.magnitude)
 
 
-def _loads(sizes: Mapping[str, Float64], lattices: Mapping[str, float]) -> float | None:
+def _special(call: OracleInput, sizes: Float64) -> Expected:
+    """The gradients where an operand is inf or nan, which a mode may also round to FLOAT16: to 0 or to inf."""
+    grad, x, weight = (call.tensors[name] for name in _OPERANDS)
+    time, length, pad = x.shape[0], weight.shape[0], call.integer("pad")
+    rounding = {"normal": FLOAT16_NORMAL, "largest": FLOAT16_LARGEST}
+    of_input, input_open = settle(lambda s, w: to_input(s, w, time, pad), operands=(grad, weight), **rounding)
+    of_weight, weight_open = settle(lambda s, i: to_weight(s, i, length, pad), operands=(grad, x), **rounding)
+    of_bias = np.add.reduce(grad, axis=(0, 1))  # inf and nan come out as in every order
+    grad_size, x_size, weight_size = (finite_part(np.abs(operand)) for operand in (grad, x, weight))
+    return _outputs(
+        call,
+        finite_part(sizes),
+        of_input=_Sum(of_input, to_input(grad_size, weight_size, time, pad), input_open),
+        of_weight=_Sum(of_weight, to_weight(grad_size, x_size, length, pad), weight_open),
+        of_bias=_Sum(of_bias, np.add.reduce(grad_size, axis=(0, 1)), np.zeros(of_bias.shape, np.bool_)),
+    )
+
+
+def _outputs(call: OracleInput, sizes: Float64, *, of_input: _Sum, of_weight: _Sum, of_bias: _Sum) -> Expected:
+    """The gradients with their error terms; `sizes`: the operands' absolute values, flat, where they are finite."""
+    lattices = call.lattices
+    grad, x, weight = (lattices.get(name) for name in _OPERANDS)
+    loads = _loads(sizes, (grad, x, weight))
+    out_time, batch, _ = of_grad = call.tensors["self"].shape
+    taps, pairs = _counts(
+        of_grad, len(of_input.value), len(of_weight.value), call.integer("pad"), 2 if loads is None else 4
+    )
+    return {
+        "gradInput": _products(of_input, taps, loads=loads, lattice=_product(grad, weight)),
+        "gradWeight": _products(of_weight, pairs, loads=loads, lattice=_product(x, grad)),
+        "gradBias": _bias(of_bias, out_time * batch, grad),
+    }
+
+
+def _loads(sizes: Float64, lattices: Iterable[float | None]) -> float | None:
     """What the underflow of an operand's load is multiplied by at most; None where no load can underflow."""
-    if not loads_may_underflow(sizes, lattices):
+    if all(lattice is not None and lattice >= FLOAT_NORMAL for lattice in lattices) or not holds_subnormal(sizes):
         return None
-    return max(1.0, *(float(finite_part(size).max(initial=0.0)) for size in sizes.values()))
+    return max(1.0, float(sizes.max(initial=0.0)))
 
 
 def _products(
-    value: Float64,
-    magnitude: Float64,
-    counts: tuple[Counts, Counts],
-    *,
-    loads: float | None,
-    lattice: float | None,
-    unsettled: NDArray[np.bool_] | None,
+    gradient: _Sum, counts: tuple[Counts, Counts], *, loads: float | None, lattice: float | None
 ) -> ExpectedOutput:
     """A gradient whose elements are sums of products of two operands: how many (`_counts`), a slice of axis 0."""
     count, underflows = counts
+    magnitude = gradient.magnitude
     return ExpectedOutput(
-        value=value,
+        value=gradient.value,
         terms=(
             ErrorTerm(kind="operand", count=2, magnitude=magnitude),
             ErrorTerm(kind="compute", count=count, magnitude=magnitude),
         ),
         underflows=underflows,
         underflow_scale=1.0 if loads is None else loads,
-        partial=magnitude if unsettled is None else np.where(np.isnan(value), 0.0, magnitude),
+        partial=gradient.partial,
         lattice=lattice,
-        open=unsettled,
+        open=gradient.unsettled,
     )
 
 
-def _bias(grads: Float64, lattice: float | None) -> ExpectedOutput:
-    """The output gradBias, of `self` with its absolute values. Sums of inf and nan come out as in every order."""
-    value, magnitude = np.add.reduce(grads, axis=(1, 2))
-    partial = magnitude
-    if not math.isfinite(np.add.reduce(magnitude)):
-        magnitude = np.add.reduce(finite_part(grads[1]), axis=(0, 1))
-        partial = np.where(np.isnan(value), 0.0, magnitude)
-    terms = grads.shape[1] * grads.shape[2]
+def _bias(gradient: _Sum, terms: int, lattice: float | None) -> ExpectedOutput:
+    """The output gradBias, of sums of so many terms."""
     return ExpectedOutput(
-        value=value,
-        terms=(ErrorTerm(kind="compute", count=max(terms - 1, 0), magnitude=magnitude),),
+        value=gradient.value,
+        terms=(ErrorTerm(kind="compute", count=max(terms - 1, 0), magnitude=gradient.magnitude),),
         underflows=max(2 * terms - 1, 0),
-        partial=partial,
+        partial=gradient.partial,
         lattice=lattice,
     )
 

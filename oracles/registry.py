@@ -22,9 +22,18 @@ from numpy.typing import NDArray
 
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import Oracle, OracleInput
+from aclnn_cts.core.expected import EachOracle, Oracle, OracleInput
 
-__all__ = ["Benchmark", "SecondOracle", "available", "load", "load_benchmark", "load_module", "load_second"]
+__all__ = [
+    "Benchmark",
+    "SecondOracle",
+    "available",
+    "load",
+    "load_benchmark",
+    "load_each",
+    "load_module",
+    "load_second",
+]
 
 _PACKAGE = aclnn_cts.oracles.__name__
 _ENTRY = "expected"
@@ -86,6 +95,11 @@ def load_module(stem: str, *, folders: Sequence[Path] = ()) -> ModuleType:
 def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
     """The oracle of an operator: its module's `expected`. Raises as `load_module` does."""
     return cast("Oracle", getattr(load_module(stem, folders=folders), _ENTRY))
+
+
+def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
+    """The operator's oracle of several calls: its module's `expected_each`, where it has one. Raises as `load`."""
+    return cast("EachOracle | None", getattr(load_module(stem, folders=folders), "expected_each", None))
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:

@@ -8,7 +8,7 @@ The classes are msgspec structs for the reason that cases are (`core.case`): `ms
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument
 from aclnn_cts.core.target import Target
 
-__all__ = ["ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "OracleInput"]
+__all__ = ["EachOracle", "ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "OracleInput", "one_by_one"]
 
 Float64: TypeAlias = NDArray[np.float64]
 
@@ -121,3 +121,17 @@ class Oracle(Protocol):
     """An operator's mathematics: an oracle file's `expected` function."""
 
     def __call__(self, call: OracleInput) -> Expected: ...
+
+
+class EachOracle(Protocol):
+    """What an oracle says of each of several calls that differ in the values of their tensors alone.
+
+    An oracle file's `expected_each`, where it has one because that costs less than `expected` of each, or `one_by_one`.
+    """
+
+    def __call__(self, calls: Sequence[OracleInput]) -> Sequence[Expected]: ...
+
+
+def one_by_one(oracle: Oracle) -> EachOracle:
+    """The oracle asked about one call after the other."""
+    return lambda calls: [oracle(call) for call in calls]

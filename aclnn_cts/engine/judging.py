@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.expected import Expected, ExpectedOutput, Oracle, OracleInput
+from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
 from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
-from aclnn_cts.engine.values import Answer, look_at, with_magnitudes
+from aclnn_cts.engine.values import Answer, Opened, look_at, look_at_operands, with_magnitudes
 from aclnn_cts.generate.facts import lattice
 from aclnn_cts.judge.finer import FINER_FACT, as_stored
 from aclnn_cts.judge.model import ComputeModel, Precision
-from aclnn_cts.judge.operands import OperandFacts, known_operands
+from aclnn_cts.judge.operands import (
+    OperandFacts,
+    known_operands,
+)
 from aclnn_cts.judge.status import judge_status
 from aclnn_cts.judge.verdict import OUTPUT_FACT, compared, conclude, ended_badly, judge_form, memory_fault
 from aclnn_cts.oracles.registry import Benchmark
@@ -65,6 +68,8 @@ class Judge:
     precision: Precision
     """The compute models of the operator (`judge.model.precision_of`)."""
     has_statuses: bool
+    each: EachOracle | None = None
+    """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
     benchmark: Benchmark | None = None
@@ -77,6 +82,10 @@ class Judge:
     """Of which failures rulers and magnitudes are left out, where no ruler gates."""
 
     @cached_property
+    def _ask(self) -> EachOracle:
+        return self.each or one_by_one(self.oracle)
+
+    @cached_property
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
@@ -87,7 +96,14 @@ class Judge:
 
     def question(self, performed: Performed) -> OracleInput:
         """What the oracle is asked about a call."""
-        return self._question(performed, widened(performed.case, performed.arrays))
+        case = performed.case
+        tensors = widened(case, performed.arrays)
+        lattices: dict[str, float] = {}
+        for name in tensors:
+            tensor = case.arguments[name]
+            if isinstance(tensor, Tensor) and (step := lattice(tensor)) is not None:
+                lattices[name] = step
+        return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
 
     def outputs_of_mode(self, performed: Performed) -> tuple[str, ...]:
         """The outputs that come straight from operands in the mode's format (from all inputs where there are no modes).
@@ -111,15 +127,6 @@ class Judge:
         outputs = {name: tensor for name, tensor in performed.case.tensors() if name in performed.got}
         return any(model.saturates for model in self._models(performed, outputs, None).values())
 
-    def _question(self, performed: Performed, tensors: Mapping[str, NDArray[Any]]) -> OracleInput:
-        case = performed.case
-        lattices: dict[str, float] = {}
-        for name in tensors:
-            tensor = case.arguments[name]
-            if isinstance(tensor, Tensor) and (step := lattice(tensor)) is not None:
-                lattices[name] = step
-        return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
-
     def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that the document supports."""
         mode = self.spec.mode(performed.case)
@@ -134,7 +141,7 @@ class Judge:
                 or _wrong_form(performed, outputs, mode.name) is not None
             ):
                 return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
-            answer = self._answer(performed, outputs, mode.operand)
+            answer = self._answer(self._opened(performed, outputs))
         if verdict is None:
             if not answer.comparisons:
                 look_at([answer])
@@ -168,24 +175,35 @@ class Judge:
         Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
         `spared`: what the judge asks of their failures.
         """
-        answers: dict[int, Answer] = {}
+        opened: list[Opened] = []
         for performed in calls:
             if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
                 continue
             with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
-                operand = self.spec.mode(performed.case).operand
-                answers[id(performed)] = self._answer(performed, self._outputs(performed.case), operand)
+                opened.append(self._opened(performed, self._outputs(performed.case)))
+        if self.spec.modes is not None:
+            look_at_operands(opened)
+        answers: dict[int, Answer] = {}
+        for item in opened:
+            with contextlib.suppress(Exception):  # as above
+                answers[id(item.performed)] = self._answer(item)
         try:
             look_at(answers.values())
         except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
             answers = {}
         return replace(self, answers=answers, spared=spared)
 
-    def _answer(self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None) -> Answer:
-        models = self._models(performed, outputs, operand)
-        question = self._question(performed, widened(performed.case, performed.arrays))
-        expected = self.oracle(question)
-        operands = known_operands(self.oracle, question, expected, models)
+    def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
+        return Opened(
+            performed=performed,
+            outputs=outputs,
+            question=self.question(performed),
+            models=self._models(performed, outputs, self.spec.mode(performed.case).operand),
+        )
+
+    def _answer(self, opened: Opened) -> Answer:
+        performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
+        expected, operands = known_operands(self._ask, question, models, values=opened.values)
         asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
@@ -225,12 +243,12 @@ class Judge:
 
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
-        outputs = self._outputs(performed.case)
-        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
-        question = self.question(performed)
-        expected = self.oracle(question)
-        facts = known_operands(self.oracle, question, expected, models)
-        return {name: Limits(expected=expected[name], model=models[name], operands=facts[name]) for name in outputs}
+        opened = self._opened(performed, self._outputs(performed.case))
+        expected, facts = known_operands(self._ask, opened.question, opened.models)
+        return {
+            name: Limits(expected=expected[name], model=opened.models[name], operands=facts[name])
+            for name in opened.outputs
+        }
 
     def _outputs(self, case: Case) -> dict[str, Tensor]:
         arguments = case.arguments

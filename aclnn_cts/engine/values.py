@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.verdict import Verdict
 from aclnn_cts.engine.perform import Performed
@@ -15,8 +16,21 @@ from aclnn_cts.judge.elements import sorted_elements
 from aclnn_cts.judge.finer import finer_than_asked
 from aclnn_cts.judge.magnitude import by_magnitude
 from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandRule, OperandValues, operand_rule, operand_values
 
-__all__ = ["Answer", "look_at", "with_magnitudes"]
+__all__ = ["Answer", "Opened", "look_at", "look_at_operands", "with_magnitudes"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Opened:
+    """A call whose values are to be looked at, before the oracle is asked."""
+
+    performed: Performed
+    outputs: Mapping[str, Tensor]
+    question: OracleInput
+    models: Mapping[str, ComputeModel]
+    values: OperandValues | None = None
+    """What its operands may be used as, where that is known."""
 
 
 @dataclass(slots=True)
@@ -35,6 +49,17 @@ class Answer:
     """By output."""
     finer: bool = False
     """Whether all is right, and right for operands that were never rounded too."""
+
+
+def look_at_operands(opened: Iterable[Opened]) -> None:
+    """Find what operands may be used as, of all calls with one rule together."""
+    alike: dict[OperandRule, list[Opened]] = {}
+    for item in opened:
+        if item.models:
+            alike.setdefault(operand_rule(tuple(item.models.values())), []).append(item)
+    for rule, items in alike.items():
+        for item, values in zip(items, operand_values([item.question for item in items], rule), strict=True):
+            item.values = values
 
 
 def look_at(answers: Iterable[Answer]) -> None:

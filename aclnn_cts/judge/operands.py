@@ -19,18 +19,29 @@ rounding takes it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, Oracle, OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, rounded
+from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, rounded
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
 
-__all__ = ["OperandFacts", "OperandSpan", "known_operands", "operand_facts"]
+__all__ = [
+    "OperandFacts",
+    "OperandRule",
+    "OperandSpan",
+    "OperandValues",
+    "known_operands",
+    "operand_rule",
+    "operand_values",
+]
 
 _TIE = 2.0**-40
 """A relative step far below any format's unit: it takes a tie to one side and moves nothing else."""
@@ -71,56 +82,149 @@ class OperandFacts(msgspec.Struct, frozen=True, kw_only=True):
 _AS_STORED = OperandFacts(exact=True, overflows=False)
 
 
-def operand_facts(tensors: Iterable[Float64], form: BinaryFormat | None) -> OperandFacts:
-    """Look at all operands of a call (float64, widened exactly); `form` is what a mode rounds them to, if anything."""
-    exact, overflows = True, False
-    if form is None:
-        return _AS_STORED
-    for tensor in tensors:
-        narrow = round_to(tensor, form)
-        if not _same(narrow, tensor):
-            exact = False
-            overflows = overflows or bool((np.isinf(narrow) & np.isfinite(tensor)).any())
-    return OperandFacts(exact=exact, overflows=overflows)
+class OperandRule(NamedTuple):
+    """What compute models let become of operands; many have the same."""
+
+    form: BinaryFormat | None
+    """What operands may be rounded to; None: they are used as they are stored."""
+    flushed_below: float
+    """The smallest normal number of the format that they are used in, where a device may flush; else 0."""
+
+
+class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operands of one call may be used as, by a rule."""
+
+    rule: OperandRule
+    facts: OperandFacts
+    """Without a span, which is an output's own."""
+    middles: Mapping[str, Float64] | None = None
+    """Of each operand's interval, by tensor; None: every operand is used as it is stored."""
+    largest: Mapping[str, Float64] | None = None
+    """The largest magnitudes."""
+
+    def questions(self, stored: OracleInput) -> list[OracleInput]:
+        """What else the oracle is asked where operands change: of the middles, and of the largest magnitudes."""
+        if self.middles is None or self.largest is None:
+            return []
+        return [
+            msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}),
+            msgspec.structs.replace(stored, tensors={**stored.tensors, **self.largest}),
+        ]
+
+
+def operand_rule(models: Sequence[ComputeModel]) -> OperandRule:
+    """What a call's models, at least one, let become of operands: the first that rounds them, or the first of all."""
+    model = next((model for model in models if model.operand is not None), models[0])
+    smallest = (model.operand or model.accumulation).smallest_normal
+    return OperandRule(model.operand, smallest if model.flushes_compute else 0.0)
 
 
 def known_operands(
-    oracle: Oracle, question: OracleInput, expected: Expected, models: Mapping[str, ComputeModel]
-) -> dict[str, OperandFacts]:
-    """The facts for each output of a call, with the interval of its exact value where there is one.
+    ask: EachOracle,
+    question: OracleInput,
+    models: Mapping[str, ComputeModel],
+    *,
+    values: OperandValues | None = None,
+) -> tuple[Expected, dict[str, OperandFacts]]:
+    """What the oracle says of a question, and the facts for each output, with the interval of its exact value.
 
-    `expected` is what the oracle says of the question as it stands; it is asked twice more where operands change.
+    `values` is what `operand_values` says of the question, where the caller has it; that by another rule than the
+    models' own is not used.
     """
-    form = next((model.operand for model in models.values() if model.operand is not None), None)
-    concerned = [
+    if not models:
+        return ask([question])[0], {}
+    rule = operand_rule(tuple(models.values()))
+    expected: Expected | None = None
+    if rule.form is None:
+        # Flushing alone is left, which matters where the oracle counts operands.
+        [expected] = ask([question])
+        concerned = _concerned(expected, models, form=None)
+        if not concerned:
+            return expected, dict.fromkeys(models, _AS_STORED)
+        rule = operand_rule([models[concerned[0]]])
+    if values is None or values.rule != rule:
+        [values] = operand_values([question], rule)
+    further = values.questions(question)
+    if expected is None:
+        expected, *answers = ask([question, *further])
+    else:
+        answers = list(ask(further)) if further else []
+    found = dict.fromkeys(models, values.facts)
+    if answers:
+        between, beyond = answers
+        for name in _concerned(expected, models, form=rule.form):
+            span = _span(between[name], beyond[name], rule.form)
+            found[name] = msgspec.structs.replace(values.facts, span=span)
+    return expected, found
+
+
+def _concerned(expected: Expected, models: Mapping[str, ComputeModel], *, form: BinaryFormat | None) -> list[str]:
+    """The outputs that are made of products of operands in a format."""
+    return [
         name
         for name, model in models.items()
-        if "operand" in [term.kind for term in expected[name].terms] and model.operand == form
+        if model.operand == form and "operand" in [term.kind for term in expected[name].terms]
     ]
-    if form is None and not concerned:
-        return dict.fromkeys(models, _AS_STORED)
-    tensors = {name: array for name, array in question.tensors.items() if array.dtype == np.float64}
-    # All operands in one array: they are small as a rule, and each step costs as much for one as for all.
-    stored = np.concatenate([array.reshape(-1) for array in tensors.values()]) if tensors else np.zeros(0)
-    facts = operand_facts((stored,), form)
-    found = dict.fromkeys(models, facts)
-    if not concerned:
+
+
+def operand_values(questions: Sequence[OracleInput], rule: OperandRule) -> list[OperandValues]:
+    """What the operands of calls (float64, widened exactly) may be used as by a rule, looked at all together."""
+    found = [OperandValues(rule=rule, facts=_AS_STORED)] * len(questions)
+    calls = [call for place, question in enumerate(questions) if (call := _operands_of(place, question)).size]
+    if not calls:
         return found
-    model = models[concerned[0]]
     with np.errstate(all="ignore"):
-        interval = _interval(stored, model, rounds=not facts.exact)
-        if interval is None:
-            return found
-        lower, upper = interval
-        # Halves are added, so that the middle of two equal numbers is that number, whatever it is.
-        middles = _apart(0.5 * lower + 0.5 * upper, tensors)
-        largest = _apart(np.maximum(np.abs(lower), np.abs(upper)), tensors)
-        between = oracle(msgspec.structs.replace(question, tensors={**question.tensors, **middles}, lattices={}))
-        beyond = oracle(msgspec.structs.replace(question, tensors={**question.tensors, **largest}))
-        for name in concerned:
-            span = _span(between[name], beyond[name], form)
-            found[name] = msgspec.structs.replace(facts, span=span)
+        stored, starts = _one_after_another(calls)
+        changes = np.zeros(len(calls), np.bool_)
+        if rule.form is not None:
+            narrow = rounded(stored, rule.form)
+            changes = ~np.logical_and.reduceat((narrow == stored) | np.isnan(stored), starts)
+            overflows = np.logical_or.reduceat(np.isinf(narrow) & np.isfinite(stored), starts)
+            for call, inexact, beyond in zip(calls, changes.tolist(), overflows.tolist(), strict=True):
+                if inexact:
+                    facts = OperandFacts(exact=False, overflows=beyond)
+                    found[call.place] = OperandValues(rule=rule, facts=facts)
+        if rule.flushed_below:
+            changes |= np.logical_or.reduceat(_may_be_flushed(stored, rule), starts)
+        _look_closer(list(itertools.compress(calls, changes.tolist())), rule, found)
     return found
+
+
+def _look_closer(calls: Sequence[_Call], rule: OperandRule, found: list[OperandValues]) -> None:
+    """Put into their places what the operands of calls may be used as, of which one changes or may be flushed."""
+    if not calls:
+        return
+    stored, starts = _one_after_another(calls)
+    lower, upper = _interval(stored, rule)
+    # Halves are added, so that the middle of two equal numbers is that number, whatever it is.
+    middles, largest = 0.5 * lower + 0.5 * upper, np.maximum(np.abs(lower), np.abs(upper))
+    changes = np.logical_or.reduceat(lower < upper, starts)
+    for call, start in itertools.compress(zip(calls, starts.tolist(), strict=True), changes.tolist()):
+        found[call.place] = msgspec.structs.replace(
+            found[call.place],
+            middles=_apart(middles[start:], call.tensors),
+            largest=_apart(largest[start:], call.tensors),
+        )
+
+
+class _Call(NamedTuple):
+    """The floating tensors of a call, among those that are looked at together."""
+
+    place: int
+    tensors: Mapping[str, Float64]
+    size: int
+    """Elements of all of them."""
+
+
+def _operands_of(place: int, question: OracleInput) -> _Call:
+    tensors = {name: array for name, array in question.tensors.items() if array.dtype == np.float64}
+    return _Call(place, tensors, sum(array.size for array in tensors.values()))
+
+
+def _one_after_another(calls: Sequence[_Call]) -> tuple[Float64, NDArray[np.intp]]:
+    """All elements of calls in one array, and where those of each start in it."""
+    stored = np.concatenate([array.reshape(-1) for call in calls for array in call.tensors.values()])
+    return stored, np.cumsum([0, *(call.size for call in calls[:-1])])
 
 
 def _apart(values: Float64, tensors: Mapping[str, Float64]) -> dict[str, Float64]:
@@ -132,11 +236,11 @@ def _apart(values: Float64, tensors: Mapping[str, Float64]) -> dict[str, Float64
     return found
 
 
-def _interval(array: Float64, model: ComputeModel, *, rounds: bool) -> tuple[Float64, Float64] | None:
-    """The least and the greatest that each operand may be used as; None where all are used as they are stored."""
-    form = model.operand
+def _interval(array: Float64, rule: OperandRule) -> tuple[Float64, Float64]:
+    """The least and the greatest that each operand may be used as; one that the format holds stays what it is."""
+    form = rule.form
     lower = upper = array
-    if form is not None and rounds:
+    if form is not None:
         for significand in range(form.significand, BINARY_FORMATS[form.name].significand + 1):
             width = binary_format(
                 form.name,
@@ -149,19 +253,16 @@ def _interval(array: Float64, model: ComputeModel, *, rounds: bool) -> tuple[Flo
                 # What overflows leaves the output open (`OperandFacts.overflows`).
                 both = np.where(np.isfinite(both), both, array)
             lower, upper = np.fmin(lower, np.fmin(*both)), np.fmax(upper, np.fmax(*both))
-    if model.flushes_compute:
-        small = np.abs(array) < (form or model.accumulation).smallest_normal
-        if small.any():
-            lower, upper = np.where(small, np.fmin(lower, 0.0), lower), np.where(small, np.fmax(upper, 0.0), upper)
-    if lower is upper or _same(lower, upper):
-        return None
+    if rule.flushed_below:
+        small = _may_be_flushed(array, rule)
+        lower, upper = np.where(small, np.fmin(lower, 0.0), lower), np.where(small, np.fmax(upper, 0.0), upper)
     return lower, upper
 
 
-def _same(left: Float64, right: Float64) -> bool:
-    """Whether all elements are equal, nan to nan; without a look for nan where none can be."""
-    equal = left == right
-    return bool(np.logical_and.reduce(equal, axis=None) or np.array_equal(left, right, equal_nan=True))
+def _may_be_flushed(array: Float64, rule: OperandRule) -> NDArray[np.bool_]:
+    """Which operands are no zeros, and below the normal range."""
+    found: NDArray[np.bool_] = (np.abs(array) < rule.flushed_below) & (array != 0.0)
+    return found
 
 
 def _span(between: ExpectedOutput, beyond: ExpectedOutput, form: BinaryFormat | None) -> OperandSpan:

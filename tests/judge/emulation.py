@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput, one_by_one
 from aclnn_cts.judge.model import ComputeModel
 from aclnn_cts.judge.operands import OperandFacts, known_operands
 
@@ -105,4 +105,4 @@ def known(left: Float64, right: Float64, model: ComputeModel, *, lattice: float 
     """What the judge knows of these operands and of their inner products."""
     lattices = {} if lattice is None else {"out": lattice}
     question = OracleInput(tensors={"left": left, "right": right}, arguments={}, lattices=lattices)
-    return known_operands(dot_oracle, question, dot_oracle(question), {"out": model})["out"]
+    return known_operands(one_by_one(dot_oracle), question, {"out": model})[1]["out"]

@@ -10,7 +10,7 @@ from hypothesis import settings
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, Tensor
-from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.core.expected import Expected, ExpectedOutput, OracleInput
 
 Array = NDArray[Any]
 
@@ -152,3 +152,19 @@ def wild(generator: np.random.Generator, shape: tuple[int, ...], *, share: float
     array[chosen] = generator.choice([np.inf, -np.inf, np.nan], size=int(chosen.sum()))
     wide: Array = array.astype(np.float64)
     return wide
+
+
+def assert_same(left: Expected, right: Expected) -> None:
+    """Two answers agree in every bit of every output."""
+    assert list(left) == list(right)
+    for name, output in left.items():
+        other = right[name]
+        assert [(term.kind, repr(term.count)) for term in output.terms] == [
+            (term.kind, repr(term.count)) for term in other.terms
+        ]
+        arrays = [output.value, output.partial, output.open, *(term.magnitude for term in output.terms)]
+        others = [other.value, other.partial, other.open, *(term.magnitude for term in other.terms)]
+        for array, again in zip(arrays, others, strict=True):
+            np.testing.assert_array_equal(array, again)
+        assert output.lattice == other.lattice
+        assert repr((output.underflows, output.underflow_scale)) == repr((other.underflows, other.underflow_scale))

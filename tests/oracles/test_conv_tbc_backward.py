@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.oracles import _convolution
-from aclnn_cts.oracles.conv_tbc_backward import expected
+from aclnn_cts.oracles.conv_tbc_backward import expected, expected_each
 from tests.oracles.support import (
     ORDERS,
     Array,
     assert_conforms,
+    assert_same,
     assert_within,
     bound,
     differences,
@@ -265,3 +266,24 @@ def test_a_dropped_term_exceeds_the_bound_and_coarser_operands_need_their_term()
         assert (np.abs(coarse - output.value) > limit).any()
         assert (np.abs(coarse - output.value) <= bound(output, operand_unit=2.0**-11)).all()
     assert (np.abs(grad.reshape(-1, 3)) > bound(result["gradBias"])).all()
+
+
+@pytest.mark.parametrize("special", [None, INF, NAN])
+@pytest.mark.parametrize(("time", "length", "pad"), GEOMETRIES)
+def test_calls_of_one_shape_are_answered_together_as_each_is_alone(
+    time: int, length: int, pad: int, special: float | None
+) -> None:
+    generator = np.random.default_rng(9)
+    calls = []
+    for exact in (False, True, False):
+        arrays = [generator.integers(-9, 9, shape) * 1.0 for shape in shapes(time, length, pad)]
+        if not exact:
+            arrays = [array * generator.normal(size=array.shape) for array in arrays]
+        lattices = dict.fromkeys(("self", "input", "weight"), 1.0) if exact else {}
+        inputs = dict(zip(("self", "input", "weight"), arrays, strict=True))
+        calls.append(make_call(inputs, {"pad": pad, "cubeMathType": 0}, lattices=lattices))
+    calls[2].tensors["input"].flat[0] = 2.0**-140
+    if special is not None:
+        calls[0].tensors["weight"].flat[0] = special
+    for call, answer in zip(calls, expected_each(calls), strict=True):
+        assert_same(answer, expected(call))

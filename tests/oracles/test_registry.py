@@ -54,6 +54,16 @@ def test_an_oracle_beside_a_spec_is_found_by_path(tmp_path: Path) -> None:
     assert registry.load("twice", folders=[tmp_path]) is oracle
 
 
+def test_an_oracle_may_answer_several_calls_at_once(tmp_path: Path) -> None:
+    text = TWICE + "\n\ndef expected_each(calls):\n    return [expected(call) for call in calls]\n"
+    write(tmp_path, "twice", text)
+    each = registry.load_each("twice", folders=[tmp_path])
+    assert each is not None
+    calls = [make_call({"x": np.arange(3.0)}), make_call({"x": np.ones(3)})]
+    assert [answer["out"].value.tolist() for answer in each(calls)] == [[0.0, 2.0, 4.0], [2.0, 2.0, 2.0]]
+    assert registry.load_each("softmax_backward") is None
+
+
 def test_listing_runs_nothing(tmp_path: Path) -> None:
     write(tmp_path, "loud", "raise RuntimeError")
     assert "loud" in registry.available([tmp_path])
