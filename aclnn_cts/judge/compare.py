@@ -27,7 +27,7 @@ from aclnn_cts.judge.operands import OperandFacts
 
 __all__ = ["Compared", "Comparison", "compare", "compare_all"]
 
-_TOGETHER = 1 << 14
+_TOGETHER = 1 << 13
 """Elements that are looked at together: what that takes stays in a processor's cache. An output of more is by itself.
 """
 
