@@ -224,18 +224,25 @@ def _counts(
 
     The former are the taps k that reach each time t, times Co, and the times u that meet each tap k, times B. `each` is
     how many operations there are for a product, itself and an addition among them. Kept, since the operands' intervals
-    (`judge.operands`) are asked about after the operands.
+    (`judge.operands`) are asked about beside the operands.
     """
     out_time, batch, channels = of_grad
-    t = np.arange(time)
-    taps = np.minimum(length, t + (pad + 1)) - np.maximum(0, t + (pad - out_time + 1))
-    k = np.arange(length)
-    pairs = np.minimum(time, out_time + k - pad) - np.maximum(0, k - pad)
-    products = (np.maximum(taps, 0) * channels)[:, None, None], (np.maximum(pairs, 0) * batch)[:, None, None]
-    underflows = [np.maximum(each * count - 1, 0) for count in products]
-    for counts in (*products, *underflows):
-        counts.flags.writeable = False
-    return (products[0], underflows[0]), (products[1], underflows[1])
+    # To integers each: the k with 0 <= t + pad - k < To, and the times u + k - pad of all u.
+    taps = channels * _overlaps(np.arange(time) + (pad + 1 - out_time), out_time, length)
+    pairs = batch * _overlaps(np.arange(length) - pad, out_time, time)
+    found = []
+    for products in (taps, pairs):
+        count = products[:, None, None]
+        underflows = np.maximum(each * count - 1, 0)
+        count.flags.writeable = underflows.flags.writeable = False
+        found.append((count, underflows))
+    return found[0], found[1]
+
+
+def _overlaps(first: Counts, number: int, limit: int) -> Counts:
+    """How many of `number` integers from each `first` on lie from 0 to `limit` - 1."""
+    counts: Counts = np.maximum(np.minimum(first + number, limit) - np.maximum(first, 0), 0)
+    return counts
 
 
 def _product(left: float | None, right: float | None) -> float | None:

@@ -267,14 +267,14 @@ def _may_be_flushed(array: Float64, rule: OperandRule) -> NDArray[np.bool_]:
 
 def _span(between: ExpectedOutput, beyond: ExpectedOutput, form: BinaryFormat | None) -> OperandSpan:
     """The interval from both answers; what float64 rounds in them is part of it."""
-    radius = np.zeros(between.value.shape)
-    for middle, most in zip(between.terms, beyond.terms, strict=True):
-        if middle.kind == "operand":
-            radius = radius + np.maximum(most.magnitude - middle.magnitude, 0.0)
+    radius = sum(
+        np.maximum(most.magnitude - middle.magnitude, 0.0)
+        for middle, most in zip(between.terms, beyond.terms, strict=True)
+        if middle.kind == "operand"
+    )
     # The value and both magnitudes are sums that float64 rounds as the terms of kind `compute` say.
-    own = np.zeros(between.value.shape)
-    for term in beyond.terms:
-        if term.kind == "compute":
-            own = own + 3.0 * gamma(term.count, ORACLE_ROUNDOFF) * term.magnitude
+    own = sum(
+        3.0 * gamma(term.count, ORACLE_ROUNDOFF) * term.magnitude for term in beyond.terms if term.kind == "compute"
+    )
     radius = np.where(radius > 0.0, radius + own, radius)
     return OperandSpan(form=form, lower=between.value - radius, upper=between.value + radius, largest=beyond)
