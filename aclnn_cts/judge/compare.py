@@ -103,9 +103,11 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
         return [entry.found or _carefully(entry.item, entry.margins) for entry in opened]
 
 
-def _way(entry: _Open) -> tuple[int, bool]:
-    """What outputs must have in common for their ends to be found together."""
-    return id(entry.item.model), entry.margins.below is entry.margins.above
+def _way(entry: _Open) -> tuple[int, ...]:
+    """What outputs must have in common for their ends to be found together: all that `ends` reads of a model."""
+    model, known = entry.item.model, entry.margins
+    formats = id(model.output), id(model.accumulation), id(model.through)
+    return *formats, model.output_truncates, known.below is known.above
 
 
 def _parts(group: Iterable[_Open]) -> Iterator[Sequence[_Open]]:
