@@ -110,7 +110,9 @@ def test_block_gives_what_single_indices_give() -> None:
     block = list(stream_block(9, "boundary", first, count))
     assert len(block) == count
     for index, choices in enumerate(block, start=first):
-        assert decide(choices) == decide(StreamChoices(9, "boundary", index))
+        single = StreamChoices(9, "boundary", index)
+        assert decide(choices) == decide(single)
+        assert [choices.integer(0, MASK) for _ in range(200)] == [single.integer(0, MASK) for _ in range(200)]
     assert list(stream_block(9, "boundary", first, 0)) == []
 
 
