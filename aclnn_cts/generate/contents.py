@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.generate.layouts import Array
-from aclnn_cts.generate.recipes import RECIPES, array, check_data, effective
+from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
 from aclnn_cts.generate.request import Request
 from aclnn_cts.generate.words import Streams
 
@@ -20,8 +21,8 @@ __all__ = ["case_arrays", "checksum", "many_arrays"]
 _SMALL = 2**12
 """Elements of a tensor up to which it is filled together with others."""
 
-_Part: TypeAlias = "tuple[Request, int, dict[str, Array]]"
-"""A tensor to fill, its elements, and where its contents go."""
+_Part: TypeAlias = "tuple[Recipe, Request, dict[str, Array]]"
+"""A tensor to fill, how, and where its contents go."""
 
 
 def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
@@ -36,26 +37,17 @@ def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
 def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
     """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
     found: list[dict[str, Array]] = [{} for _ in asked]
-    groups: dict[tuple[str, str], list[_Part]] = {}
     streams = Streams()
-    for (case, names), made in zip(asked, found, strict=True):
-        for name in names:
-            tensor = case.arguments.get(name)
-            if not isinstance(tensor, Tensor) or tensor.data is None or not 0 < (count := tensor.numel) <= _SMALL:
-                continue
-            try:
-                recipe = check_data(tensor.data, name=name)
-            except UsageError:  # `_completed` will say so
-                continue
-            if recipe is not None and recipe.together is not None:
-                recipe, data = effective(recipe, tensor, tensor.data)
-                request = Request(name=name, tensor=tensor, data=data, raw=streams.open(data.seed, f"data/{name}"))
-                groups.setdefault((recipe.name, tensor.dtype), []).append((request, count, made))
-    with np.errstate(all="ignore"):
-        for (recipe_name, _), parts in groups.items():
-            together = RECIPES[recipe_name].together
-            if together is not None:
-                _share_out(together, parts)
+    parts = list(_small_parts(asked, found, streams))
+    _fill_together([part for part in parts if part[1].data.of is None])
+    # What is computed from a tensor that is not made by now is left to `_completed`, as all that is wrong.
+    _fill_together(
+        [
+            (recipe, msgspec.structs.replace(request, source=made[request.data.of]), made)
+            for recipe, request, made in parts
+            if request.data.of in made
+        ]
+    )
     results: list[dict[str, Array] | UsageError] = []
     for (case, names), made in zip(asked, found, strict=True):
         try:
@@ -65,13 +57,39 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
     return results
 
 
-def _share_out(together: Callable[[Sequence[Request], Sequence[int]], Array], parts: Sequence[_Part]) -> None:
-    counts = [count for _, count, _ in parts]
-    flat = together([request for request, _, _ in parts], counts)
-    start = 0
-    for request, count, made in parts:
-        made[request.name] = flat[start : start + count].reshape(request.tensor.shape)
-        start += count
+def _small_parts(
+    asked: Iterable[tuple[Case, Sequence[str]]], found: Iterable[dict[str, Array]], streams: Streams
+) -> Iterator[_Part]:
+    """The small tensors that a recipe fills, and nothing is wrong with."""
+    for (case, names), made in zip(asked, found, strict=True):
+        for name in names:
+            tensor = case.arguments.get(name)
+            if not isinstance(tensor, Tensor) or tensor.data is None or not 0 < tensor.numel <= _SMALL:
+                continue
+            try:
+                recipe = check_data(tensor.data, name=name)
+                raw = streams.open(tensor.data.seed, f"data/{name}")
+            except UsageError:
+                continue
+            if recipe is not None:
+                recipe, data = effective(recipe, tensor, tensor.data)
+                if data.of == tensor.data.of:
+                    yield recipe, Request(name=name, tensor=tensor, data=data, raw=raw), made
+
+
+def _fill_together(parts: Iterable[_Part]) -> None:
+    groups: dict[tuple[str, str], list[_Part]] = {}
+    for part in parts:
+        recipe, request, _ = part
+        groups.setdefault((recipe.name, request.tensor.dtype), []).append(part)
+    with np.errstate(all="ignore"):
+        for group in groups.values():
+            counts = [request.tensor.numel for _, request, _ in group]
+            flat = group[0][0].fill([request for _, request, _ in group], counts)
+            start = 0
+            for (_, request, made), count in zip(group, counts, strict=True):
+                made[request.name] = flat[start : start + count].reshape(request.tensor.shape)
+                start += count
 
 
 def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:

@@ -31,13 +31,13 @@ _PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon"
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to fill a tensor: `fill(request, start, count)` gives elements from `start` on, flat."""
+    """One way to fill tensors of one dtype: `fill(requests, counts)` gives so many elements of each, flat and joined.
+
+    Small tensors are filled together, as each step of NumPy costs as much for one of them as for all.
+    """
 
     name: str
-    fill: Callable[[Request, int, int], Array]
-    together: Callable[[Sequence[Request], Sequence[int]], Array] | None = None
-    """The next so many elements of several tensors of one dtype, flat and one after another, where it has such a form:
-    small tensors are filled so, as each step of NumPy costs as much for one of them as for all."""
+    fill: Callable[[Sequence[Request], Sequence[int]], Array]
     reads: tuple[str, ...] = ()
     """The parameters of `core.case.Data` that mean something to it, beside the seed."""
     needs: tuple[str, ...] = ()
@@ -56,48 +56,32 @@ def _registry(*recipes: Recipe) -> Mapping[str, Recipe]:
     return MappingProxyType(found)
 
 
-def _together(
-    name: str, together: Callable[[Sequence[Request], Sequence[int]], Array], *reads: str, floating: bool
-) -> Recipe:
-    """A recipe whose elements depend on their own words alone."""
-    return Recipe(
-        name=name,
-        fill=lambda request, _start, count: together((request,), (count,)),
-        together=together,
-        reads=reads,
-        floating=floating,
-    )
-
-
-def _floating(
-    name: str,
-    fill: Callable[[Request, int, int], Array],
-    *reads: str,
-    needs: tuple[str, ...] = (),
-    elementwise: bool = True,
-) -> Recipe:
-    return Recipe(name=name, fill=fill, reads=reads, needs=needs, elementwise=elementwise, floating=True)
-
-
 RECIPES: Mapping[str, Recipe] = _registry(
-    _together("integers", recipes_exact.integers, "low", "high", "exponent", floating=False),
-    _together("indices", recipes_exact.indices, "low", "high", floating=False),
+    Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
+    Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
     Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
     Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
     Recipe(name="zeros", fill=recipes_exact.zeros),
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
     Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
-    _together("normal", recipes_real.normal, "mean", "std", floating=True),
-    _together("uniform", recipes_real.uniform, "low", "high", "exponent", floating=True),
-    _floating("positive", recipes_real.positive),
-    _floating("softmax", recipes_real.softmax, "axis", elementwise=False),
-    _floating("rstd", recipes_real.rstd, "of", "epsilon", needs=("of",), elementwise=False),
-    _floating("wide", recipes_hostile.wide, "low", "high"),
-    _floating("subnormal", recipes_hostile.subnormal),
-    _floating("large", recipes_hostile.large),
-    _floating("special", recipes_hostile.special),
-    _floating("swamped", recipes_hostile.swamped),
-    _floating("cancel", recipes_hostile.cancel, "axis", elementwise=False),
+    Recipe(name="normal", fill=recipes_real.normal, reads=("mean", "std"), floating=True),
+    Recipe(name="uniform", fill=recipes_real.uniform, reads=("low", "high", "exponent"), floating=True),
+    Recipe(name="positive", fill=recipes_real.positive, floating=True),
+    Recipe(name="softmax", fill=recipes_real.softmax, reads=("axis",), elementwise=False, floating=True),
+    Recipe(
+        name="rstd",
+        fill=recipes_real.rstd,
+        reads=("of", "epsilon"),
+        needs=("of",),
+        elementwise=False,
+        floating=True,
+    ),
+    Recipe(name="wide", fill=recipes_hostile.wide, reads=("low", "high"), floating=True),
+    Recipe(name="subnormal", fill=recipes_hostile.subnormal, floating=True),
+    Recipe(name="large", fill=recipes_hostile.large, floating=True),
+    Recipe(name="special", fill=recipes_hostile.special, floating=True),
+    Recipe(name="swamped", fill=recipes_hostile.swamped, floating=True),
+    Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
 )
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(
@@ -198,11 +182,12 @@ def _fill(
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)
     request = Request(name=name, tensor=tensor, data=data, raw=raw, source=source)
     if count <= CHUNK or not recipe.elementwise:
-        return recipe.fill(request, 0, count).reshape(tensor.shape)
+        return recipe.fill((request,), (count,)).reshape(tensor.shape)
     result = np.empty(count, storage_dtype(tensor.dtype))
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
-        result[start : start + size] = recipe.fill(request, start, size)
+        part = msgspec.structs.replace(request, start=start)
+        result[start : start + size] = recipe.fill((part,), (size,))
     return result.reshape(tensor.shape)
 
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.layouts import Array, integer_range, storage_dtype, to_storage
-from aclnn_cts.generate.request import Request, Words, joined, pieces, scaled, shifted, whole_numbers
+from aclnn_cts.generate.request import Request, Words, each, joined, pieces, scaled, shifted, taken, whole_numbers
 
 __all__ = ["axis_of", "constant", "few_indices", "index_bounds", "indices", "integer_bounds", "integers", "one_hot"]
 __all__ += ["ramp", "zeros"]
@@ -52,30 +53,22 @@ def axis_of(tensor: Tensor, axis: int | None) -> int:
     return axis % rank if axis is not None and -rank <= axis < rank else rank - 1
 
 
-def _offsets(request: Request, count: int, low: int, high: int) -> Words:
+def _offsets(requests: Sequence[Request], counts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Words:
     """Uniform numbers from 0 to high - low: of half a word each, where there are beyond 2^32 of a whole one."""
-    span = high - low + 1
-    if span <= 2**32:
-        return scaled(pieces(request.raw, count), span)
-    numbers = request.raw(count)
-    return numbers % np.uint64(span) if span < 2**64 else numbers
-
-
-def _many_offsets(requests: Sequence[Request], counts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Words:
-    """The `_offsets` of several tensors, one after another."""
     spans = [high - low + 1 for low, high in ranges]
     if max(spans) <= 2**32:
-        numbers = joined([pieces(request.raw, count) for request, count in zip(requests, counts, strict=True)])
-        same = spans.count(spans[0]) == len(spans)
-        return scaled(numbers, spans[0] if same else np.repeat(np.array(spans, np.uint64), counts))
-    asked = zip(requests, counts, ranges, strict=True)
-    return joined([_offsets(request, count, low, high) for request, count, (low, high) in asked])
+        return scaled(pieces(requests, counts), each(spans, counts))
+    if len(requests) > 1:
+        asked = zip(requests, counts, ranges, strict=True)
+        return joined([_offsets((request,), (count,), (bounds,)) for request, count, bounds in asked])
+    numbers = taken(requests, counts)
+    return numbers % np.uint64(spans[0]) if spans[0] < 2**64 else numbers
 
 
 def integers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high, times 2^exponent."""
     ranges = [integer_bounds(request.tensor, request.data) for request in requests]
-    offsets = _many_offsets(requests, counts, ranges)
+    offsets = _offsets(requests, counts, ranges)
     exponents = [request.data.exponent or 0 for request in requests]
     return whole_numbers(offsets, ranges, exponents, counts, requests[0].tensor.dtype)
 
@@ -83,50 +76,71 @@ def integers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 def indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high - 1."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
-    offsets = _many_offsets(requests, counts, ranges)
+    offsets = _offsets(requests, counts, ranges)
     return shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
-def few_indices(request: Request, start: int, count: int) -> Array:
+def few_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Four values from low to high - 1, which may coincide; every element is one of them, half of all the first."""
-    low, high = index_bounds(request.tensor, request.data)
-    span = high - low + 1
-    offsets = np.array([word * span >> 64 for word in request.side_words(4)], dtype=np.uint64)
-    table = shifted(offsets, [low], [4], request.tensor.dtype)[[0, 0, 0, 0, 1, 1, 2, 3]]
-    result: Array = table.take((pieces(request.raw, count) >> np.uint64(29)).view(np.int64))
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    offsets = [
+        word * (high - low + 1) >> 64
+        for request, (low, high) in zip(requests, ranges, strict=True)
+        for word in request.side_words(4)
+    ]
+    values = shifted(
+        np.array(offsets, np.uint64), [low for low, _ in ranges], [4] * len(requests), requests[0].tensor.dtype
+    )
+    tables = values.reshape(-1, 4)[:, [0, 0, 0, 0, 1, 1, 2, 3]].reshape(-1)
+    places = (pieces(requests, counts) >> np.uint64(29)) + each(range(0, tables.size, 8), counts)
+    result: Array = tables.take(places.view(np.int64))
     return result
 
 
-def ramp(request: Request, start: int, count: int) -> Array:
+def ramp(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """low, low + 1, ... up to high - 1, then low again."""
-    low, high = index_bounds(request.tensor, request.data)
-    positions = np.arange(start, start + count, dtype=np.uint64)
-    return shifted(positions % np.uint64(high - low + 1), [low], [count], request.tensor.dtype)
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    positions = joined(
+        [
+            np.arange(request.start, request.start + count, dtype=np.uint64)
+            for request, count in zip(requests, counts, strict=True)
+        ]
+    )
+    positions %= each([high - low + 1 for low, high in ranges], counts)
+    return shifted(positions, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
-def zeros(request: Request, start: int, count: int) -> Array:
+def zeros(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Zero bytes."""
-    return np.zeros(count, storage_dtype(request.tensor.dtype))
+    return np.zeros(sum(counts), storage_dtype(requests[0].tensor.dtype))
 
 
-def constant(request: Request, start: int, count: int) -> Array:
+def constant(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """The mean, everywhere."""
-    mean = 1.0 if request.data.mean is None else request.data.mean
-    return to_storage(np.array([mean], dtype=np.float64), request.tensor.dtype).repeat(count)
+    means = [1.0 if request.data.mean is None else request.data.mean for request in requests]
+    return to_storage(np.array(means, dtype=np.float64), requests[0].tensor.dtype).repeat(counts)
 
 
-def one_hot(request: Request, start: int, count: int) -> Array:
+def one_hot(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """One 1 among zeros: in the whole tensor, or in each line along the axis where one is given."""
+    dtype = requests[0].tensor.dtype
+    result = np.zeros(sum(counts), storage_dtype(dtype))
+    if DTYPES[dtype].kind == "other":
+        return result
+    start = 0
+    for request, count in zip(requests, counts, strict=True):
+        result[start : start + count][_hot(request, count)] = 1
+        start += count
+    return result
+
+
+def _hot(request: Request, count: int) -> NDArray[np.int64] | int:
+    """Where the ones of a tensor are."""
     tensor = request.tensor
-    result = np.zeros(count, storage_dtype(tensor.dtype))
-    if DTYPES[tensor.dtype].kind == "other":
-        return result
     if request.data.axis is None or not tensor.shape:
-        result[request.side_words(1)[0] * count >> 64] = 1
-        return result
+        return request.side_words(1)[0] * count >> 64
     axis = axis_of(tensor, request.data.axis)
     length, inner = tensor.shape[axis], math.prod(tensor.shape[axis + 1 :])
     lines = np.arange(count // length, dtype=np.int64)
-    places = scaled(pieces(request.raw, count // length), length).view(np.int64)
-    result[(lines // inner * length + places) * inner + lines % inner] = 1
-    return result
+    places = scaled(pieces((request,), (count // length,)), np.uint64(length)).view(np.int64)
+    return (lines // inner * length + places) * inner + lines % inner

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Data
 from aclnn_cts.generate.layouts import Array, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
-from aclnn_cts.generate.request import Request, joined, pieces, spread
+from aclnn_cts.generate.request import Request, joined, pieces, spread, taken
 
 __all__ = ["NORMAL_REACH", "normal", "normal_values", "positive", "rstd", "softmax", "uniform", "uniform_bounds"]
 
@@ -44,7 +44,7 @@ def normal_values(numbers: NDArray[np.uint64], mean: _Parameter, std: _Parameter
 
 def normal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """A bell of the given mean and standard deviation."""
-    numbers = joined([request.raw(count) for request, count in zip(requests, counts, strict=True)])
+    numbers = taken(requests, counts)
     mean = spread([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
     std = spread([1.0 if request.data.std is None else request.data.std for request in requests], counts)
     return to_storage(normal_values(numbers, mean, std), requests[0].tensor.dtype)
@@ -59,8 +59,7 @@ def uniform_bounds(data: Data) -> tuple[int, int]:
 def uniform(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32, times 2^exponent."""
     bounds = [uniform_bounds(request.data) for request in requests]
-    numbers = joined([pieces(request.raw, count) for request, count in zip(requests, counts, strict=True)])
-    values = numbers.astype(np.float64)
+    values = pieces(requests, counts).astype(np.float64)
     values *= 2.0**-32
     values *= spread([float(high - low) for low, high in bounds], counts)
     values += spread([float(low) for low, _ in bounds], counts)
@@ -70,49 +69,61 @@ def uniform(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     return to_storage(values, requests[0].tensor.dtype)
 
 
-def positive(request: Request, start: int, count: int) -> Array:
+def positive(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """2^e * (1 + f) with e of -2, -1, 0, 1 and f from 2^-7 to 1 - 2^-7, so that rounding stays between 1/4 and 4."""
-    numbers = pieces(request.raw, count)
+    numbers = pieces(requests, counts)
     fraction = numbers & np.uint64(2**30 - 1)
     fraction = np.uint64(2**23) + ((fraction * np.uint64(2**30 - 2**24)) >> np.uint64(30))
     values = (fraction + np.uint64(2**30)).astype(np.float64)
     values *= 2.0**-30
     values *= np.array([0.25, 0.5, 1.0, 2.0]).take((numbers >> np.uint64(30)).view(np.int64))
-    return to_storage(values, request.tensor.dtype)
+    return to_storage(values, requests[0].tensor.dtype)
 
 
-def softmax(request: Request, start: int, count: int) -> Array:
+def softmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Positive integers over their sum along the axis, each 1 + (a * b >> 16) for two uniform 16-bit numbers."""
-    tensor = request.tensor
-    numbers = pieces(request.raw, count)
+    numbers = pieces(requests, counts)
     weights = np.uint64(1) + (((numbers & np.uint64(0xFFFF)) * (numbers >> np.uint64(16))) >> np.uint64(16))
-    if not tensor.shape:
-        return to_storage(np.ones(count), tensor.dtype)
-    lines = weights.view(np.int64).reshape(tensor.shape)
-    # A sum of integers is exact in any order.
-    sums = lines.sum(axis=axis_of(tensor, request.data.axis), keepdims=True)
-    return to_storage((lines.astype(np.float64) / sums.astype(np.float64)).reshape(-1), tensor.dtype)
+    values = weights.astype(np.float64)
+    start = 0
+    for request, count in zip(requests, counts, strict=True):
+        tensor = request.tensor
+        lines = values[start : start + count].reshape(tensor.shape)
+        # A sum of such integers is exact in any order; that of a tensor of rank 0 is its element.
+        lines /= lines.sum(axis=axis_of(tensor, request.data.axis) if tensor.shape else None, keepdims=True)
+        start += count
+    return to_storage(values, requests[0].tensor.dtype)
 
 
-def rstd(request: Request, start: int, count: int) -> Array:
+def rstd(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """1 / sqrt(sum of squares / n + epsilon) of each row of x, n elements long.
 
     The rows are x in row-major order cut into as many parts as rstd has elements: the dimensions that rstd lacks are
     the trailing ones. Where x cannot be cut so (in an invalid case it is null, or of another shape), `positive`.
     """
-    source = request.source
-    if source is None or not source.size or source.size % count:
-        return positive(request, start, count)
-    epsilon = _DEFAULT_EPSILON if request.data.epsilon is None else request.data.epsilon
-    rows = source.reshape(count, -1)
-    values = (rows.real if rows.dtype.kind == "c" else rows).astype(np.float64)
-    squares = _halving_sum(values * values)
-    squares /= float(rows.shape[1])
-    squares += epsilon
-    result = 1.0 / np.sqrt(squares)
+    rows = [_rows(request, count) for request, count in zip(requests, counts, strict=True)]
+    found = [item for item in rows if item is not None]
+    if len(found) < len(rows):
+        asked = zip(requests, counts, rows, strict=True)
+        return joined([(positive if row is None else rstd)((request,), (count,)) for request, count, row in asked])
+    values = joined([_halving_sum(item * item) for item in found])
+    values /= spread([float(item.shape[1]) for item in found], counts)
+    values += spread(
+        [_DEFAULT_EPSILON if item.data.epsilon is None else item.data.epsilon for item in requests], counts
+    )
+    result = 1.0 / np.sqrt(values)
     # The sign of a nan that arithmetic makes differs between processors.
     result[np.isnan(result)] = math.nan
-    return to_storage(result, request.tensor.dtype)
+    return to_storage(result, requests[0].tensor.dtype)
+
+
+def _rows(request: Request, count: int) -> NDArray[np.float64] | None:
+    """The source as rows, one an element to fill; None where it cannot be cut so."""
+    source = request.source
+    if source is None or not source.size or source.size % count:
+        return None
+    rows = source.reshape(count, -1)
+    return (rows.real if rows.dtype.kind == "c" else rows).astype(np.float64)
 
 
 def _halving_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,12 +14,15 @@ from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.layouts import Array, FloatLayout, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.words import words
 
-__all__ = ["Request", "Words", "from_bits", "joined", "pieces", "scaled", "shifted", "spread", "whole_numbers"]
+__all__ = ["Request", "Words", "each", "from_bits", "joined", "layout_of", "pieces", "scaled", "shifted", "spread"]
+__all__ += ["taken", "whole_numbers"]
 
 Words = NDArray[np.uint64]
 
 _SIDE_BLOCK = 2**128
 _MASK = 2**64 - 1
+_WORDS = np.dtype("<u8")
+_HALVES = np.dtype("<u4")
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -32,16 +35,8 @@ class Request(msgspec.Struct, frozen=True):
     """The next so many words."""
     source: Array | None = None
     """The contents of the parameter that `data.of` names."""
-
-    @property
-    def layout(self) -> FloatLayout:
-        """Of the tensor's floating dtype."""
-        layout = float_layout(self.tensor.dtype)
-        if layout is None:
-            raise TypeError(
-                f"{self.tensor.dtype} is not a floating dtype; `recipes.effective` should have seen to that"
-            )
-        return layout
+    start: int = 0
+    """The first element to fill."""
 
     def side_words(self, count: int) -> list[int]:
         """Words for what concerns the whole tensor: from counter 2^128 on, apart from those of the elements."""
@@ -49,15 +44,32 @@ class Request(msgspec.Struct, frozen=True):
         return found
 
 
-def pieces(raw: Callable[[int], Words], count: int) -> Words:
-    """`count` numbers below 2^32, each in a uint64: the low half of each word, then its high half."""
-    halves: Words = raw((count + 1) // 2).astype("<u8", copy=False).view("<u4")[:count].astype(np.uint64)
-    return halves
+def layout_of(requests: Sequence[Request]) -> FloatLayout:
+    """The layout of the floating dtype that the tensors have in common."""
+    dtype = requests[0].tensor.dtype
+    layout = float_layout(dtype)
+    if layout is None:
+        raise TypeError(f"{dtype} is not a floating dtype; `recipes.effective` should have seen to that")
+    return layout
 
 
-def scaled(numbers: Words, span: int | Words) -> Words:
+def taken(requests: Sequence[Request], counts: Sequence[int]) -> Words:
+    """The next so many words of each tensor, one after another."""
+    return joined([request.raw(count) for request, count in zip(requests, counts, strict=True)])
+
+
+def pieces(requests: Sequence[Request], counts: Sequence[int]) -> Words:
+    """So many numbers below 2^32 of each tensor, in uint64: the low half of each word, then its high half."""
+    halves = [
+        request.raw((count + 1) // 2).astype(_WORDS, copy=False).view(_HALVES)[:count]
+        for request, count in zip(requests, counts, strict=True)
+    ]
+    return joined(halves).astype(np.uint64)
+
+
+def scaled(numbers: Words, span: Words | np.uint64) -> Words:
     """Numbers below 2^32 to numbers below `span` (at most 2^32): the high half of the product."""
-    result: Words = (numbers * np.uint64(span)) >> np.uint64(32)
+    result: Words = (numbers * span) >> np.uint64(32)
     return result
 
 
@@ -72,6 +84,16 @@ def spread(values: Sequence[float], counts: Sequence[int]) -> NDArray[np.float64
     return first if values.count(first) == len(values) else np.repeat(np.array(values, np.float64), counts)
 
 
+def each(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
+    """The same of integers from 0 to 2^64 - 1."""
+    first = values[0]
+    if values.count(first) == len(values):
+        one: np.uint64 = np.uint64(first)
+        return one
+    every: Words = np.repeat(np.array(values, np.uint64), counts)
+    return every
+
+
 def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
     """Each tensor's low added to its offsets, in the dtype; the sums must be integers that the dtype holds."""
     return _whole(_raised(offsets, lows, counts), dtype)
@@ -79,8 +101,7 @@ def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: s
 
 def _raised(offsets: Words, lows: Sequence[int], counts: Sequence[int]) -> Words:
     """The sums modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path."""
-    added: Words = np.array([low & _MASK for low in lows], np.uint64)
-    raised: Words = offsets + (added[0] if lows.count(lows[0]) == len(lows) else np.repeat(added, counts))
+    raised: Words = offsets + each([low & _MASK for low in lows], counts)
     return raised
 
 
@@ -114,9 +135,9 @@ def whole_numbers(
     return to_storage(values, dtype)
 
 
-def from_bits(request: Request, sign: Words, field: Words | np.uint64, mantissa: Words) -> Array:
+def from_bits(requests: Sequence[Request], sign: Words, field: Words | np.uint64, mantissa: Words) -> Array:
     """Elements of a floating dtype from their three fields (`sign` is 0 or 1)."""
-    layout = request.layout
+    layout = layout_of(requests)
     bits = (sign << np.uint64(layout.mantissa + layout.exponent)) | (field << np.uint64(layout.mantissa)) | mantissa
-    result: Array = bits.astype(layout.word, copy=False).view(numpy_dtype(request.tensor.dtype))
+    result: Array = bits.astype(layout.word, copy=False).view(numpy_dtype(requests[0].tensor.dtype))
     return result

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
@@ -23,7 +25,7 @@ from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Asked, Performed, Performer
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays, many_arrays
-from aclnn_cts.generate.recipes import array
+from aclnn_cts.generate.recipes import RECIPES
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.model import ComputeModel, load_precision
@@ -184,7 +186,8 @@ _DATA = st.one_of(
         high=st.none() | st.integers(0, 9),
         exponent=st.none() | st.integers(-30, 30),
     ),
-    st.builds(Data, recipe=st.sampled_from(["zeros", "wide", "softmax"]), seed=st.integers(0, 2**64 - 1)),
+    st.builds(Data, recipe=st.sampled_from(sorted({*RECIPES} - {"rstd"})), seed=st.integers(0, 2**64 - 1)),
+    st.builds(Data, recipe=st.just("rstd"), of=st.sampled_from(["x", "y", "z"]), seed=st.integers(0, 2**64 - 1)),
 )
 _TENSORS = st.builds(
     Tensor,
@@ -194,24 +197,34 @@ _TENSORS = st.builds(
 )
 
 
+def made_alone(case: Case) -> dict[str, NDArray[Any]] | UsageError:
+    """The contents; the error of those that are computed from themselves, or from what the case does not have."""
+    try:
+        return case_arrays(case, list(case.arguments))
+    except UsageError as error:
+        return error
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["x", "y", "z"]), _TENSORS, min_size=1), min_size=1, max_size=6))
 def test_data_made_together_are_those_made_alone(arguments: list[dict[str, Tensor]]) -> None:
     cases = [Case(operator="aclnnSome", arguments=item) for item in arguments]
     made = many_arrays([(case, list(case.arguments)) for case in cases])
     for case, found in zip(cases, made, strict=True):
-        assert not isinstance(found, UsageError)
-        assert list(found) == list(case.arguments)
-        for name, tensor in case.arguments.items():
-            assert isinstance(tensor, Tensor)
-            alone = array(tensor, arrays={}, name=name)
-            assert (found[name].dtype, found[name].shape) == (alone.dtype, alone.shape)
-            assert found[name].tobytes() == alone.tobytes()
+        alone = made_alone(case)
+        if isinstance(alone, UsageError) or isinstance(found, UsageError):
+            assert str(found) == str(alone)
+            continue
+        assert list(found) == list(alone) == list(case.arguments)
+        for name, contents in alone.items():
+            assert (found[name].dtype, found[name].shape) == (contents.dtype, contents.shape)
+            assert found[name].tobytes() == contents.tobytes()
 
 
-def test_data_that_mean_nothing_are_told_of_their_own_case() -> None:
+@pytest.mark.parametrize("data", [Data(recipe="normal", low=1), Data(recipe="normal", seed=2**64)])
+def test_data_that_mean_nothing_are_told_of_their_own_case(data: Data) -> None:
     right = Case(operator="aclnnSome", arguments={"x": Tensor((3,), "FLOAT", data=Data(recipe="normal", seed=1))})
-    wrong = Case(operator="aclnnSome", arguments={"x": Tensor((3,), "FLOAT", data=Data(recipe="normal", low=1))})
+    wrong = Case(operator="aclnnSome", arguments={"x": Tensor((3,), "FLOAT", data=data)})
     made = many_arrays([(right, ["x"]), (wrong, ["x"]), (right, ["x"])])
     with pytest.raises(UsageError) as told_alone:
         case_arrays(wrong, ["x"])
