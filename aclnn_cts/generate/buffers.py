@@ -42,17 +42,37 @@ _GUARD_PATTERN: Bytes = (np.arange(2 * GUARD + ALIGNMENT, dtype=np.int64) * 151 
 
 
 class Buffer(msgspec.Struct, frozen=True):
-    """The memory of one tensor: `storage` is all of it, flat; `view` the elements of the tensor in its shape."""
+    """The memory of one tensor: `view` is its elements in its shape, `storage` all there is for them, flat."""
 
-    name: str
-    tensor: Tensor
-    storage: Array
+    place: Place
+    memory: Bytes
+    """Of the whole call."""
     view: Array
+
+    @property
+    def name(self) -> str:
+        """Of the parameter."""
+        return self.place.name
+
+    @property
+    def tensor(self) -> Tensor:
+        """The descriptor."""
+        return self.place.tensor
+
+    @property
+    def octets(self) -> Bytes:
+        """The storage's bytes."""
+        return self.memory[self.place.offset : self.place.end]
+
+    @property
+    def storage(self) -> Array:
+        """The storage's elements."""
+        return self.octets.view(self.view.dtype)
 
     @property
     def has_gaps(self) -> bool:
         """Whether the storage holds more than the tensor's elements."""
-        return self.storage.size != self.view.size
+        return self.place.end - self.place.offset != self.view.nbytes
 
 
 class CallBuffers(msgspec.Struct, frozen=True):
@@ -76,9 +96,8 @@ class CallBuffers(msgspec.Struct, frozen=True):
         self._demand_kept()
         for start, contents in self.kept:
             self.memory[start : start + len(contents)] = np.frombuffer(contents, dtype=np.uint8)
-        for name in self.outputs:
-            place = self.layout.places[name]
-            self.memory[place.offset : place.end] = FILLS[fill]
+        for buffer in self.outputs.values():
+            buffer.octets[...] = FILLS[fill]
         return msgspec.structs.replace(self, fill=fill)
 
     def unwritten(self) -> dict[str, NDArray[np.bool_]]:
@@ -103,17 +122,19 @@ class CallBuffers(msgspec.Struct, frozen=True):
             states[name] = _UNTOUCHED if places is None else _state(place, places)
         fill = FILLS[self.fill]
         for name, buffer in self.outputs.items():
-            filled = _still_filled(buffer, fill)
-            if earlier is not None:
-                filled = filled & earlier[name]
+            contents = buffer.view.tobytes()
+            unwritten = 0
+            if bytes((fill,)) * buffer.view.itemsize in contents:
+                filled = _still_filled(buffer, fill)
+                unwritten = int(np.count_nonzero(filled if earlier is None else filled & earlier[name]))
             around = _UNTOUCHED if places is None else _state(self.layout.places[name], places)
             states[name] = BufferState(
-                unwritten=int(np.count_nonzero(filled)),
+                unwritten=unwritten,
                 guard_before=around.guard_before,
                 guard_after=around.guard_after,
                 gap=_gap_changes(buffer, fill),
                 changed=around.changed,
-                sha256=hashlib.sha256(buffer.view.tobytes()).hexdigest(),
+                sha256=hashlib.sha256(contents).hexdigest(),
             )
         return states
 
@@ -142,17 +163,15 @@ def prepare(
     do not fit.
     """
     plan = layout(case, outputs) if plan is None else plan
-    whole = _allocate(plan.size) if memory is None else memory
-    buffers = attach(case, outputs=outputs, memory=whole, plan=plan)
-    block = buffers.memory
-    _fill_guards(buffers)
-    for name in buffers.outputs:
-        place = plan.places[name]
-        block[place.offset : place.end] = FILLS[fill]
-    for name, buffer in buffers.inputs.items():
+    block = _block(plan, _allocate(plan.size) if memory is None else memory)
+    inputs, found = _buffers(plan, block)
+    _fill_guards(plan, block)
+    for buffer in found.values():
+        buffer.octets[...] = FILLS[fill]
+    for name, buffer in inputs.items():
         contents = arrays.get(name)
         if contents is None:
-            block[plan.places[name].offset : plan.places[name].end] = 0
+            buffer.octets[...] = 0
             continue
         if contents.shape != buffer.view.shape or contents.dtype != buffer.view.dtype:
             raise ValueError(
@@ -161,9 +180,9 @@ def prepare(
             )
         if buffer.has_gaps:
             gap = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
-            block[plan.places[name].offset : plan.places[name].end] = gap
+            buffer.octets[...] = gap
         buffer.view[...] = contents
-    return msgspec.structs.replace(buffers, fill=fill, kept=_keep(plan, block))
+    return CallBuffers(plan, block, inputs, found, fill, _keep(plan, block))
 
 
 def attach(case: Case, *, outputs: frozenset[str], memory: Bytes, plan: Layout | None = None) -> CallBuffers:
@@ -172,17 +191,27 @@ def attach(case: Case, *, outputs: frozenset[str], memory: Bytes, plan: Layout |
     `plan` is `layout(case, outputs)` where the caller has it.
     """
     plan = layout(case, outputs) if plan is None else plan
+    block = _block(plan, memory)
+    return CallBuffers(plan, block, *_buffers(plan, block))
+
+
+def _block(plan: Layout, memory: Bytes) -> Bytes:
+    """As much of the memory as the call needs."""
     if memory.dtype != np.uint8 or memory.ndim != 1 or memory.size < plan.size or not memory.flags.c_contiguous:
         raise ValueError(
             f"memory: {memory.size} elements of {memory.dtype} in {memory.ndim} dimensions; "
             f"expected a contiguous row of at least {plan.size} uint8"
         )
-    memory = memory[: plan.size]
+    return memory[: plan.size]
+
+
+def _buffers(plan: Layout, memory: Bytes) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    """Of the inputs, and of the outputs."""
     inputs: dict[str, Buffer] = {}
-    found: dict[str, Buffer] = {}
+    outputs: dict[str, Buffer] = {}
     for name, place in plan.places.items():
-        (found if place.output else inputs)[name] = _buffer(place, memory)
-    return CallBuffers(plan, memory, MappingProxyType(inputs), MappingProxyType(found))
+        (outputs if place.output else inputs)[name] = Buffer(place, memory, _elements(place, memory))
+    return MappingProxyType(inputs), MappingProxyType(outputs)
 
 
 def _allocate(size: int) -> Bytes:
@@ -191,13 +220,13 @@ def _allocate(size: int) -> Bytes:
     return block[shift : shift + size]
 
 
-def _buffer(place: Place, memory: Bytes) -> Buffer:
+def _elements(place: Place, memory: Bytes) -> Array:
     tensor = place.tensor
     dtype = storage_dtype(tensor.dtype)
-    storage: Array = np.ndarray(((place.end - place.offset) // dtype.itemsize,), dtype, memory, place.offset)
     if tensor.strides is None and tensor.storage_shape is None and not tensor.offset:
-        return Buffer(place.name, tensor, storage, storage.reshape(tensor.shape))
-    return Buffer(place.name, tensor, storage, _view(tensor, dtype, memory, place.offset))
+        whole: Array = np.ndarray(tensor.shape, dtype, memory, place.offset)
+        return whole
+    return _view(tensor, dtype, memory, place.offset)
 
 
 def _view(tensor: Tensor, dtype: np.dtype[Any], memory: Bytes, offset: int) -> Array:
@@ -210,11 +239,10 @@ def _view(tensor: Tensor, dtype: np.dtype[Any], memory: Bytes, offset: int) -> A
     return view
 
 
-def _fill_guards(buffers: CallBuffers) -> None:
-    memory = buffers.memory
+def _fill_guards(plan: Layout, memory: Bytes) -> None:
     start = 0
     # Bands of neighbours touch: the one behind a storage and the one before the next are filled at once.
-    for place in buffers.layout.places.values():
+    for place in plan.places.values():
         memory[start : place.offset] = _GUARD_PATTERN[: place.offset - start]
         start = place.end
     memory[start:] = _GUARD_PATTERN[: memory.size - start]
@@ -274,7 +302,7 @@ def _gap_changes(buffer: Buffer, fill: int) -> int:
     """Bytes of an output's storage outside its view that no longer hold the fill."""
     if not buffer.has_gaps:
         return 0
-    octets: Bytes = buffer.storage.view(np.uint8).copy()
-    whole = np.dtype(f"V{buffer.storage.itemsize}")
+    octets = buffer.octets.copy()
+    whole = np.dtype(f"V{buffer.view.itemsize}")
     _view(buffer.tensor, whole, octets, 0)[...] = np.full(whole.itemsize, fill, np.uint8).view(whole)[0]
     return int(np.count_nonzero(octets != fill))

@@ -52,18 +52,16 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
     places: dict[str, Place] = {}
     cursor = 0
     tensors = list(case.tensors())
-    for is_output in (False, True):
-        for name, tensor in tensors:
-            if (name in outputs) is not is_output:
-                continue
-            reason = check_view(tensor)
-            if reason is not None:
-                raise UnsafeViewError(f"{name}: {reason}")
-            offset = cursor + GUARD
-            end = offset + tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
-            stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
-            places[name] = Place(name, tensor, is_output, cursor, offset, end, stop)
-            cursor = stop
+    # A stable sort: inputs first, both in the order of the prototype.
+    for name, tensor in sorted(tensors, key=lambda item: item[0] in outputs):
+        reason = check_view(tensor)
+        if reason is not None:
+            raise UnsafeViewError(f"{name}: {reason}")
+        offset = cursor + GUARD
+        end = offset + tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
+        stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
+        places[name] = Place(name, tensor, name in outputs, cursor, offset, end, stop)
+        cursor = stop
     return Layout(MappingProxyType(places), max(cursor, 1))
 
 
@@ -90,6 +88,8 @@ def _check_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> str | No
         return f"{len(strides)} strides for {len(shape)} dimensions"
     if 0 in shape:
         return None
+    if _nested(shape, strides):
+        return None
     for size, stride in zip(shape, strides, strict=True):
         if stride < 0:
             return f"strides {list(strides)}: a negative stride leads out of the storage"
@@ -100,15 +100,18 @@ def _check_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> str | No
     return None
 
 
+def _nested(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether every stride steps over all that smaller ones reach: then no two elements share a place."""
+    reached = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if stride < 0 or (stride <= reached and size != 1):
+            return False
+        reached += (size - 1) * stride
+    return True
+
+
 def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two elements share a place: taken as true of a large view that is not plainly free of it."""
-    covered = 0
-    for stride, size in sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1):
-        if stride <= covered:
-            break
-        covered += (size - 1) * stride
-    else:
-        return False
+    """Whether two elements share a place: taken as true of a large view, which is not `_nested`."""
     count = math.prod(shape)
     if count > _COUNTED:
         return True
