@@ -230,6 +230,7 @@ class Bench:
         share = batch.seconds / max(len(batch.trials), 1)
         records: list[Record] = []
         coverage = Coverage()
+        coverage.add([trial.case.operator for trial in batch.trials], batch.evaluations)
         blobs: list[bytes] = []
         began = time.perf_counter()
         trial_ids = [trial.id for trial in batch.trials]
@@ -243,7 +244,6 @@ class Bench:
                 meanwhile.prepared.advance()
             started = time.perf_counter()
             attempt = batch.performed[first:last]
-            coverage.add(trial.case.operator, evaluation)
             if trial.promise.startswith(PREFIX):
                 coverage.add_law(trial.case.operator, trial.promise)
             sampled = is_sampled(trial_id, every=self.sample)

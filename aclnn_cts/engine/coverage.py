@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from aclnn_cts.spec.evaluate import Evaluation
+from aclnn_cts.spec.kinds import Constraint
 
 __all__ = ["Coverage"]
+
+_ID = attrgetter("id")
 
 
 class Coverage(msgspec.Struct):
@@ -21,12 +27,12 @@ class Coverage(msgspec.Struct):
     withheld: dict[str, dict[str, int]] = {}
     """Trials of each law that were planned and not generated, as no base gave calls that hold every constraint."""
 
-    def add(self, operator: str, evaluation: Evaluation) -> None:
-        """Count one trial's case."""
-        for counts, constraints in ((self.held, evaluation.held), (self.broken, evaluation.broken)):
-            mine = counts.setdefault(operator, {})
-            for constraint in constraints:
-                mine[constraint.id] = mine.get(constraint.id, 0) + 1
+    def add(self, operators: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
+        """Count the cases of some trials, each with its operator."""
+        for operator in dict.fromkeys(operators):
+            mine = [found for name, found in zip(operators, evaluations, strict=True) if name == operator]
+            _add(self.held.setdefault(operator, {}), _counted(evaluation.held for evaluation in mine))
+            _add(self.broken.setdefault(operator, {}), _counted(evaluation.broken for evaluation in mine))
 
     def add_law(self, operator: str, promise: str) -> None:
         """Count one trial of a law."""
@@ -46,6 +52,10 @@ class Coverage(msgspec.Struct):
         ):
             for operator, numbers in theirs.items():
                 _add(counts.setdefault(operator, {}), numbers)
+
+
+def _counted(constraints: Iterable[Sequence[Constraint]]) -> Mapping[str, int]:
+    return Counter(map(_ID, itertools.chain.from_iterable(constraints)))
 
 
 def _add(counts: dict[str, int], numbers: Mapping[str, int]) -> None:

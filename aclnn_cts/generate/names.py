@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,6 +31,8 @@ class _Step:
 
     draw: Draw
     beside: tuple[tuple[str, ...], ...] | None
+    factor: str
+    """What a `Configuration` calls it; empty for what it does not narrow."""
 
 
 class NameDrawer:
@@ -43,7 +45,8 @@ class NameDrawer:
         for draw in spec.draws:
             earlier = [step.draw.name for step in steps]
             groups = [tuple(name for name in earlier if name in names) for names in together if draw.name in names]
-            steps.append(_Step(draw, tuple(dict.fromkeys(groups)) if groups else None))
+            beside = tuple(dict.fromkeys(groups)) if groups else None
+            steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None)))
         self._steps = tuple(steps)
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
 
@@ -65,7 +68,7 @@ class NameDrawer:
             if kind == "integer":
                 low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
                 if step.beside is None:
-                    names[draw.name] = _attribute(choices, low, high, draw.name, configuration)
+                    names[draw.name] = _attribute(choices, low, high, step.factor, configuration)
                     continue
                 value = size_value(choices, low, max(low, min(high, self._room(step, names, budget))), taken)
                 names[draw.name] = value
@@ -76,7 +79,7 @@ class NameDrawer:
             elif kind == "choice":
                 numbers: Sequence[int] = range(len(draw.choices))
                 if configuration is not None:
-                    numbers = configuration.among(f"attribute:{draw.name}", numbers, choice_label)
+                    numbers = configuration.among(step.factor, numbers, choice_label)
                 picks[draw.name] = index = choices.pick(numbers)
                 names[draw.name] = _bounded(draw, draw.choices[index](names, target))
             elif kind == "run":
@@ -85,7 +88,7 @@ class NameDrawer:
                 low, high = _lengths(draw, names, target)
                 lengths: Sequence[int] = range(low, high + 1)
                 if configuration is not None:
-                    lengths = configuration.among(f"rank:{draw.name}", lengths)
+                    lengths = configuration.among(step.factor, lengths)
                 length = choices.pick(lengths)
                 names[draw.name] = factorise(choices, draw.value(names, target), length)  # type: ignore[misc]
         return names, picks
@@ -112,8 +115,8 @@ class NameDrawer:
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        if configuration is not None and (factor := f"rank:{draw.name}") in configuration.allowed:
-            length = choices.pick(configuration.among(factor, range(low, high + 1)))
+        if configuration is not None and step.factor in configuration.allowed:
+            length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
         else:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
@@ -131,19 +134,19 @@ class NameDrawer:
         """Whether a name stands in no tensor's shape."""
         return any(step.draw.name == name and step.beside is None for step in self._steps)
 
-    def classes(self, names: Mapping[str, Any], picks: Mapping[str, int]) -> dict[str, str]:
-        """What a drawing's ranks and attributes are to a `Configuration`: their labels by factor."""
-        found: dict[str, str] = {}
+    def classes(self, names: Mapping[str, Any], picks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        """What a drawing's ranks and attributes are to a `Configuration`: factors with their labels."""
         for step in self._steps:
+            if not step.factor:
+                continue
             draw = step.draw
-            if draw.kind in ("run", "factorisation"):
-                found[f"rank:{draw.name}"] = str(len(names[draw.name]))
-            elif draw.kind == "choice":
-                found[f"attribute:{draw.name}"] = choice_label(picks[draw.name])
-            elif draw.kind == "integer" and step.beside is None:
+            if draw.kind == "choice":
+                yield step.factor, choice_label(picks[draw.name])
+            elif draw.kind == "integer":
                 low, high = draw.low(names, self._target), draw.high(names, self._target)  # type: ignore[misc]
-                found[f"attribute:{draw.name}"] = attribute_class(names[draw.name], low, high)
-        return found
+                yield step.factor, attribute_class(names[draw.name], low, high)
+            else:
+                yield step.factor, str(len(names[draw.name]))
 
     def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
         """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
@@ -178,13 +181,19 @@ class NameDrawer:
         return old
 
 
+def _factor(draw: Draw, *, is_size: bool) -> str:
+    if draw.kind in ("run", "factorisation"):
+        return f"rank:{draw.name}"
+    return f"attribute:{draw.name}" if draw.kind == "choice" or (draw.kind == "integer" and not is_size) else ""
+
+
 def choice_label(number: int) -> str:
     """What an entry of `one_of` is called."""
     return f"choice {number + 1}"
 
 
-def _attribute(choices: Choices, low: int, high: int, name: str, configuration: Configuration | None) -> int:
-    if configuration is not None and (factor := f"attribute:{name}") in configuration.allowed:
+def _attribute(choices: Choices, low: int, high: int, factor: str, configuration: Configuration | None) -> int:
+    if configuration is not None and factor in configuration.allowed:
         ranges = [
             found for word in configuration.allowed[factor] if (found := class_range(word, low, high)) is not None
         ]

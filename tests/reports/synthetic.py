@@ -112,7 +112,7 @@ def synthetic_run(
         coverage = Coverage()
         for item in records:
             writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)
-            coverage.add(SOFTMAX, evaluate(softmax, item.trial.case))
+            coverage.add([SOFTMAX], [evaluate(softmax, item.trial.case)])
         writer.append(records, coverage=coverage)
         if finish:
             writer.finish(seconds=1.5)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,11 @@ class Factors:
 
     sampler: Sampler
     values: tuple[Value, ...] = ()
-    _numbers: dict[Value, int] = field(default_factory=dict)
+    _numbers: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of the values, by factor and label."""
+    _layouts: dict[str, dict[str, int]] = field(default_factory=dict)
+    _recipes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same of layouts and of data, by tensor."""
     _dtype_labels: dict[int, str] = field(default_factory=dict)
     _format_labels: dict[int, str] = field(default_factory=dict)
     _possible: Bits | None = None
@@ -55,7 +58,10 @@ class Factors:
         self._dtype_labels = dict(zip(map(id, sampler.dtype_rows), row_labels(sampler.dtype_rows), strict=True))
         self._format_labels = dict(zip(map(id, sampler.format_rows), row_labels(sampler.format_rows), strict=True))
         self.values = tuple((name, label) for name, labels in self._declared() for label in dict.fromkeys(labels))
-        self._numbers = {value: number for number, value in enumerate(self.values)}
+        for number, (factor, label) in enumerate(self.values):
+            self._numbers.setdefault(factor, {})[label] = number
+        self._layouts = {name: self._numbers[f"layout:{name}"] for name in sampler.strided}
+        self._recipes = {name: self._numbers[f"data:{name}"] for name in sampler.spec.inputs}
 
     def _declared(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Every factor with the labels that the spec has of it."""
@@ -88,26 +94,23 @@ class Factors:
         """The numbers of a case's values, one a factor."""
         numbers = self._numbers
         found = [
-            numbers["product", drawing.target.product],
-            numbers["dtype", self._dtype_labels[id(drawing.dtypes)]],
-            numbers["format", self._format_labels[id(drawing.formats)]],
+            numbers["product"][drawing.target.product],
+            numbers["dtype"][self._dtype_labels[id(drawing.dtypes)]],
+            numbers["format"][self._format_labels[id(drawing.formats)]],
         ]
         modes = self.sampler.spec.modes
         if modes is not None:
-            found.append(numbers["mode", modes.names[drawing.names[modes.attribute]]])
-        found += [numbers[value] for value in self.sampler.names.classes(drawing.names, drawing.picks).items()]
-        largest = 1
-        tensors: dict[str, Any] = {}
-        for name, tensor in case.tensors():
-            tensors[name] = tensor
-            largest = max(largest, tensor.numel)
-        found.append(numbers["size", size_class(largest)])
-        for name in self.sampler.strided:
-            tensor = tensors[name]
-            view = drawing.views.get(name, 0) if tensor.strides is not None else 0
+            found.append(numbers["mode"][modes.names[drawing.names[modes.attribute]]])
+        found += [numbers[factor][label] for factor, label in self.sampler.names.classes(drawing.names, drawing.picks)]
+        tensors = dict(case.tensors())
+        found.append(numbers["size"][size_class(max([tensor.numel for tensor in tensors.values()], default=1))])
+        for name, layouts in self._layouts.items():
+            view = drawing.views.get(name, 0)
             # The two last axes of a vector cannot change places.
-            found.append(numbers[f"layout:{name}", VIEWS[0 if view == 1 and len(tensor.shape) < 2 else view]])
-        found += [numbers[f"data:{name}", template.recipe] for name, template in drawing.data.items()]
+            if view and (tensors[name].strides is None or (view == 1 and len(tensors[name].shape) < 2)):
+                view = 0
+            found.append(layouts[VIEWS[view]])
+        found += [self._recipes[name][template.recipe] for name, template in drawing.data.items()]
         return found
 
     @property
@@ -162,8 +165,7 @@ class Factors:
         """The pairs that cases have, of each its numbers."""
         if not rows:
             return self.square()
-        # Bits and not floats: a product of floats wakes the threads of BLAS, which costs more than it does here.
         marks = np.zeros((len(rows), len(self.values)), np.bool_)
         marks[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = True
-        both: Bits = marks.T @ marks
-        return both
+        # No product of matrices: of bits it is slow, and of floats it wakes the threads of BLAS.
+        return np.stack([marks[has].any(axis=0) for has in marks.T])
