@@ -7,7 +7,7 @@ case holds up to seven tensors, and cases are made by the ten thousand a second)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -133,11 +133,9 @@ class Case(msgspec.Struct, frozen=True):
     def product(self) -> str:
         return self.target.product
 
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+    def tensors(self) -> list[tuple[str, Tensor]]:
         """The tensor arguments that are not null, in the order of the prototype."""
-        for name, value in self.arguments.items():
-            if isinstance(value, Tensor):
-                yield name, value
+        return [(name, value) for name, value in self.arguments.items() if isinstance(value, Tensor)]
 
     @property
     def nbytes(self) -> int:

@@ -91,15 +91,15 @@ class OperatorSummary(msgspec.Struct):
 
     def kind(self, name: str) -> Counts:
         """The counts of a kind of case, made on first use."""
-        return self.kinds.setdefault(name, Counts())
+        return self.kinds.get(name) or self.kinds.setdefault(name, Counts())
 
     def constraint(self, identifier: str) -> ConstraintCount:
         """The counts of a constraint, made on first use: naming one that no trial touches shows it as zero."""
-        return self.constraints.setdefault(identifier, ConstraintCount())
+        return self.constraints.get(identifier) or self.constraints.setdefault(identifier, ConstraintCount())
 
     def law(self, identifier: str) -> LawCount:
         """The counts of a law, made on first use."""
-        return self.laws.setdefault(identifier, LawCount())
+        return self.laws.get(identifier) or self.laws.setdefault(identifier, LawCount())
 
 
 def total_of(parts: Iterable[Counts]) -> Counts:

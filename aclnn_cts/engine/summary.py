@@ -52,7 +52,7 @@ class Summary(msgspec.Struct):
 
     def operator(self, name: str) -> OperatorSummary:
         """One operator's part, made on first use."""
-        return self.operators.setdefault(name, OperatorSummary())
+        return self.operators.get(name) or self.operators.setdefault(name, OperatorSummary())
 
     def plan(self, operator: str, kind: str, *, number: int = 1) -> None:
         """Say that so many trials of a kind of case are to be run: what `add` and `skip` must come up to."""

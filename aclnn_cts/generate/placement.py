@@ -51,9 +51,8 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
     """Place every tensor of a case that is not null. Raises UnsafeViewError for one that `check_view` refuses."""
     places: dict[str, Place] = {}
     cursor = 0
-    tensors = list(case.tensors())
     # A stable sort: inputs first, both in the order of the prototype.
-    for name, tensor in sorted(tensors, key=lambda item: item[0] in outputs):
+    for name, tensor in sorted(case.tensors(), key=lambda item: item[0] in outputs):
         reason = check_view(tensor)
         if reason is not None:
             raise UnsafeViewError(f"{name}: {reason}")

@@ -37,6 +37,8 @@ _ONE_PHASE = CallOptions(phases=1)
 _BOTH_PHASES = CallOptions()
 _SEEDS = 2**32 - 1
 _STEPPED = VIEWS.index("stepped")
+_WITHOUT_DATA = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("other", "complex"))
+"""Dtypes of tensors that are descriptors alone."""
 
 
 class Sampler:
@@ -223,8 +225,10 @@ class Sampler:
                 dtypes[name] = dtype = _followed(name, item.dtype_as, way.dtypes, drawing.dtypes, dtypes)
                 formats[name] = form = _followed(name, item.format_as, way.formats, drawing.formats, formats)
                 view = _STEPPED if way.strided == name else view
-            smallest = min(shape, default=1)
-            have_data = have_data and smallest >= 0 and math.prod(shape) <= MAX_DATA_ELEMENTS and _has_data(dtype)
+            smallest = min(shape) if shape else 1
+            have_data = (
+                have_data and smallest >= 0 and math.prod(shape) <= MAX_DATA_ELEMENTS and dtype not in _WITHOUT_DATA
+            )
             data = None
             if have_data and item.role == "input":
                 data = self._data(item, drawing, environment, number, way)
@@ -263,10 +267,6 @@ def _number(item: Parameter, value: Any) -> int | bool | float:  # noqa: ANN401 
     if item.kind == "bool":
         return bool(value)
     return int(value) if isinstance(value, Fraction) else value
-
-
-def _has_data(dtype: str) -> bool:
-    return DTYPES[dtype].kind not in ("other", "complex")
 
 
 def _without_data(value: Any) -> Any:  # noqa: ANN401 - any argument

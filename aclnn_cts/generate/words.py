@@ -57,11 +57,12 @@ def philox(seed: int, name: str, *, block: int = 0) -> Philox:
 class Streams:
     """Many short streams from one bit generator, set to each in turn: less than half the cost of one for each."""
 
-    __slots__ = ("_generator", "_state")
+    __slots__ = ("_counter", "_generator", "_key", "_state")
 
     def __init__(self) -> None:
         self._generator = philox(0, "")
         self._state: Any = self._generator.state
+        self._key, self._counter = self._state["state"]["key"], self._state["state"]["counter"]
 
     def open(self, seed: int, name: str) -> Callable[[int], NDArray[np.uint64]]:
         """What gives the next so many words of a stream from its start; UsageError for a seed out of range."""
@@ -70,9 +71,8 @@ class Streams:
     def read(self, seed: int, key: int, start: int, count: int) -> NDArray[np.uint64]:
         """`count` words of the stream of that key from word `start` on."""
         block, ahead = divmod(start, WORDS_PER_BLOCK)
-        words = self._state["state"]
-        words["key"][:] = seed, key
-        words["counter"][0] = block
+        self._key[0], self._key[1] = seed, key
+        self._counter[0] = block
         self._generator.state = self._state
         raw: NDArray[np.uint64] = self._generator.random_raw(ahead + count)
         return raw[ahead:] if ahead else raw
