@@ -132,7 +132,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
                 unwritten=unwritten,
                 guard_before=around.guard_before,
                 guard_after=around.guard_after,
-                gap=_gap_changes(buffer, fill),
+                gap=_changed(buffer.octets, fill) - _changed(contents, fill) if buffer.has_gaps else 0,
                 changed=around.changed,
                 sha256=hashlib.sha256(contents).hexdigest(),
             )
@@ -298,11 +298,6 @@ def _fill_word(size: int, fill: int) -> np.unsignedinteger[Any]:
     return word
 
 
-def _gap_changes(buffer: Buffer, fill: int) -> int:
-    """Bytes of an output's storage outside its view that no longer hold the fill."""
-    if not buffer.has_gaps:
-        return 0
-    octets = buffer.octets.copy()
-    whole = np.dtype(f"V{buffer.view.itemsize}")
-    _view(buffer.tensor, whole, octets, 0)[...] = np.full(whole.itemsize, fill, np.uint8).view(whole)[0]
-    return int(np.count_nonzero(octets != fill))
+def _changed(octets: Bytes | bytes, fill: int) -> int:
+    """How many bytes are not the fill: in a storage those of its view and those of its gaps."""
+    return int(np.count_nonzero(np.frombuffer(octets, np.uint8) != fill))
