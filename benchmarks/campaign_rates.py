@@ -21,7 +21,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import RANDOM, Chunk, chunk_trials
 from aclnn_cts.engine.campaign.jobs import WorkerOptions
-from aclnn_cts.engine.campaign.session import CHUNK_TRIALS
+from aclnn_cts.engine.campaign.options import CHUNK_TRIALS
 from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.settings import BenchSettings

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.campaign.session import CampaignOptions, fuzz
+from aclnn_cts.engine.campaign.options import CampaignOptions
+from aclnn_cts.engine.campaign.session import fuzz
 from aclnn_cts.engine.campaign.status import Status
 from aclnn_cts.engine.campaign.stopping import Stop
 from aclnn_cts.engine.settings import BenchSettings

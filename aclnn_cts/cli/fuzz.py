@@ -7,15 +7,20 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from aclnn_cts.cli.options import checked_target, product_option, specs_option
-from aclnn_cts.cli.output import console
+from aclnn_cts.cli.output import console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.spec.load import load_specs
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.campaign.options import CampaignOptions
 
 __all__ = ["fuzz"]
 
@@ -102,12 +107,17 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
-    from aclnn_cts.cli.campaign_screen import CampaignScreen, ProgressJson, show_campaign_end
-    from aclnn_cts.engine.campaign.session import CHUNK_TRIALS, CampaignOptions
+    from aclnn_cts.cli.campaign_end import show_campaign_end
+    from aclnn_cts.cli.campaign_progress import ProgressJson
+    from aclnn_cts.cli.campaign_screen import CampaignScreen
+    from aclnn_cts.engine.campaign.options import CHUNK_TRIALS, CampaignOptions
+    from aclnn_cts.engine.campaign.resuming import earlier_campaign
     from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine
+    from aclnn_cts.engine.campaign.status import Watcher
     from aclnn_cts.engine.campaign.stopping import Stop
+    from aclnn_cts.engine.interrupts import endings_are_interrupts
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers
-    from aclnn_cts.engine.run_directory import default_run_path
+    from aclnn_cts.engine.run_directory import MANIFEST, default_run_path
     from aclnn_cts.engine.settings import BenchSettings
     from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 
@@ -115,6 +125,11 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         raise UsageError("a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T")
     if resume and out is None:
         raise UsageError("--resume: give the directory of the campaign that is to go on with -o DIR")
+    if resource and cluster is None:
+        raise UsageError(
+            f"--resource {resource}: it is what workers take of a cluster; name the cluster with --cluster C, or give "
+            "the devices of this machine with --devices"
+        )
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders)
     chosen = specs.select(operators)
@@ -143,19 +158,60 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in waivers},
         resume=resume,
+        given=_given(),
     )
+    if resume:
+        # Before anything is said to go on.
+        earlier_campaign(options)
     again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
-    screen = CampaignScreen(path)
+    watchers: list[Watcher] = [ProgressJson(progress, path)] if progress is not None else []
+    screen = CampaignScreen(path, f"{_begins(options)}; kept in {path}")
     try:
-        ended = fuzz_engine(options, [screen, *([ProgressJson(progress)] if progress is not None else [])])
-    except KeyboardInterrupt:
-        screen.close()
-        click.echo(f"interrupted; what had finished is kept in {path}; go on with\n  {again}", err=True)
-        raise
+        with endings_are_interrupts():
+            ended = fuzz_engine(options, [screen, *watchers])
+    except KeyboardInterrupt as error:
+        why = f"{error} was sent; " if str(error) else ""
+        if not (path / MANIFEST).is_file():
+            raise KeyboardInterrupt(f"{why}nothing was begun, and {path} was not made") from None
+        raise KeyboardInterrupt(f"{why}what had finished is kept in {path}; go on with\n  {again}") from None
+    except HarnessError as error:
+        if not (path / MANIFEST).is_file():
+            raise
+        raise HarnessError(
+            f"{error}\nwhat had finished is kept in {path}; when this is mended, go on with\n  {again}"
+        ) from None
     finally:
         screen.close()
     show_campaign_end(console(), ended, path)
     return ended.summary.exit_code
+
+
+def _given() -> frozenset[str]:
+    """The options that stand on the command line."""
+    context = click.get_current_context()
+    return frozenset(
+        option
+        for parameter in context.command.params
+        if context.get_parameter_source(str(parameter.name)) != ParameterSource.DEFAULT
+        for option in parameter.opts
+    )
+
+
+def _begins(options: CampaignOptions) -> str:
+    """What begins, in a line."""
+    stop = options.stop
+    names = [spec.operator.removeprefix("aclnn") for spec in options.operators]
+    ends = (
+        f"{span(stop.seconds)}" if stop.seconds is not None else "",
+        f"{count(stop.chunks, 'chunk')}" if stop.chunks is not None else "",
+        f"{count(stop.findings, 'finding')}" if stop.findings is not None else "",
+        f"{span(stop.quiet)} without news" if stop.quiet is not None else "",
+    )
+    what = names[0] if len(names) == 1 else f"{len(names)} operators"
+    return (
+        f"{'goes on with' if options.resume else 'begins'} {what} on {options.settings.adapter}, "
+        f"{count(options.workers, 'worker')}, ends after {' or '.join(filter(None, ends))}"
+    )
 
 
 def resume_command(words: Sequence[str], path: Path) -> str:

@@ -13,6 +13,7 @@ import click
 
 from aclnn_cts import __version__
 from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
+from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError
 
 __all__ = ["COMMANDS", "main"]
@@ -79,7 +80,7 @@ def _ending(error: BaseException) -> int:
     if isinstance(error, (SystemExit, GeneratorExit)):
         raise error
     if isinstance(error, BrokenPipeError):
-        _close_quietly()
+        silence(sys.stdout)
         return READER_GONE
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         _say(f"interrupted; {error}" if str(error) else "interrupted")
@@ -96,7 +97,7 @@ def _ending(error: BaseException) -> int:
         _say(str(error))
     elif isinstance(error, OSError):
         # Whatever opens a file turns its failures into messages of its own; what is left is standard output.
-        _close_quietly()
+        silence(sys.stdout)
         advice = "; free space on this file system" if error.errno == errno.ENOSPC else ""
         _say(f"{error.filename or 'standard output'}: cannot be written: {error.strerror or error}{advice}")
     else:
@@ -130,12 +131,3 @@ def _never_fail_to_encode() -> None:
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
-
-
-def _close_quietly() -> None:
-    """Point standard output at nothing, so that the interpreter's last flush finds no broken pipe."""
-    with contextlib.suppress(OSError, ValueError):
-        output = sys.stdout.fileno()
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, output)
-        os.close(nothing)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["console", "count", "emit", "joined", "note", "show_table", "table", "wrap"]
+__all__ = ["LONGEST_LINE", "console", "count", "emit", "joined", "note", "show_table", "span", "table", "wrap"]
 
 DEFAULT_WIDTH = 80
 NARROWEST = 40
@@ -93,3 +93,9 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 def joined(words: Sequence[str], nothing: str = "none") -> str:
     """Words with commas, or a word for none."""
     return ", ".join(words) or nothing
+
+
+def span(seconds: float) -> str:
+    """`1:02:03`."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

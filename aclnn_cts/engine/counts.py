@@ -9,7 +9,7 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Result
 
-__all__ = ["ConstraintCount", "Counts", "LawCount", "OperatorSummary", "total_of"]
+__all__ = ["ConstraintCount", "Counts", "CoverageCount", "LawCount", "OperatorSummary", "total_of"]
 
 
 class Counts(msgspec.Struct):
@@ -77,12 +77,24 @@ class LawCount(msgspec.Struct):
     withheld: int = 0
 
 
+class CoverageCount(msgspec.Struct):
+    """How much of one sort of thing that can be covered was (`campaign.promise_coverage`)."""
+
+    met: int = 0
+    of: int = 0
+    """Without those apart."""
+    apart: int = 0
+    """Tried, and never judged: this implementation cannot be given them, say."""
+
+
 class OperatorSummary(msgspec.Struct):
     """One operator: counts by kind of case (`example`, `valid`, `invalid`, ...), by constraint and by law."""
 
     kinds: dict[str, Counts] = {}
     constraints: dict[str, ConstraintCount] = {}
     laws: dict[str, LawCount] = {}
+    coverage: dict[str, CoverageCount] = {}
+    """Of a campaign, when it ended: by sort, which are `constraints`, `limits`, `laws` and `pairs`."""
 
     @property
     def total(self) -> Counts:

@@ -134,7 +134,7 @@ class RunWriter:
     def finish(self, *, seconds: float = 0.0, interrupted: bool = False) -> None:
         """Make the results one file and write `summary.json`."""
         if interrupted:
-            self._take_committed()
+            self.take_committed()
         self._store.append((), state={STATE: self.summary})
         self._store.finish()
         with ResultReader(self._store.path) as results:
@@ -148,7 +148,7 @@ class RunWriter:
         }
         write_atomically(self.path / SUMMARY, _pretty(document))
 
-    def _take_committed(self) -> None:
+    def take_committed(self) -> None:
         """Ctrl-C may have come after a batch's commit and before its counts were taken: they are in the same commit."""
         committed = summary_from_json(self._store.state(STATE) or {}, where=str(self._store.path))
         if committed.total.ended > self.summary.total.ended:
@@ -218,14 +218,21 @@ def create_run(
         raise
 
 
-def resume_run(path: Path, *, blob_limit: int = BLOB_LIMIT) -> RunWriter:
-    """Go on with a run that was killed, interrupted or is to be made longer; its last summary is taken away."""
+def resume_run(path: Path, *, waivers: Mapping[str, bytes] | None = None, blob_limit: int = BLOB_LIMIT) -> RunWriter:
+    """Go on with a run that was killed, interrupted or is to be made longer; its last summary is taken away.
+
+    `waivers`: the contents of the files that count from now on, by name.
+    """
     RunDirectory(path)
     store = ResultStore(path / RESULTS, resume=True)
     try:
         summary = summary_from_json(store.state(STATE) or {}, where=str(store.path))
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
+        if waivers:
+            _make(path / WAIVERS)
+        for name, content in (waivers or {}).items():
+            write_atomically(path / WAIVERS / name, content)
         with contextlib.suppress(FileNotFoundError):
             (path / SUMMARY).unlink()
         return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit)

@@ -98,6 +98,8 @@ class Summary(msgspec.Struct):
             for identifier, law in theirs.laws.items():
                 mine.law(identifier).tried += law.tried
                 mine.law(identifier).withheld += law.withheld
+            # No sum: what a campaign had covered when it last ended.
+            mine.coverage = dict(theirs.coverage) or mine.coverage
         for identifier, number in other.waivers.items():
             self.waivers[identifier] = self.waivers.get(identifier, 0) + number
         self.violations += [text for text in other.violations if text not in self.violations]

@@ -33,6 +33,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "kinds": {kind: _counts_to_json(counts) for kind, counts in operator.kinds.items()},
                 "constraints": msgspec.to_builtins(operator.constraints),
                 "laws": msgspec.to_builtins(operator.laws),
+                "coverage": msgspec.to_builtins(operator.coverage),
             }
             for name, operator in sorted(summary.operators.items())
         },

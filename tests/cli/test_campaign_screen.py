@@ -1,31 +1,44 @@
-"""The screen of a campaign: it fits the terminal whatever there is to show, and the line says the same."""
+"""What a campaign shows: a screen that fits the terminal, a line, a file, and an end of fifteen lines."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
+import platform
+import sys
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from aclnn_cts.cli.campaign_screen import line, progress, screen
+from aclnn_cts.cli.campaign_end import show_campaign_end
+from aclnn_cts.cli.campaign_progress import ProgressJson, progress
+from aclnn_cts.cli.campaign_screen import CampaignScreen, line, screen
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.campaign.dispatch import Health, Slot
 from aclnn_cts.engine.campaign.finding import Confirmed, Finding
 from aclnn_cts.engine.campaign.promise_coverage import Share
-from aclnn_cts.engine.campaign.status import OperatorStatus, Status
+from aclnn_cts.engine.campaign.session import Ended
+from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
+from aclnn_cts.engine.run_directory import failure_name
 from aclnn_cts.engine.summary import Summary
 
+RUN = Path("runs/20260101-000000-fuzz-cann")
 
-def a_status(*, operators: int, findings: int, slots: int) -> Status:
+
+def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> Status:
     summary = Summary()
     summary.plan("aclnnSoftmaxBackward", "valid", number=123_456)
     coverage = {
         "constraints": Share(40, 40),
-        "limits": Share(38, 39),
+        "limits": Share(38, 39, apart),
         "laws": Share(9, 9),
-        "pairs": Share(1999, 2000),
+        "pairs": Share(1999, 2000, 40 * apart),
     }
     found = [
         Finding(
@@ -52,7 +65,13 @@ def a_status(*, operators: int, findings: int, slots: int) -> Status:
         rate=2512.3,
         summary=summary,
         findings=found,
-        slots=[Slot(f"worker {number}", "cann", Health.BUSY, lost=number) for number in range(slots)],
+        slots=[
+            Slot(
+                f"worker {number}", f"cann:device={number}", Health.OUT if number == 3 else Health.BUSY, lost=number % 2
+            )
+            for number in range(slots)
+        ],
+        under_way=[UnderWay(number, 17, 77, 0.5) for number in range(slots)],
         operators=[
             OperatorStatus(
                 name=f"aclnnUpsampleNearestExact1d{number}Backward",
@@ -61,7 +80,6 @@ def a_status(*, operators: int, findings: int, slots: int) -> Status:
                 worst=number / 10.0,
                 coverage=coverage,
                 factors={},
-                unjudged=0,
             )
             for number in range(operators)
         ],
@@ -74,14 +92,15 @@ def a_status(*, operators: int, findings: int, slots: int) -> Status:
 def shown(status: Status, width: int, height: int) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False, highlight=False)
-    console.print(screen(status, Path("runs/20260101-000000-fuzz-cann"), width=width, height=height))
+    console.print(screen(status, RUN, width=width, height=height))
     return out.getvalue().rstrip("\n").split("\n")
 
 
+@pytest.mark.parametrize("apart", [0, 31])
 @pytest.mark.parametrize(("operators", "findings", "slots"), [(1, 0, 1), (5, 3, 2), (40, 200, 8), (40, 200, 300)])
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (60, 24)])
-def test_it_fits(operators: int, findings: int, slots: int, width: int, height: int) -> None:
-    lines = shown(a_status(operators=operators, findings=findings, slots=slots), width, height)
+def test_it_fits(operators: int, findings: int, slots: int, width: int, height: int, apart: int) -> None:
+    lines = shown(a_status(operators=operators, findings=findings, slots=slots, apart=apart), width, height)
     assert len(lines) < height
     assert max(map(len, lines)) <= width
 
@@ -90,20 +109,159 @@ def test_what_it_says() -> None:
     text = "\n".join(shown(a_status(operators=2, findings=2, slots=2), 80, 24))
     assert "campaign 1:02:05 of 8:00:00" in text
     assert "2512/s" in text
-    assert "worker 1 busy (lost 1)" in text
+    assert "1 busy(1 lost)" in text
     assert "2 findings, 0 waived, 3 to confirm" in text
     assert text.index("UpsampleNearestExact1d1") < text.index("UpsampleNearestExact1d0")
     # 1999 of 2000 are not all.
     assert "99.9%" in text
-    assert "only on this device, 1 case: UpsampleNearest" in text
+    # What tells findings apart comes first.
+    assert "one device 1x UpsampleNearestExact1d: FLOAT16, value beyond model, 1" in text
+
+
+def test_eight_devices_stand_on_two_lines_with_their_health() -> None:
+    lines = shown(a_status(operators=5, findings=2, slots=8), 80, 24)
+    place = next(number for number, text in enumerate(lines) if f"{platform.node()}:" in text)
+    words = " ".join(lines[place : place + 2])
+    assert all(f"{number} busy" in words for number in range(8) if number != 3)
+    assert "3 OUT(1 lost)" in words
+
+
+def test_of_many_devices_the_sums_are_told_and_which_are_out() -> None:
+    text = "\n".join(shown(a_status(operators=5, findings=2, slots=300), 80, 24))
+    assert "300 workers: 299 busy, 1 out; 150 lost" in text
+    assert "out: 3" in text
+
+
+def test_a_call_that_hangs_is_told() -> None:
+    status = a_status(operators=1, findings=0, slots=3)
+    work = [UnderWay(4, 5, 77, 0.2), UnderWay(3, 17, 77, 90.0), UnderWay(EXAMINES, 0, 0, 12.0)]
+    lines = shown(replace(status, under_way=work), 120, 24)
+    told = "now: 1 at chunk 3: 17/77, 0:01:30 without news; 2 at a finding for 0:00:12; 0 at chunk 4: 5/77"
+    assert told in [text.rstrip() for text in lines]
+    assert line(replace(status, under_way=work)).endswith("; 1 at chunk 3: 17/77, 0:01:30 without news")
+    assert "without news" not in line(status)
 
 
 def test_the_line_and_the_json() -> None:
-    status = a_status(operators=2, findings=2, slots=2)
+    status = a_status(operators=2, findings=2, slots=2, apart=3)
     told = line(status)
     assert told.startswith("1:02:05 chunk 1234 (search), 123456 cases, 2512/s, ")
     assert "workers 2/2" in told
     assert "\n" not in told
-    document = json.loads(json.dumps(progress(status)))
+    document = json.loads(json.dumps(progress(status, RUN)))
     assert document["findings"] == 2
     assert document["operators"][0]["coverage"]["pairs"] == [1999, 2000]
+    assert document["operators"][0]["tried_and_not_judged"] == {"limits": 3, "pairs": 120}
+    assert document["workers"][1]["device"] == "cann:device=1"
+    assert document["workers"][1]["chunk"] == 1
+    assert [document["workers"][1][name] for name in ("judged", "of", "seconds_without_news")] == [17, 77, 0.5]
+    assert document["last_findings"][0]["file"] == f"failures/{failure_name(status.findings[-1].signature)}"
+    assert document["run"] == str(RUN.resolve())
+    assert document["host"] == platform.node()
+    assert datetime.fromisoformat(document["time"]).tzinfo is not None
+
+
+def ended(status: Status, width: int, *, terminal: bool) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system=None, highlight=False)
+    with contextlib.redirect_stdout(out):
+        show_campaign_end(console, Ended(summary=status.summary, status=status, why="its time is over"), RUN)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("violations", [0, 9])
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_end_is_fifteen_lines_of_a_terminal(width: int, violations: int) -> None:
+    status = replace(a_status(operators=9, findings=200, slots=8, apart=31), ran_on="Ascend910B3 (Atlas A2)")
+    status.summary.violations += [f"waiver {number} has expired" for number in range(violations)]
+    text = ended(status, width, terminal=True)
+    taken = sum(max(-(-len(one) // width), 1) for one in text.splitlines())
+    assert taken <= 15
+    assert len([one for one in text.splitlines() if "model" in one]) >= (3 if not violations else 1)
+    assert "on Ascend910B3" in text
+    assert "200 findings, 0 waived; the most frequent " in text
+    assert "*DIGITS.json" in text
+    assert "UpsampleNearestExact1d: FLOAT16, value beyond model, 199" in text
+    assert "-31" in text
+    assert "-N: so many more were tried" in text
+
+
+def test_where_there_is_no_terminal_the_findings_stand_in_full() -> None:
+    status = a_status(operators=2, findings=3, slots=1)
+    text = ended(status, 80, terminal=False)
+    for finding in status.findings:
+        assert f"ALLOW_FP32_DOWN_PRECISION: failures/{failure_name(finding.signature)}" in text
+    assert len(text.splitlines()) <= 15
+
+
+class Deaf:
+    """A watcher whose reader is gone."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.asked = 0
+
+    def __call__(self, status: Status, /) -> None:
+        self.asked += 1
+        raise self.error
+
+    def notice(self, message: str, /) -> None:
+        raise self.error
+
+
+class Hears:
+    def __init__(self) -> None:
+        self.moments = 0
+        self.notices: list[str] = []
+
+    def __call__(self, status: Status, /) -> None:
+        self.moments += 1
+
+    def notice(self, message: str, /) -> None:
+        self.notices.append(message)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), "standard error: Broken pipe; the campaign goes on without"),
+        (
+            HarnessError("/x: cannot be written: No space left on device; free space and run again"),
+            "/x: cannot be written: No space left on device; the campaign goes on without",
+        ),
+    ],
+)
+def test_what_cannot_be_shown_ends_nothing(error: Exception, said: str) -> None:
+    deaf, hears = Deaf(error), Hears()
+    watching: Watcher = Watchers([deaf, hears])
+    status = a_status(operators=1, findings=0, slots=1)
+    for _ in range(3):
+        watching(status)
+    watching.notice("the end")
+    assert (deaf.asked, hears.moments) == (3, 3)
+    assert hears.notices == [said, "the end"]
+
+
+def test_a_progress_file_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "pipe").mkdir()
+    for name, said in (("pipe", "is no file"), ("nowhere/p.json", "is no folder")):
+        with pytest.raises(UsageError, match=said):
+            ProgressJson(tmp_path / name, RUN)
+    ProgressJson(tmp_path / "p.json", RUN)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_screen_whose_terminal_is_gone_shows_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    stream = os.fdopen(writes, "w", buffering=1)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    shows = CampaignScreen(tmp_path, "begins")
+    os.close(reads)
+    with pytest.raises(BrokenPipeError):
+        shows(a_status(operators=1, findings=0, slots=1))
+    shows(a_status(operators=1, findings=0, slots=1))
+    shows.notice("it goes on")
+    shows.close()
+    stream.close()

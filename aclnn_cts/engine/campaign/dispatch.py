@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.campaign.flight import InFlight, Notes, read_notes
+from aclnn_cts.engine.campaign.flight import InFlight, Notes, Position, read_notes, read_position
 from aclnn_cts.engine.campaign.jobs import Answer, Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
@@ -78,6 +78,11 @@ class Dispatcher(Protocol):
     @property
     def slots(self) -> Sequence[Slot]: ...
 
+    @property
+    def positions(self) -> Sequence[Position | None]:
+        """How far each slot's worker is; None where it does nothing, or that cannot be seen from here."""
+        ...
+
     def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
         """Give an idle slot a job; `fresh`: to an implementation that has made no call yet."""
         ...
@@ -128,6 +133,11 @@ class LocalDispatcher:
     def slots(self) -> Sequence[Slot]:
         """The places, with their health."""
         return self._slots
+
+    @property
+    def positions(self) -> Sequence[Position | None]:
+        """How far the workers are, as they note it."""
+        return [read_position(worker.notes) if worker.busy else None for worker in self._workers]
 
     def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
         """Give an idle slot a job."""
@@ -285,7 +295,7 @@ class LocalDispatcher:
 
 def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: int) -> None:
     """The worker's process: opens an implementation and does one job after the other until the pipe ends."""
-    leave_interrupts_to_the_head()
+    leave_interrupts_to_the_head(endings=True)
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import msgspec
 
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
+from aclnn_cts.engine.campaign.kept_coverage import COVERAGE_STATE
+from aclnn_cts.engine.campaign.resuming import SESSION_STATE
 from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.summary_json import summary_to_json
@@ -20,7 +22,7 @@ EXPORT = "campaign.jsonl"
 
 
 def export_campaign(run: RunDirectory) -> Path:
-    """Write `campaign.jsonl` into a campaign's directory: its summary, findings, then chunks in their order."""
+    """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
     path = run.path / EXPORT
     write_atomically(path, (msgspec.json.encode(_sound(line)) + b"\n" for line in _lines(run)))
     return path
@@ -29,6 +31,7 @@ def export_campaign(run: RunDirectory) -> Path:
 def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **summary_to_json(run.summary())}
     with run.results() as results:
+        yield from _plain("coverage", results.states(COVERAGE_STATE))
         for _, value in results.states(FINDING_STATE):
             finding = msgspec.convert(value, Finding)
             words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None, record=None))
@@ -36,10 +39,15 @@ def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
             if finding.trial is not None:
                 words["trial"] = trial_to_json(finding.trial)
             yield words
-        for _, value in results.states("chunk/"):
-            words = msgspec.convert(value, dict[str, Any])
-            words.pop("learned", None)
-            yield {"type": "chunk", **words}
+        yield from _plain("session", results.states(SESSION_STATE))
+        for line in _plain("chunk", results.states("chunk/")):
+            line.pop("learned", None)
+            yield line
+
+
+def _plain(kind: str, states: Iterable[tuple[str, object]]) -> Iterator[dict[str, Any]]:
+    for _, value in states:
+        yield {"type": kind, **msgspec.convert(value, dict[str, Any])}
 
 
 def _sound(value: Any) -> Any:  # noqa: ANN401 - JSON has no word for inf and nan

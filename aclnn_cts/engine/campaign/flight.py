@@ -19,11 +19,12 @@ from aclnn_cts.engine.files import storage_failure
 from aclnn_cts.engine.host import SessionHost, group_of
 from aclnn_cts.engine.pending import Made, Pending
 
-__all__ = ["InFlight", "Notes", "NotingHost", "read_notes"]
+__all__ = ["InFlight", "Notes", "NotingHost", "Position", "read_notes", "read_position"]
 
 _SIZE = 1 << 16
-_HEADER = struct.Struct("<qqqqq")
-"""A counter that grows with every note, the chunk, the first trial of the batch, how many, and the case's bytes."""
+_HEADER = struct.Struct("<qqqqqq")
+"""A counter that grows with every note, the chunk, the first trial of the batch, how many these are, how many the chunk
+has, and the case's bytes."""
 _IDLE = -1
 
 
@@ -41,6 +42,19 @@ class InFlight:
     """The call that was under way, where the implementation lives in the worker's own process."""
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a worker is."""
+
+    counter: int
+    chunk: int
+    """-1 between chunks."""
+    first: int
+    count: int
+    total: int
+    """Trials of the chunk."""
+
+
 @final
 class Notes:
     """The worker's side."""
@@ -55,12 +69,12 @@ class Notes:
             raise storage_failure(path, error) from error
         self._encoder = msgspec.msgpack.Encoder()
         self._counter = 0
-        self._where = (_IDLE, 0, 0)
+        self._where = (_IDLE, 0, 0, 0)
         self._put(b"")
 
-    def batch(self, chunk: int, first: int, count: int) -> None:
-        """Say that trials `first` to `first + count - 1` of a chunk are next or under way."""
-        self._where = (chunk, first, count)
+    def batch(self, chunk: int, first: int, count: int, total: int = 0) -> None:
+        """Say that trials `first` to `first + count - 1` of a chunk's `total` are next or under way."""
+        self._where = (chunk, first, count, total)
         self._put(b"")
 
     def call(self, case: Case) -> None:
@@ -70,7 +84,7 @@ class Notes:
 
     def idle(self) -> None:
         """Say that nothing is under way."""
-        self._where = (_IDLE, 0, 0)
+        self._where = (_IDLE, 0, 0, 0)
         self._put(b"")
 
     def _put(self, content: bytes) -> None:
@@ -86,7 +100,7 @@ def read_notes(path: Path) -> InFlight | None:
     """What a worker noted last; None where there is no such file."""
     try:
         content = path.read_bytes()
-        counter, chunk, first, count, length = _HEADER.unpack_from(content)
+        counter, chunk, first, count, _, length = _HEADER.unpack_from(content)
     except (OSError, struct.error):
         return None
     case = None
@@ -96,6 +110,15 @@ def read_notes(path: Path) -> InFlight | None:
         except msgspec.MsgspecError as error:
             raise HarnessError(f"{path}: cannot be read: {error}") from None
     return InFlight(counter, chunk, first, count, case)
+
+
+def read_position(path: Path) -> Position | None:
+    """How far a worker noted last to be, which costs little; None where there is no such file."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return Position(*_HEADER.unpack(file.read(_HEADER.size))[:-1])
+    except (OSError, struct.error):
+        return None
 
 
 class NotingHost:

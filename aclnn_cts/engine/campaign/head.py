@@ -17,7 +17,7 @@ from aclnn_cts.engine.campaign.inquiries import Inquiries
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, Failed
 from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.progress import Progress
-from aclnn_cts.engine.campaign.status import Status, Watcher
+from aclnn_cts.engine.campaign.status import EXAMINES, Status, Watcher
 from aclnn_cts.engine.campaign.stopping import Stop, Stopping
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
@@ -174,6 +174,10 @@ class Head:
             for watcher in self.watchers:
                 watcher(status)
 
+    def _tasks(self) -> dict[int, int]:
+        """By slot, the chunk that it has."""
+        return {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
+
     def status(self) -> Status:
         """This moment."""
         memory = self.memory
@@ -188,6 +192,7 @@ class Head:
             summary=memory.writer.summary,
             findings=tuple(memory.findings.values()),
             slots=tuple(self.dispatcher.slots),
+            under_way=self._progress.under_way(self.dispatcher.positions, self._tasks(), seconds),
             operators=tuple(self._progress.of(name) for name in memory.coverage),
             disk_bytes=self._stopping.disk_bytes(),
             disk_limit=self.stop.disk_bytes,

@@ -1,7 +1,9 @@
 """Coverage of the promise, not of lines: what of everything that a document promises has been put to the test.
 
 Four sorts of things count: each constraint held and broken, each limit met from both sides, each law tried, and each
-pair of values of the factors of a supported call (`campaign.factors`), single values among them.
+pair of values of the factors of a supported call (`campaign.factors`), single values among them. Limits and pairs that
+were tried and never judged, since the implementation cannot be given them or nothing can be said of what it does, are
+counted apart: all of the others can be met.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case
@@ -24,22 +27,31 @@ from aclnn_cts.spec.model import Spec
 __all__ = ["Covered", "PromiseCoverage", "Share", "limit_key", "packed", "promise_coverage"]
 
 
+TRIES = 8
+"""Cases with a pair that are not judged, and none that is, until the pair is known not to be judged here."""
+
+_MOST = np.uint8(255)
+
+
 class Covered(msgspec.Struct):
     """What one operator's trials have met, as it is kept; squares of bits are packed row by row."""
 
     judged: bytes = b""
     """Pairs of values in a case that was judged."""
-    tried: bytes = b""
-    """Pairs in any case, judged or not."""
+    unjudged: bytes = b""
+    """How often each pair was in a case that was not judged, a byte each, 255 for all that is more."""
     limits: list[str] = []
+    limits_unjudged: list[str] = []
+    """Limits whose cases were left out or not judged."""
     values: list[int] = []
     """Judged cases of each value."""
 
     def include(self, other: Covered) -> None:
         """Add what other trials have met."""
         self.judged = _either(self.judged, other.judged)
-        self.tried = _either(self.tried, other.tried)
+        self.unjudged = _sum(self.unjudged, other.unjudged)
         self.limits = sorted({*self.limits, *other.limits})
+        self.limits_unjudged = sorted({*self.limits_unjudged, *other.limits_unjudged})
         if other.values:
             mine = self.values or [0] * len(other.values)
             self.values = [own + more for own, more in zip(mine, other.values, strict=True)]
@@ -51,12 +63,23 @@ def _either(mine: bytes, theirs: bytes) -> bytes:
     return (int.from_bytes(mine, "big") | int.from_bytes(theirs, "big")).to_bytes(len(mine), "big")
 
 
+def _sum(mine: bytes, theirs: bytes) -> bytes:
+    if not mine or not theirs:
+        return mine or theirs
+    left = _MOST - np.frombuffer(mine, np.uint8)
+    more: bytes = (np.frombuffer(mine, np.uint8) + np.minimum(left, np.frombuffer(theirs, np.uint8))).tobytes()
+    return more
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """So many of so many."""
 
     met: int
     of: int
+    """Without those apart."""
+    apart: int = 0
+    """Those that were tried and never judged: this implementation cannot be given them, say."""
 
     @property
     def part(self) -> float:
@@ -64,7 +87,7 @@ class Share:
         return self.met / self.of if self.of else 1.0
 
     def __add__(self, other: Share) -> Share:
-        return Share(self.met + other.met, self.of + other.of)
+        return Share(self.met + other.met, self.of + other.of, self.apart + other.apart)
 
 
 @dataclass(slots=True)
@@ -86,61 +109,119 @@ class PromiseCoverage:
         raw = np.unpackbits(np.frombuffer(packed, np.uint8), count=self._size * self._size)
         return raw.reshape(self._size, self._size).astype(np.bool_)
 
+    def _tries(self, covered: Covered) -> NDArray[np.uint8]:
+        if not covered.unjudged:
+            return np.zeros((self._size, self._size), np.uint8)
+        return np.frombuffer(covered.unjudged, np.uint8).reshape(self._size, self._size)
+
+    def _pairs(self, covered: Covered) -> tuple[Bits, Bits, Bits]:
+        """The pairs that were judged, those that are yet to be, and those that cannot be judged here."""
+        judged = self._bits(covered.judged)
+        left = self.factors.possible & ~judged
+        apart = left & (self._tries(covered) >= TRIES)
+        return judged, left & ~apart, apart
+
+    def _limits(self, covered: Covered) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+        """The same of limits."""
+        met = self.limits & frozenset(covered.limits)
+        apart = (self.limits & frozenset(covered.limits_unjudged)) - met
+        return met, self.limits - met - apart, apart
+
     def shares(self, covered: Covered, summary: OperatorSummary) -> Mapping[str, Share]:
         """How much is covered, by sort of thing."""
-        held = [summary.constraints.get(name) for name in self.constraints]
-        sides = [side for count in held for side in ((count.held, count.broken) if count else (0, 0))]
-        # What was met though no search had found it can occur after all.
-        judged = self._bits(covered.judged)
-        possible = self.factors.possible | judged
-        tried = [summary.laws.get(name) for name in self.laws]
+        sides = self._sides(summary)
+        judged, left, apart = (len(self.factors.pairs(bits)) for bits in self._pairs(covered))
+        met, missing, hopeless = map(len, self._limits(covered))
+        untried = self._untried(summary)
         return {
-            "constraints": Share(sum(number > 0 for number in sides), len(sides)),
-            "limits": Share(len(self.limits & set(covered.limits)), len(self.limits)),
-            "laws": Share(sum(count is not None and count.tried > 0 for count in tried), len(tried)),
-            "pairs": Share(len(self.factors.pairs(judged)), len(self.factors.pairs(possible))),
+            "constraints": Share(sum(sides.values()), len(sides)),
+            "limits": Share(met, met + missing, hopeless),
+            "laws": Share(len(self.laws) - len(untried), len(self.laws)),
+            "pairs": Share(judged, judged + left, apart),
         }
+
+    def _sides(self, summary: OperatorSummary) -> Mapping[str, bool]:
+        """Each side of each constraint, and whether a case was on it."""
+        found: dict[str, bool] = {}
+        for name in self.constraints:
+            count = summary.constraints.get(name)
+            found[f"{name} held"] = count is not None and count.held > 0
+            found[f"{name} broken"] = count is not None and count.broken > 0
+        return found
+
+    def _untried(self, summary: OperatorSummary) -> list[str]:
+        return [name for name in self.laws if (count := summary.laws.get(name)) is None or not count.tried]
 
     def by_factor(self, covered: Covered) -> Mapping[str, Share]:
         """Of each factor: how many of the pairs that its values stand in are covered."""
-        judged = self._bits(covered.judged)
-        possible = self.factors.possible | judged
+        counts = [bits.sum(axis=1) for bits in self._pairs(covered)]
         found: dict[str, Share] = {}
         for number, (factor, _) in enumerate(self.factors.values):
-            one = Share(int(judged[number].sum()), int(possible[number].sum()))
-            found[factor] = found.get(factor, Share(0, 0)) + one
+            judged, left, apart = (int(count[number]) for count in counts)
+            found[factor] = found.get(factor, Share(0, 0)) + Share(judged, judged + left, apart)
         return found
 
     def missing(self, covered: Covered) -> list[tuple[Value, Value]]:
-        """The pairs that can occur and were not judged yet.
+        """The pairs that can be judged and were not yet; those that were tried come where there are no others."""
+        _, left, _ = self._pairs(covered)
+        untried = left & (self._tries(covered) == 0)
+        return self._named(untried if untried.any() else left)
 
-        Those that were tried already, in cases that could not be judged, come where there are no others.
-        """
+    def _named(self, bits: Bits) -> list[tuple[Value, Value]]:
         values = self.factors.values
-        judged, tried = self._bits(covered.judged), self._bits(covered.tried)
-        left = self.factors.possible & ~judged
-        untried = left & ~tried
-        return [
-            (values[first], values[second]) for first, second in self.factors.pairs(untried if untried.any() else left)
-        ]
+        return [(values[first], values[second]) for first, second in self.factors.pairs(bits)]
 
-    def unjudged(self, covered: Covered) -> int:
-        """Pairs that were tried and never judged: this implementation cannot be given them, say."""
-        return len(self.factors.pairs(self._bits(covered.tried) & ~self._bits(covered.judged)))
+    def gaps(self, covered: Covered, summary: OperatorSummary) -> Mapping[str, list[str]]:
+        """What is missing, by sort of thing, in words: `rank:A 3, layout:out gaps`."""
+        _, left, _ = self._pairs(covered)
+        return {
+            "constraints": [side for side, met in self._sides(summary).items() if not met],
+            "limits": sorted(self._limits(covered)[1]),
+            "laws": self._untried(summary),
+            "pairs": [_words(*pair) for pair in self._named(left)],
+        }
+
+    def apart(self, covered: Covered) -> Mapping[str, list[str]]:
+        """What was tried and never judged, likewise."""
+        return {
+            "limits": sorted(self._limits(covered)[2]),
+            "pairs": [_words(*pair) for pair in self._named(self._pairs(covered)[2])],
+        }
+
+
+def _words(first: Value, second: Value) -> str:
+    return " ".join(first) if first == second else f"{' '.join(first)}, {' '.join(second)}"
 
 
 def packed(
-    factors: Factors, *, judged: Sequence[Sequence[int]], unjudged: Sequence[Sequence[int]], limits: Iterable[str]
+    factors: Factors,
+    *,
+    judged: Sequence[Sequence[int]],
+    unjudged: Sequence[Sequence[int]],
+    limits: Iterable[str],
+    limits_unjudged: Iterable[str] = (),
 ) -> Covered:
     """What trials have met: the numbers of each case's values (judged, and tried without a verdict), keys of limits."""
-    pairs = factors.among(judged)
     counts = np.bincount([number for row in judged for number in row], minlength=len(factors.values))
     return Covered(
-        judged=np.packbits(pairs).tobytes(),
-        tried=np.packbits(pairs | factors.among(unjudged)).tobytes(),
+        judged=np.packbits(factors.among(judged)).tobytes(),
+        unjudged=_counts(factors, unjudged),
         limits=sorted(set(limits)),
+        limits_unjudged=sorted(set(limits_unjudged)),
         values=counts.tolist(),
     )
+
+
+def _counts(factors: Factors, rows: Sequence[Sequence[int]]) -> bytes:
+    """How many cases have each pair, as `Covered.unjudged` keeps it."""
+    if not rows:
+        return b""
+    size = len(factors.values)
+    marks = np.zeros((len(rows), size), np.bool_)
+    marks[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = True
+    counts = np.stack([marks[has].sum(axis=0) for has in marks.T])
+    content: bytes = np.minimum(counts, _MOST).astype(np.uint8).tobytes()
+    return content
 
 
 def limit_key(case: Case, *, beyond: bool) -> str:

@@ -24,7 +24,7 @@ import ray
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.campaign.dispatch import Done, Health, LocalDispatcher, Lost, Slot
-from aclnn_cts.engine.campaign.flight import InFlight
+from aclnn_cts.engine.campaign.flight import InFlight, Position
 from aclnn_cts.engine.campaign.jobs import Failed, Job, WorkerOptions, decode_answer, decode_job, encode
 
 __all__ = ["RayDispatcher"]
@@ -121,6 +121,11 @@ class RayDispatcher:
     def slots(self) -> Sequence[Slot]:
         """The actors, with their health."""
         return self._slots
+
+    @property
+    def positions(self) -> Sequence[Position | None]:
+        """Not known here: the workers' notes lie on their nodes."""
+        return [None] * len(self._slots)
 
     def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
         """Give an idle actor a job."""

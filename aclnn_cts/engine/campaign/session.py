@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,54 +21,42 @@ from aclnn_cts.engine.campaign.export import export_campaign
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.head import Head
 from aclnn_cts.engine.campaign.jobs import WorkerOptions
+from aclnn_cts.engine.campaign.kept_coverage import keep_coverage
 from aclnn_cts.engine.campaign.memory import Memory
-from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
+from aclnn_cts.engine.campaign.options import CampaignOptions
+from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage, promise_coverage
+from aclnn_cts.engine.campaign.resuming import (
+    SESSION_STATE,
+    SessionEntry,
+    check_implementation,
+    earlier_campaign,
+    go_on,
+    spec_file,
+)
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
-from aclnn_cts.engine.campaign.status import Status, Watcher
-from aclnn_cts.engine.campaign.stopping import Stop
-from aclnn_cts.engine.manifest import CAMPAIGN, Manifest, adapter_facts, environment_facts, ran_on, timestamp
+from aclnn_cts.engine.campaign.status import Status, Watcher, Watchers
+from aclnn_cts.engine.manifest import (
+    CAMPAIGN,
+    Manifest,
+    adapter_facts,
+    environment_facts,
+    ran_on,
+    sources_hash,
+    timestamp,
+)
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
+from aclnn_cts.engine.waiver_file import waiver_texts
 from aclnn_cts.engine.waivers import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["CHUNK_SECONDS", "CHUNK_TRIALS", "CampaignOptions", "Ended", "fuzz", "seconds_of"]
-
-CHUNK_TRIALS = 2000
-"""Trials of a chunk that is drawn, where nothing else is said."""
+__all__ = ["CHUNK_SECONDS", "Ended", "fuzz", "seconds_of"]
 
 CHUNK_SECONDS = 600.0
 """After so long a chunk is broken off."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignOptions:
-    """What a campaign is asked for."""
-
-    arguments: tuple[str, ...]
-    specs: Specs
-    operators: tuple[Spec, ...]
-    settings: BenchSettings
-    out: Path
-    stop: Stop
-    seed: int = 0
-    size: int = CHUNK_TRIALS
-    workers: int = 1
-    devices: tuple[str, ...] = ()
-    """Values of the adapter's option `device`, which workers get in turn."""
-    cluster: str | None = None
-    """Ray's address, or `local`; None: processes of this machine."""
-    cluster_resource: str = ""
-    """What an actor takes one of: `NPU`, `GPU`; empty: a CPU."""
-    waivers: tuple[Waiver, ...] = ()
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of waiver files by path."""
-    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +74,13 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
     disk is full: what was committed before can be resumed.
     """
-    earlier = _earlier(options) if options.resume else None
+    watching = Watchers(watchers)
+    earlier = earlier_campaign(options) if options.resume else None
     if earlier is not None:
-        options = replace(options, settings=replace(options.settings, target=earlier.target), seed=earlier.seed)
-    options, manifest, waivers = _opened(options, earlier)
+        options = go_on(options, earlier)
+    options, manifest, waivers, notice = _opened(options, earlier)
+    if notice:
+        watching.notice(notice)
     product = options.settings.target.product
     operators = tuple(spec for spec in options.operators if product in spec.products)
     if not operators:
@@ -102,35 +92,45 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         factors=factors,
         product=product,
         seed=options.seed,
-        size=int(manifest.settings["chunk_trials"]),
+        size=options.size,
         generation=int(manifest.settings["generation"]),
     )
     # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
     with (
         _dispatcher(options) as dispatcher,
-        _writer(options, manifest, operators, resume=earlier is not None) as (writer, directory),
+        _writer(options, manifest, operators, resume=earlier is not None) as writer,
     ):
-        memory = Memory(
-            writer=writer,
-            schedule=schedule,
-            coverage={
-                name: promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
-                for name, each in factors.items()
-            },
-        )
-        if earlier is not None:
-            memory.recall(directory)
-        head = Head(
-            memory=memory,
-            dispatcher=dispatcher,
-            specs=options.specs,
-            stop=options.stop,
-            spec_folders=options.settings.spec_folders,
-            watchers=watchers,
-            ran_on=ran_on(manifest),
-            pinned=_pinned(waivers, operators, memory, options.seed),
-        )
-        return _run(head, waivers)
+        coverage: dict[str, PromiseCoverage] = {}
+        memory = Memory(writer=writer, schedule=schedule, coverage=coverage)
+        head: Head | None = None
+        try:
+            if earlier is not None:
+                memory.recall(RunDirectory(options.out))
+            for name, each in factors.items():
+                coverage[name] = promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
+            head = Head(
+                memory=memory,
+                dispatcher=dispatcher,
+                specs=options.specs,
+                stop=options.stop,
+                spec_folders=options.settings.spec_folders,
+                watchers=[watching],
+                ran_on=ran_on(manifest),
+                pinned=_pinned(waivers, operators, memory, options.seed),
+            )
+            why = head.run()
+        except KeyboardInterrupt:
+            _leave(memory, head, interrupted=True)
+            raise
+        except HarnessError:
+            # Without a worker, or on a full disk, which may leave no room for this either.
+            with contextlib.suppress(HarnessError):
+                _leave(memory, head, interrupted=True)
+            raise
+        _judge_waivers(waivers, memory, watching)
+        status = head.status()
+        _leave(memory, head, interrupted=False)
+        return Ended(summary=writer.summary, status=status, why=why)
 
 
 def _pinned(waivers: Waivers, operators: Sequence[Spec], memory: Memory, seed: int) -> list[Chunk]:
@@ -140,56 +140,37 @@ def _pinned(waivers: Waivers, operators: Sequence[Spec], memory: Memory, seed: i
     return pinned_chunks(trials, seed=seed)
 
 
-def _run(head: Head, waivers: Waivers) -> Ended:
-    memory = head.memory
-    writer = memory.writer
-    try:
-        why = head.run()
-    except KeyboardInterrupt:
-        writer.finish(seconds=memory.before + head.seconds, interrupted=True)
-        raise
+def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
+    summary = memory.writer.summary
     waivers.evidence.include(memory.evidence)
     report = waivers.report()
     # Those of an earlier session may be mended, or renewed.
-    writer.summary.violate(report.violations())
-    writer.summary.notices[:] = report.notices()
+    summary.violate(report.violations())
+    summary.notices[:] = report.notices()
     for message in report.notices():
-        for watcher in head.watchers:
-            watcher.notice(message)
-    status = head.status()
-    writer.finish(seconds=memory.before + head.seconds)
-    export_campaign(RunDirectory(writer.path))
-    return Ended(summary=writer.summary, status=status, why=why)
+        watching.notice(message)
 
 
-def _earlier(options: CampaignOptions) -> Manifest:
-    """The manifest of the campaign that is to go on; UsageError where it is another one than the options say."""
-    manifest = RunDirectory(options.out).manifest
-    if not manifest.is_campaign:
-        raise UsageError(f"{options.out}: holds a {manifest.command}, and no campaign; name the directory of one")
-    asked = {
-        "--adapter": (options.settings.adapter, manifest.adapter),
-        "operators": (sorted(spec.operator for spec in options.operators), sorted(manifest.operators)),
-    }
-    for word, (now, then) in asked.items():
-        if now != then:
-            raise UsageError(f"{options.out}: its campaign has {word} {_shown(then)}, not {_shown(now)}; give the same")
-    for spec in options.operators:
-        name = f"{spec.stem}.yaml"
-        if manifest.specs.get(name) != hashlib.sha256(_spec_file(spec)).hexdigest():
-            raise UsageError(
-                f"{options.out}: {name} has changed since its campaign began, so that chunks would be others; "
-                "begin a new one"
-            )
-    return manifest
+def _leave(memory: Memory, head: Head | None, *, interrupted: bool) -> None:
+    """Write what others read of a session that ends: coverage, summary and export."""
+    writer = memory.writer
+    directory = RunDirectory(writer.path)
+    seconds = memory.before + (head.seconds if head is not None else 0.0)
+    if interrupted:
+        # What came in the middle of a chunk's commit may be in the store, or in the memory alone.
+        writer.take_committed()
+        memory = Memory(writer=writer, schedule=memory.schedule, coverage=memory.coverage)
+        memory.recall(directory)
+    keep_coverage(memory)
+    writer.finish(seconds=seconds, interrupted=interrupted)
+    export_campaign(directory)
 
 
-def _shown(value: object) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, Waivers, str]:
+    """Open the implementation once, for its target, what it says of itself, and whatever is wrong with the options.
 
-
-def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, Waivers]:
-    """Open the implementation once, for its target, what it says of itself, and whatever is wrong with the options."""
+    With what a person should know before a campaign goes on.
+    """
     first = _devices(options)[0]
     with first.open_host(options.specs) as host:
         settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
@@ -202,7 +183,9 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
                 bench.judge(spec)
     waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
     options = replace(options, settings=settings)
-    return options, earlier if earlier is not None else _manifest(options, environment, chinese), waivers
+    if earlier is None:
+        return options, _manifest(options, environment, chinese), waivers, ""
+    return options, earlier, waivers, check_implementation(options.out, earlier, adapter_facts(environment))
 
 
 def _manifest(options: CampaignOptions, environment: Mapping[str, Any], chinese: Mapping[str, str]) -> Manifest:
@@ -234,21 +217,16 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], chinese:
     )
 
 
-def _spec_file(spec: Spec) -> bytes:
-    shipped = package_folder() / f"{spec.stem}.yaml"
-    return (shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)).read_bytes()
-
-
 @contextlib.contextmanager
 def _writer(
     options: CampaignOptions, manifest: Manifest, operators: Sequence[Spec], *, resume: bool
-) -> Iterator[tuple[RunWriter, RunDirectory]]:
+) -> Iterator[RunWriter]:
     # What is kept to be judged again must not end the campaign.
     blob_limit = min(BLOB_LIMIT, options.stop.disk_bytes // 4)
     if resume:
-        writer = resume_run(options.out, blob_limit=blob_limit)
+        writer = resume_run(options.out, waivers=waiver_texts(options.waivers), blob_limit=blob_limit)
     else:
-        specs = {f"{spec.stem}.yaml": _spec_file(spec) for spec in options.operators}
+        specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
         writer = create_run(
             options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers), blob_limit=blob_limit
         )
@@ -257,7 +235,23 @@ def _writer(
                 writer.summary.plan(spec.operator, "valid")
                 writer.summary.skip(spec.operator, "valid", reason=Skip.UNSUPPORTED)
     with writer:
-        yield writer, RunDirectory(options.out)
+        _note_session(writer, options)
+        yield writer
+
+
+def _note_session(writer: RunWriter, options: CampaignOptions) -> None:
+    with RunDirectory(writer.path).results() as results:
+        number = sum(1 for _ in results.states(SESSION_STATE))
+    entry = SessionEntry(
+        started=timestamp(),
+        arguments=options.arguments,
+        inputs=dict(options.inputs),
+        workers=options.workers,
+        devices=options.devices,
+        cluster=options.cluster,
+        harness=sources_hash(),
+    )
+    writer.append_part(Summary(), state={f"{SESSION_STATE}{number:04d}": entry})
 
 
 def _devices(options: CampaignOptions) -> list[BenchSettings]:

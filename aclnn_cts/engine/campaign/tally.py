@@ -58,6 +58,7 @@ class Tally:
     unjudged: list[list[int]] = field(default_factory=list)
     """Of what was drawn, the numbers of the factors' values (`Factors.of`)."""
     limits: set[str] = field(default_factory=set)
+    limits_unjudged: set[str] = field(default_factory=set)
     worst: float = 0.0
     number: int = 0
     outputs: tuple[bytes, ...] = ()
@@ -88,8 +89,9 @@ class Tally:
         if item.drawing is not None:
             numbers = self.factors.of(item.drawing, case)
             (self.judged if judged else self.unjudged).append(numbers)
-        elif record.trial.promise == "boundary" and (judged or verdict.kind in _PUT):
-            self.limits.add(limit_key(case, beyond="twin" in record.trial.parameters))
+        elif record.trial.promise == "boundary" and verdict.result != Result.ERROR:
+            met = self.limits if judged or verdict.kind in _PUT else self.limits_unjudged
+            met.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:
             self._pass(item, verdict)
             if self.samples < SAMPLES and is_sampled(record.trial_id, every=SAMPLE) and self._keep_outputs(record):
@@ -132,7 +134,13 @@ class Tally:
         self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
     ) -> ChunkResult:
         """All of it."""
-        covered = packed(self.factors, judged=self.judged, unjudged=self.unjudged, limits=self.limits)
+        covered = packed(
+            self.factors,
+            judged=self.judged,
+            unjudged=self.unjudged,
+            limits=self.limits,
+            limits_unjudged=self.limits_unjudged,
+        )
         return ChunkResult(
             index=self.chunk.index,
             summary=self.summary,

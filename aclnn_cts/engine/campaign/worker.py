@@ -197,7 +197,7 @@ class _Handout:
                 return
             self.handed += 1
             if self.notes is not None:
-                self.notes.batch(self.chunk.index, self.judged, self.handed - self.judged)
+                self.notes.batch(self.chunk.index, self.judged, self.handed - self.judged, len(self.items))
             yield item.trial
 
 

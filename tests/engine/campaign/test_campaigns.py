@@ -12,7 +12,10 @@ import pytest
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.bundle.verify import verify_bundle
+from aclnn_cts.engine.campaign import resuming
 from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, Finding, outputs_of
+from aclnn_cts.engine.campaign.kept_coverage import NAMED
+from aclnn_cts.engine.run_directory import RunDirectory
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -58,7 +61,43 @@ def test_a_conforming_implementation(ran: Run) -> None:
     assert set(run.kinds) == {"passed"}
     assert 0 < len(run.records) <= 2 * 12
     exported = [json.loads(line) for line in (run.path / "campaign.jsonl").read_text().splitlines()]
-    assert [line["type"] for line in exported] == ["summary"] + ["chunk"] * 12
+    assert [line["type"] for line in exported] == ["summary", "coverage", "session"] + ["chunk"] * 12
+    assert run.err.splitlines()[0] == (
+        f"begins SoftmaxBackward on reference, 1 worker, ends after 12 chunks; kept in {run.path}"
+    )
+
+
+def test_what_was_covered_is_kept(ran: Run) -> None:
+    run = fuzz(ran, "none", "--chunks", "8")
+    exported = [json.loads(line) for line in (run.path / "campaign.jsonl").read_text().splitlines()]
+    [coverage] = [line for line in exported if line["type"] == "coverage"]
+    assert coverage["operator"] == "aclnnSoftmaxBackward"
+    sorts = coverage["sorts"]
+    assert list(sorts) == ["constraints", "limits", "laws", "pairs"]
+    assert sorts["constraints"] == {"met": 40, "of": 40, "apart": 0}
+    pairs, missing = sorts["pairs"], coverage["missing"]["pairs"]
+    assert 0 < pairs["met"] < pairs["of"]
+    assert missing["number"] == pairs["of"] - pairs["met"]
+    assert 0 < len(missing["names"]) == min(missing["number"], NAMED)
+    assert set(coverage["factors"]) >= {"dtype", "rank:A", "layout:out", "data:output", "attribute:dim"}
+    # Named are things that are there to be covered: a longer campaign has met most of them.
+    more = fuzz(ran, "none", "--chunks", "16", "--resume", out=run.path)
+    lines = (more.path / "campaign.jsonl").read_text().splitlines()
+    [later] = [line for line in map(json.loads, lines) if line["type"] == "coverage"]
+    assert later["sorts"]["pairs"]["met"] > pairs["met"]
+    # The summary has the same figures for the report.
+    operator = more.directory.summary().operator("aclnnSoftmaxBackward")
+    assert msgspec.to_builtins(operator.coverage) == later["sorts"]
+
+
+def test_what_an_implementation_cannot_be_given_stands_apart(ran: Run) -> None:
+    """PyTorch has no tensor with a negative dimension, and no `cubeMathType`."""
+    run = ran("fuzz", "conv_tbc_backward", "--adapter", "torch", "--chunks", "4", "--chunk-trials", "16")
+    limits = run.directory.summary().operator("aclnnConvTbcBackward").coverage["limits"]
+    assert limits.apart == 31
+    assert limits.met == limits.of == 104 - 31
+    assert "100% -31" in run.out
+    assert "-N: so many more were tried" in run.out
 
 
 def test_one_fault_is_one_finding(ran: Run) -> None:
@@ -143,6 +182,9 @@ def test_a_finished_campaign_goes_on_with_more_chunks(ran: Run, tmp_path: Path) 
         (("--chunks", "1", "--resume"), "holds no manifest.json; expected the directory that a run wrote"),
         (("--chunks", "1", "--product", "atlas-9"), "'atlas-9' is not known"),
         (("--chunks", "1", "--cluster", "ray://nowhere:1"), ""),
+        (("--chunks", "1", "--resource", "NPU"), "--resource NPU: it is what workers take of a cluster; name the"),
+        (("--chunks", "1", "--progress", "."), "--progress .: is no file"),
+        (("--chunks", "1", "--progress", "nowhere/p.json"), "--progress nowhere/p.json: nowhere is no folder"),
     ],
 )
 def test_words_that_are_wrong(ran: Run, arguments: tuple[str, ...], said: str) -> None:
@@ -168,6 +210,100 @@ def test_what_is_resumed_must_be_the_same_campaign(ran: Run, tmp_path: Path) -> 
     assert "holds a run already" in again.err
 
 
+OTHERS = (
+    (("--seed", "9"), "--seed 9: the campaign in {path} began with --seed 3; leave --seed out to go on with it"),
+    (("--product", "atlas-training"), "--product atlas-training: the campaign in {path} began with --product atlas-a2"),
+    (("--chunk-trials", "16"), "--chunk-trials 16: the campaign in {path} began with --chunk-trials 64"),
+    (("--max-bytes", "1000"), "--max-bytes 1000: the campaign in {path} began with --max-bytes 2000000"),
+    (("--unsafe",), "--unsafe: the campaign in {path} began without it"),
+    (("--ruler", "isclose"), "--ruler isclose: the campaign in {path} began with --ruler mixed"),
+)
+
+
+def test_options_that_a_campaign_did_not_begin_with_are_refused_and_the_others_are_kept(
+    ran: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine"
+    began = ("--chunk-trials", "64", "--seed", "3", "--max-bytes", "2000000", "--ruler", "mixed")
+    words = ("fuzz", "softmax_backward", "--adapter", "reference")
+    assert ran(*words, *began, "--chunks", "6", out=path).code == 0
+    before = (path / "summary.json").read_bytes()
+    for options, said in OTHERS:
+        other = ran(*words, "--chunks", "9", *options, "--resume", out=path)
+        assert other.code == 2
+        assert said.format(path=path) in other.err
+        assert not other.out
+        assert (path / "summary.json").read_bytes() == before
+    # Nobody says them again: the chunks are those of a campaign that nobody interrupted.
+    more = ran(*words, "--chunks", "9", "--resume", out=path)
+    assert more.code == 0, more.err
+    whole = ran(*words, *began, "--chunks", "9")
+    assert {**more.result, "run": ""} == {**whole.result, "run": ""}
+    assert [entry["cases"] for entry in chunks(more)] == [entry["cases"] for entry in chunks(whole)]
+    # To say the same again is no mistake.
+    assert ran(*words, *began, "--chunks", "9", "--resume", out=path).code == 0
+    with more.directory.results() as results:
+        sessions = [dict(value) for _, value in results.states("session/")]  # type: ignore[call-overload]  # JSON
+    assert [len(each["arguments"]) > 0 for each in sessions] == [True] * 3
+
+
+def test_another_implementation_does_not_go_on_with_a_campaign(
+    ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine"
+    words = ("fuzz", *SMALL, "--adapter", "versioned_adapter:Versioned")
+    monkeypatch.setenv("VERSIONED", "1.0")
+    assert ran(*words, "--chunks", "2", out=path).code == 0
+    monkeypatch.setenv("VERSIONED", "2.0")
+    other = ran(*words, "--chunks", "3", "--resume", out=path)
+    assert other.code == 2
+    assert f"{path}: its campaign began on another implementation: version was 1.0, and is 2.0; go on " in other.err
+    assert RunDirectory(path).finished
+    monkeypatch.setenv("VERSIONED", "1.0")
+    # Which of several like devices it is may change.
+    monkeypatch.setenv("VERSIONED_DEVICE", "7")
+    assert ran(*words, "--chunks", "3", "--resume", out=path).code == 0
+
+
+def test_another_state_of_the_harness_is_told(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine"
+    assert fuzz(ran, "none", "--chunks", "1", out=path).code == 0
+    monkeypatch.setattr(resuming, "sources_hash", lambda: "other")
+    more = fuzz(ran, "none", "--chunks", "2", "--resume", out=path)
+    assert more.code == 0
+    assert "note: aclnn-cts itself has changed since the campaign began" in more.err
+
+
+def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: Run, tmp_path: Path) -> None:
+    path, file = tmp_path / "mine", tmp_path / "w.yaml"
+    text = """\
+subject: an adapter that is wrong
+waivers:
+  - id: ours
+    scope: {adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward}
+    reason: the last element of an odd number
+    owner: nobody
+    expiry: 2999-12-31
+"""
+    file.write_text(text, encoding="utf-8")
+    run = fuzz(ran, "tail", "--chunks", "5", "--waivers", str(file), out=path)
+    assert run.code == 0, run.err
+    more = fuzz(ran, "tail", "--chunks", "7", "--resume", out=path)
+    assert more.code == 0
+    assert more.result["failed"] == more.result["waived"] > run.result["waived"] > 0
+    file.write_text(text.replace("nobody", "somebody"), encoding="utf-8")
+    changed = fuzz(ran, "tail", "--chunks", "8", "--resume", out=path)
+    assert changed.code == 2
+    assert f"{file}: a waiver file that has changed since the last session" in changed.err
+    again = fuzz(ran, "tail", "--chunks", "8", "--resume", "--waivers", str(file), out=path)
+    assert again.code == 0
+    assert "somebody" in (path / "waivers" / "w.yaml").read_text(encoding="utf-8")
+    file.unlink()
+    gone = fuzz(ran, "tail", "--chunks", "9", "--resume", out=path)
+    assert gone.code == 2
+    assert "give those that count from now on with --waivers" in gone.err
+
+
 def test_stop_rules(ran: Run) -> None:
     run = fuzz(ran, "tail", "--findings", "1")
     assert run.code == 1
@@ -190,3 +326,18 @@ def test_the_progress_file(ran: Run, tmp_path: Path) -> None:
     assert operator["coverage"]["constraints"] == [40, 40]
     met, of = operator["coverage"]["pairs"]
     assert 0 < met < of
+    assert shown["run"] == str(run.path)
+    assert shown["workers"][0]["device"]
+
+
+def test_a_progress_file_that_cannot_be_written_any_more_ends_nothing(ran: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "away"
+    folder.mkdir()
+    adapter = f"takes_away_adapter:TakesAway,folder={folder}"
+    run = ran("fuzz", *SMALL, "--adapter", adapter, "--chunks", "4", "--progress", str(folder / "p.json"))
+    assert run.code == 0, run.err
+    [note] = [line for line in run.err.splitlines() if line.startswith("note: ")]
+    assert (
+        note == f"note: {folder / 'p.json'}: cannot be written: No such file or directory; the campaign goes on without"
+    )
+    assert run.result["verdict"] == "conforms"

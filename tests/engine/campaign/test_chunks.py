@@ -13,7 +13,7 @@ from aclnn_cts.engine.campaign.chunk import PLAN, RANDOM, SEARCH, Chunk, Parent,
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import PARENTS, Learned, Snapshot, best, snapshot_id
 from aclnn_cts.engine.campaign.jobs import ChunkJob, decode_job, encode
-from aclnn_cts.engine.campaign.promise_coverage import Covered, packed, promise_coverage
+from aclnn_cts.engine.campaign.promise_coverage import TRIES, Covered, Share, packed, promise_coverage
 from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot
 from aclnn_cts.engine.counts import OperatorSummary
 from aclnn_cts.generate.choices import StreamChoices
@@ -171,9 +171,70 @@ def test_coverage_adds_up_in_any_order() -> None:
     shares = coverage.shares(totals[0], OperatorSummary())
     assert shares["constraints"].met == shares["laws"].met == 0
     assert 0 < shares["pairs"].met < shares["pairs"].of == len(factors.pairs(factors.possible))
-    assert coverage.unjudged(totals[0]) > 0
     missing = coverage.missing(totals[0])
-    assert len(missing) + shares["pairs"].met + coverage.unjudged(totals[0]) == shares["pairs"].of
+    # Those of the case without a verdict come where there are no others.
+    assert 0 < len(missing) < shares["pairs"].of - shares["pairs"].met
+    assert len(coverage.gaps(totals[0], OperatorSummary())["pairs"]) == shares["pairs"].of - shares["pairs"].met
+
+
+def test_what_is_tried_again_and_again_and_never_judged_stands_apart() -> None:
+    spec = SPECS["aclnnConvTbcBackward"]
+    factors = FACTORS[spec.operator]
+    coverage = promise_coverage(factors, seed=3)
+    sampler = factors.sampler
+    number = {value: place for place, value in enumerate(factors.values)}
+    bf16 = number["dtype", "BF16"]
+    limit, *others = sorted(coverage.limits)
+    total = Covered()
+    for part in range(TRIES):
+        rows = []
+        for index in range(part * 300, (part + 1) * 300):
+            drawing = sampler.draw(StreamChoices(1, "apart", index))
+            rows.append(factors.of(drawing, sampler.case(drawing)))
+        total.include(
+            packed(
+                factors,
+                judged=[row for row in rows if bf16 not in row],
+                unjudged=[row for row in rows if bf16 in row],
+                limits=others,
+                limits_unjudged=[limit],
+            )
+        )
+    shares = coverage.shares(total, OperatorSummary())
+    assert shares["limits"] == Share(len(coverage.limits) - 1, len(coverage.limits) - 1, 1)
+    assert coverage.apart(total)["limits"] == [limit]
+    assert shares["limits"].part == 1.0
+    assert shares["pairs"].of + shares["pairs"].apart == len(factors.pairs(factors.possible))
+    apart = coverage.apart(total)["pairs"]
+    assert shares["pairs"].apart == len(apart) > 20
+    # Values that others were judged with: only with this one they were not.
+    assert "dtype BF16" in apart
+    assert sum("dtype BF16" in words for words in apart) > 0.9 * len(apart)
+    factor = coverage.by_factor(total)["dtype"]
+    assert 0 < factor.apart < factor.of
+    # They are not asked for any more, and what is missing leaves them out.
+    assert not set(coverage.gaps(total, OperatorSummary())["pairs"]) & set(apart)
+    assert (("dtype", "BF16"), ("dtype", "BF16")) not in coverage.missing(total)
+    # One case with a verdict brings them back.
+    total.include(packed(factors, judged=[next(row for row in rows if bf16 in row)], unjudged=[], limits=[limit]))
+    shares = coverage.shares(total, OperatorSummary())
+    assert shares["limits"] == Share(len(coverage.limits), len(coverage.limits))
+    assert shares["pairs"].apart < len(apart)
+
+
+def test_a_few_cases_without_a_verdict_set_nothing_apart() -> None:
+    factors = FACTORS["aclnnSoftmaxBackward"]
+    coverage = promise_coverage(factors, seed=3)
+    drawing = factors.sampler.draw(StreamChoices(1, "few", 0))
+    row = factors.of(drawing, factors.sampler.case(drawing))
+    total = Covered()
+    for tries in range(1, TRIES + 1):
+        total.include(packed(factors, judged=[], unjudged=[row], limits=[]))
+        assert bool(coverage.shares(total, OperatorSummary())["pairs"].apart) == (tries == TRIES)
+    # Counts end somewhere, and do not begin again.
+    for _ in range(300):
+        total.include(packed(factors, judged=[], unjudged=[row], limits=[]))
+    assert coverage.shares(total, OperatorSummary())["pairs"].apart == len(factors.pairs(factors.among([row])))
 
 
 def test_the_best_parents_are_the_same_in_any_order() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -141,22 +142,68 @@ def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> No
         assert msgspec.json.encode(finding.signature)
 
 
-def test_ctrl_c_prints_the_command_that_resumes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_it_prints_the_command_that_resumes(number: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "run"
     # So many that it is not at its end by the time of the interrupt.
     process = start(path, "--chunks", "1000")
     deadline = time.monotonic() + 300
     while not committed(path) and time.monotonic() < deadline:
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     run = finished(process, path)
     assert run.code == 130
     assert "go on with\n" in run.err
+    assert (f"{number.name} was sent; " in run.err) == (number != signal.SIGINT)
     again = run.err.split("go on with\n")[1].splitlines()[0].strip()
     assert again.startswith("aclnn-cts fuzz softmax_backward ")
     assert again.endswith(f"-o {path} --resume")
     assert RunDirectory(path).finished
     assert committed(path)
+    # What is exported is what is stored, the coverage of finished chunks among it.
+    exported = [json.loads(line) for line in (path / "campaign.jsonl").read_text().splitlines()]
+    assert {line["index"] for line in exported if line["type"] == "chunk"} == set(committed(path))
+    assert [line["operator"] for line in exported if line["type"] == "coverage"] == ["aclnnSoftmaxBackward"]
+    with RunDirectory(path).results() as results:
+        assert exported[0]["cases"] == json.loads(msgspec.json.encode(results.state("summary")))["cases"]
+
+
+def test_ctrl_c_before_anything_was_begun_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    process = start(path, "--chunks", "1000")
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("begins ")
+    process.send_signal(signal.SIGINT)
+    run = finished(process, path)
+    assert run.code == 130
+    if path.exists():
+        # It took so long to be heard.
+        assert f"what had finished is kept in {path}" in run.err
+    else:
+        assert f"nothing was begun, and {path} was not made" in run.err
+        assert "--resume" not in run.err
+
+
+def test_a_reader_of_its_notes_that_goes_does_not_end_it(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    process = start(path, "--chunks", "3", "--waivers", str(_not_needed(tmp_path)))
+    assert process.stderr is not None
+    process.stderr.close()
+    out, _ = process.communicate(timeout=LIMIT)
+    assert "RESULT verdict=" in out
+    assert process.returncode in (0, 1)
+    assert len(committed(path)) >= 3
+
+
+def _not_needed(folder: Path) -> Path:
+    """A waiver of which there is something to say at the end."""
+    path = folder / "w.yaml"
+    path.write_text(
+        "subject: nothing\nwaivers:\n  - {id: idle, scope: {adapter: 'rare_adapter:Rare', kind: [crash]}, "
+        "reason: none, owner: nobody, expiry: 2999-12-31}\n",
+        encoding="utf-8",
+    )
+    return path
 
 
 def test_a_full_disk_stops_it_cleanly(tmp_path: Path) -> None:
@@ -175,6 +222,8 @@ def test_a_full_disk_stops_it_cleanly(tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert "results.sqlite: cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
+    assert f"what had finished is kept in {path}; when this is mended, go on with\n  aclnn-cts fuzz" in done.stderr
+    assert done.stderr.rstrip().endswith(f"-o {path} --resume")
     before = committed(path)
     assert before
     again = [sys.executable, "-m", "aclnn_cts", *words[3:], "--resume"]

@@ -1,0 +1,95 @@
+"""How a campaign ends: its summary in fifteen lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from aclnn_cts.cli.campaign_words import APART, apart, brief, described, operator_table, percent, standing, worst
+from aclnn_cts.cli.output import LONGEST_LINE, count, show_table, span, wrap
+from aclnn_cts.engine.campaign.session import Ended
+from aclnn_cts.engine.campaign.status import OperatorStatus, Status
+from aclnn_cts.engine.run_directory import FAILURES
+from aclnn_cts.engine.summary import result_line
+
+__all__ = ["show_campaign_end"]
+
+LINES = 15
+OPERATORS_SHOWN, FEW = 5, 3
+"""Operators that are shown, and where findings need the room."""
+VIOLATIONS_SHOWN = 3
+
+
+def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
+    """Operators, findings, the report's command and the RESULT line.
+
+    Fifteen lines, of which each fits the width on a terminal; elsewhere a line is as long as what it says.
+    """
+    status, summary = ended.status, ended.summary
+    on = f" on {status.ran_on}" if status.ran_on else ""
+    before = f"{span(status.seconds)}{on}, {summary.total.cases} cases in {count(status.chunks, 'chunk')}: {ended.why}."
+    violations = [Text(text, style="red") for text in summary.violations[:VIOLATIONS_SHOWN]]
+    if len(summary.violations) > VIOLATIONS_SHOWN:
+        violations.append(Text(f"... and {len(summary.violations) - VIOLATIONS_SHOWN} more in {path / 'summary.json'}"))
+    report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
+    found = sorted(standing(status), key=lambda each: -each.failures)
+    # Without operators and findings; two lines more have the heads of both.
+    lines = len(Text(before).wrap(out, min(out.width, LONGEST_LINE))) + _height(out, report) + _height(out, result)
+    room = LINES - 2 - lines - len(violations)
+    operators, rest = _operators(status.operators, room, len(found))
+    with_note = apart(operators)
+    room -= len(operators) + with_note
+    wrap(out, before)
+    show_table(out, _table(operators, len(operators) + rest, out.width))
+    if with_note:
+        _print(out, Text(APART))
+    _print(out, Text(_title(status, len(found), min(room, len(found)))))
+    for finding in found[:room]:
+        _print(out, Text(brief(finding) if out.is_terminal else f"  {described(finding)}", style="red"))
+    for text in violations:
+        _print(out, text)
+    out.print(report, soft_wrap=True)
+    sys.stdout.flush()
+    click.echo(result)
+
+
+def _operators(operators: Sequence[OperatorStatus], room: int, findings: int) -> tuple[list[OperatorStatus], int]:
+    """Those that are shown, and how many are left out: more of them where findings need no more room."""
+    ordered = worst(operators)
+    room -= apart(ordered[:OPERATORS_SHOWN])
+    most = max(min(OPERATORS_SHOWN, room - findings), min(FEW, room - 2), 1)
+    return ordered[:most], len(ordered) - len(ordered[:most])
+
+
+def _title(status: Status, number: int, shown: int) -> str:
+    title = f"{count(number, 'finding')}, {len(status.findings) - number} waived"
+    if not number:
+        return title
+    what = f"; the most frequent {shown}" if shown < number else ""
+    return f"{title}{what}; trial files {FAILURES}/*DIGITS.json:"
+
+
+def _table(operators: Sequence[OperatorStatus], number: int, width: int) -> Table:
+    head = "operator" if number <= len(operators) else f"operator (worst {len(operators)} of {number})"
+    names = [item.name.removeprefix("aclnn") for item in operators]
+    pairs = [Text(percent(item.coverage["pairs"]), justify="right") for item in operators]
+    return operator_table(head, names, operators, pairs, width=width)
+
+
+def _height(out: Console, text: str) -> int:
+    """Lines that a text takes."""
+    return max(-(-cell_len(text) // out.width), 1) if out.is_terminal else 1
+
+
+def _print(out: Console, text: Text) -> None:
+    """A line: cut to the width on a terminal, in full elsewhere."""
+    if out.is_terminal:
+        text.truncate(out.width, overflow="ellipsis")
+    out.print(text, soft_wrap=True)

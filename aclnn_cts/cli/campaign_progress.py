@@ -1,0 +1,139 @@
+"""`--progress FILE` of a campaign: what the screen shows, as one JSON object that is written anew each second."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.cli.campaign_words import brief, standing
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.campaign.promise_coverage import Share
+from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status
+from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.manifest import timestamp
+from aclnn_cts.engine.run_directory import FAILURES, failure_name
+
+__all__ = ["ProgressJson", "progress"]
+
+LAST = 20
+"""Findings, and notices, that the file has."""
+
+
+class ProgressJson:
+    """Writes the moment, whole or not at all. UsageError where the file cannot be written from the beginning."""
+
+    def __init__(self, path: Path, run: Path) -> None:
+        where = f"--progress {path}"
+        if not path.parent.is_dir():
+            raise UsageError(f"{where}: {path.parent} is no folder; make it first, or name another file")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{where}: is no file, which would be replaced each second; name one")
+        try:
+            # As it will be written: beside the file, and then put in its place.
+            descriptor, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            os.close(descriptor)
+            Path(probe).unlink()
+        except OSError as error:
+            raise UsageError(f"{where}: cannot be written: {error.strerror}; name another file") from None
+        self._path = path
+        self._run = run
+        self._written = 0.0
+        self._notices: deque[str] = deque(maxlen=LAST)
+
+    def __call__(self, status: Status, /) -> None:
+        """Write a moment, at most once a second but for the last."""
+        if status.ending or time.monotonic() - self._written >= 1.0:
+            self._written = time.monotonic()
+            document = progress(status, self._run) | {"notices": list(self._notices)}
+            write_atomically(self._path, json.dumps(document).encode() + b"\n")
+
+    def notice(self, message: str, /) -> None:
+        """Keep it for the moments that follow."""
+        self._notices.append(message)
+
+
+def progress(status: Status, run: Path) -> dict[str, Any]:
+    """A moment as plain JSON values."""
+    total = status.summary.total
+    found = standing(status)
+    return {
+        "time": timestamp(),
+        "run": str(run.resolve()),
+        "host": platform.node(),
+        "seconds": round(status.seconds, 1),
+        "limit_seconds": status.limit_seconds,
+        "chunks": status.chunks,
+        "limit_chunks": status.limit_chunks,
+        "phase": status.phase,
+        "ran_on": status.ran_on,
+        "cases": total.cases,
+        "cases_per_second": round(status.rate, 1),
+        "passed": total.passed,
+        "failed": total.failed,
+        "waived": total.waived,
+        "errors": total.errors,
+        "skipped": total.skipped,
+        "findings": len(found),
+        "to_confirm": status.waiting,
+        "last_findings": [_finding(each) for each in reversed(found[-LAST:])],
+        "workers": _workers(status),
+        "coverage": _share(status.covered),
+        "operators": [_operator(item) for item in status.operators],
+        "disk_bytes": status.disk_bytes,
+        "disk_limit": status.disk_limit,
+        "ending": status.ending,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "text": brief(finding),
+        "file": f"{FAILURES}/{failure_name(finding.signature)}",
+        "confirmed": finding.confirmed,
+        "failures": finding.failures,
+        "worker": finding.slot,
+        "seconds": finding.seconds,
+    }
+
+
+def _workers(status: Status) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for slot, work in zip(status.slots, status.under_way, strict=True):
+        words: dict[str, Any] = {
+            "name": slot.name,
+            "device": slot.device,
+            "health": slot.health,
+            "lost": slot.lost,
+        }
+        if work is not None:
+            words |= {
+                "chunk": None if work.chunk == EXAMINES else work.chunk,
+                "judged": work.judged,
+                "of": work.of,
+                "seconds_without_news": round(work.still, 1),
+            }
+        found.append(words)
+    return found
+
+
+def _operator(item: OperatorStatus) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "cases": item.cases,
+        "failed": item.failed,
+        "worst_share": item.worst,
+        "coverage": {name: _share(share) for name, share in item.coverage.items()},
+        "pairs_by_factor": {name: _share(share) for name, share in item.factors.items()},
+        "tried_and_not_judged": {name: share.apart for name, share in item.coverage.items() if share.apart},
+    }
+
+
+def _share(share: Share) -> list[int]:
+    return [share.met, share.of]
