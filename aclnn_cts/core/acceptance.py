@@ -12,6 +12,7 @@ from typing import Any
 
 from aclnn_cts.core.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.core.acceptance_rows import (
+    CampaignCoverage,
     ClauseRow,
     ConstraintRow,
     CoverageMap,
@@ -170,6 +171,8 @@ class Acceptance:
     evidence: tuple[EvidenceFile, ...]
     comparisons: tuple[Comparison, ...] = ()
     """What changed in each run of the baseline's product against it; empty where none was given."""
+    campaigns: tuple[CampaignCoverage, ...] = ()
+    """Of the runs that are campaigns and have ended, operator by operator."""
 
     def counted(self, verdict: str) -> int:
         """Clauses in scope with a verdict."""

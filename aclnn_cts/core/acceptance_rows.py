@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.verdict import MagnitudeCounts
 
 __all__ = [
+    "CampaignCoverage",
     "ClauseRow",
     "ClauseVerdict",
     "ConstraintRow",
@@ -260,3 +261,14 @@ class CoverageMap:
     counts: tuple[tuple[int, ...], ...]
     possible: tuple[tuple[bool, ...], ...]
     """Cells that a supported call can fall into; what was reached is among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignCoverage:
+    """How much of what one operator's document promises a campaign has covered."""
+
+    run: str
+    """The name of its directory."""
+    operator: str
+    sorts: Mapping[str, tuple[int, int, int]]
+    """By sort (`constraints`, `limits`, `laws`, `pairs`): met, of how many, and how many were never judged besides."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +128,25 @@ def test_a_plot_s_names_are_text(report: Acceptance) -> None:
 def test_plots_of_all_operators_are_small(five: Acceptance) -> None:
     page = render_html(five)
     assert sum(map(len, re.findall(r"<svg.*?</svg>", page, re.DOTALL))) < 1024 * 1024
+
+
+def test_what_a_campaign_has_covered_stands_beside_the_maps(tmp_path: Path, report: Acceptance) -> None:
+    assert report.campaigns == ()
+    assert "What campaigns have covered" not in render_html(report, sections=("coverage",))
+    campaign = synthetic_run(tmp_path / "night", [record(softmax_case(2))], changes={"profile": "", "command": "fuzz"})
+    document = json.loads((campaign / "summary.json").read_text(encoding="utf-8"))
+    document["operators"]["aclnnSoftmaxBackward"]["coverage"] = {
+        "constraints": {"met": 39, "of": 40, "apart": 0},
+        "limits": {"met": 73, "of": 73, "apart": 31},
+        "laws": {"met": 9, "of": 9, "apart": 0},
+        "pairs": {"met": 1495, "of": 1497, "apart": 116},
+    }
+    (campaign / "summary.json").write_text(json.dumps(document), encoding="utf-8")
+    [row] = acceptance([campaign]).campaigns
+    assert (row.run, row.operator) == ("night", "aclnnSoftmaxBackward")
+    assert row.sorts["limits"] == (73, 73, 31)
+    page = render_html(acceptance([campaign]), sections=("coverage",))
+    assert "What campaigns have covered" in page
+    assert "随机搜索的覆盖情况" in page
+    cells = re.findall(r'<td class="n">([^<]* / [^<]*)</td>', page)
+    assert [re.sub(r"\s", "", cell) for cell in cells] == ["39/40", "73/73+31", "9/9", "1495/1497+116"]

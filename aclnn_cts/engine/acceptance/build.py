@@ -19,7 +19,7 @@ from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
 from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
-from aclnn_cts.engine.acceptance.rows import constraint_rows, coverage_maps, operator_part, promise_rows
+from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.compare import compare_runs
@@ -137,6 +137,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         ),
         evidence=tuple(file for run in runs for file in evidence_files(run)),
         comparisons=comparisons,
+        campaigns=tuple(row for run in runs for row in campaign_rows(run)),
     )
 
 

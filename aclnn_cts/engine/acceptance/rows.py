@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from aclnn_cts.core.acceptance import OperatorPart
-from aclnn_cts.core.acceptance_rows import ConstraintRow, CoverageMap, Ends, PromiseRow
+from aclnn_cts.core.acceptance_rows import CampaignCoverage, ConstraintRow, CoverageMap, Ends, PromiseRow
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.collect import OperatorTally, coverage_order
@@ -15,10 +15,11 @@ from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.runs import ends_of
 from aclnn_cts.engine.acceptance.speakers import Said
 from aclnn_cts.engine.promises import PROMISES
+from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["constraint_rows", "coverage_maps", "operator_part", "promise_rows"]
+__all__ = ["campaign_rows", "constraint_rows", "coverage_maps", "operator_part", "promise_rows"]
 
 _MAPS = ("rank", "size", "contents", "layout")
 
@@ -81,6 +82,18 @@ def constraint_rows(
             applies=any(map(item.applies_to, products)),
             findings=tuple(ids[key] for key in said.findings),
         )
+
+
+def campaign_rows(run: RunDirectory) -> Iterator[CampaignCoverage]:
+    """What a campaign had covered when it ended; nothing of any other run."""
+    operators = run.summary().operators if run.manifest.is_campaign else {}
+    for name in sorted(operators):
+        if sorts := operators[name].coverage:
+            yield CampaignCoverage(
+                run=run.path.resolve().name,
+                operator=name,
+                sorts={sort: (count.met, count.of, count.apart) for sort, count in sorts.items()},
+            )
 
 
 def coverage_maps(tally: OperatorTally, targets: Iterable[Target]) -> Iterator[CoverageMap]:
