@@ -50,7 +50,7 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     show_table(out, _table(operators, len(operators) + rest, out.width))
     if with_note:
         _print(out, Text(APART))
-    _print(out, Text(_title(status, len(found), min(room, len(found)))))
+    _print(out, Text(_title(status, len(found), min(room, len(found)), terminal=out.is_terminal)))
     for finding in found[:room]:
         _print(out, Text(brief(finding) if out.is_terminal else f"  {described(finding)}", style="red"))
     for text in violations:
@@ -68,12 +68,12 @@ def _operators(operators: Sequence[OperatorStatus], room: int, findings: int) ->
     return ordered[:most], len(ordered) - len(ordered[:most])
 
 
-def _title(status: Status, number: int, shown: int) -> str:
+def _title(status: Status, number: int, shown: int, *, terminal: bool) -> str:
     title = f"{count(number, 'finding')}, {len(status.findings) - number} waived"
     if not number:
         return title
     what = f"; the most frequent {shown}" if shown < number else ""
-    return f"{title}{what}; trial files {FAILURES}/*DIGITS.json:"
+    return f"{title}{what}; trial files {FAILURES}/*DIGITS.json:" if terminal else f"{title}{what}:"
 
 
 def _table(operators: Sequence[OperatorStatus], number: int, width: int) -> Table:

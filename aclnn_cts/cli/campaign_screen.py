@@ -58,12 +58,14 @@ class CampaignScreen:
     It goes on without a word where nobody reads any more; the first time OSError says so.
     """
 
-    def __init__(self, path: Path, begins: str) -> None:
-        """`begins`: what is said at once."""
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._console = _Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
         self._said = time.monotonic()
+
+    def begin(self, begins: str) -> None:
+        """Say at once what begins."""
         try:
             click.echo(begins, err=True)
             if self._console.is_terminal:

@@ -165,9 +165,10 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         earlier_campaign(options)
     again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
     watchers: list[Watcher] = [ProgressJson(progress, path)] if progress is not None else []
-    screen = CampaignScreen(path, f"{_begins(options)}; kept in {path}")
+    screen = CampaignScreen(path)
     try:
         with endings_are_interrupts():
+            screen.begin(f"{_begins(options)}; kept in {path}")
             ended = fuzz_engine(options, [screen, *watchers])
     except KeyboardInterrupt as error:
         why = f"{error} was sent; " if str(error) else ""

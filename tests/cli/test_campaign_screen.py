@@ -257,7 +257,8 @@ def test_a_screen_whose_terminal_is_gone_shows_no_more(monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    shows = CampaignScreen(tmp_path, "begins")
+    shows = CampaignScreen(tmp_path)
+    shows.begin("begins")
     os.close(reads)
     with pytest.raises(BrokenPipeError):
         shows(a_status(operators=1, findings=0, slots=1))
