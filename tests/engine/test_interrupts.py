@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
-from aclnn_cts.engine.interrupts import interrupts_held_back
+import pytest
+
+from aclnn_cts.engine.interrupts import ENDINGS, endings_are_interrupts, interrupts_held_back
 
 WORKER = """\
 import os, signal, sys
@@ -45,3 +49,37 @@ def test_the_caller_hears_it_afterwards() -> None:
     # In a process of its own, which has one thread: any other thread of a process may hear what one holds back.
     done = subprocess.run([sys.executable, "-c", CALLER], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"went on\nheard\n", b"")
+
+
+@pytest.fixture
+def hears() -> Iterator[None]:
+    """This process hears the signals as one that nobody has told to ignore them."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDINGS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("hears")
+@pytest.mark.parametrize("number", ENDINGS)
+def test_the_end_of_a_batch_job_and_of_a_terminal_is_an_interrupt_once(number: signal.Signals) -> None:
+    told = ""
+    with endings_are_interrupts():
+        try:
+            os.kill(os.getpid(), number)
+            signal.sigtimedwait([], 5.0)
+        except KeyboardInterrupt as error:
+            told = str(error)
+        # While what was done is saved, another one changes nothing.
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert told == number.name
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("hears")
+def test_what_nohup_ignores_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with endings_are_interrupts():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
