@@ -29,6 +29,7 @@ from aclnn_cts.cli.streams import silence
 from aclnn_cts.engine.campaign.dispatch import Health, Slot
 from aclnn_cts.engine.campaign.promise_coverage import Share
 from aclnn_cts.engine.campaign.status import Status
+from aclnn_cts.engine.run_directory import FAILURES
 
 __all__ = ["CampaignScreen", "line", "screen"]
 
@@ -236,7 +237,7 @@ def _findings(status: Status, width: int, room: int) -> list[Text]:
     title.append(f", {len(status.findings) - len(found)} waived, {status.waiting} to confirm", style="")
     last = list(reversed(found))[: max(room - 1, 0)]
     if last:
-        title.append("; the last, with what their files' names end with", style="dim")
+        title.append(f"; the last, {FAILURES}/*DIGITS.json", style="dim")
     return [_cut(title, width), *(_cut(Text(brief(finding)), width) for finding in last)]
 
 
