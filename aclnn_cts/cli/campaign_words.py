@@ -137,5 +137,5 @@ def described(finding: Finding) -> str:
 def _told(finding: Finding) -> str:
     signature = finding.signature
     promise = "" if signature.promise in ("values", "status") else signature.promise
-    parts = (signature.constraint, signature.dtype, signature.kind, signature.symptom)
+    parts = (signature.constraint, signature.dtype, finding.kind or signature.kind, signature.symptom)
     return ", ".join(part for part in (*parts, signature.output, signature.mode, promise) if part)

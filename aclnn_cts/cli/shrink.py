@@ -117,7 +117,7 @@ def _file(
 ) -> int:
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.engine.bench import Bench
-    from aclnn_cts.engine.campaign.finding import bucketed
+    from aclnn_cts.engine.campaign.finding import bucketed, is_milder
     from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
     from aclnn_cts.engine.files import write_atomically
     from aclnn_cts.engine.promises import as_trial
@@ -158,7 +158,11 @@ def _file(
             trial,
             sampler=bench.sampler(spec),
             execute=execute,
-            same=lambda record: record.verdict.result == Result.FAILED and bucketed(record).signature == wanted,
+            same=lambda record: (
+                record.verdict.result == Result.FAILED
+                and bucketed(record).signature == wanted
+                and not is_milder(record.verdict.kind, than=first.verdict.kind)
+            ),
             executions=executions,
         )
     write_atomically(out, json.dumps(trial_to_json(found.trial), indent=2).encode() + b"\n")

@@ -13,7 +13,7 @@ from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.engine.again import preference
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, bucketed
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, found_as, is_milder, together
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, Shrunk
 from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
 from aclnn_cts.engine.files import write_atomically
@@ -98,7 +98,7 @@ def shrink_run(
                 if finding.shrunk and not again:
                     yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
                     continue
-                made = _made(bench, finding, finding.trial, executions)
+                made = _made(bench, finding, finding.trial, executions, campaign=run.manifest.is_campaign)
                 if made.shrunk is not None:
                     _keep(store, run, made.finding)
                 yield made
@@ -150,16 +150,21 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _made(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
+def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, campaign: bool) -> Made:
     def execute(tried: Trial) -> Record:
         return bench.one(tried, fresh=bool(tried.after))
 
-    same = _same(finding.signature)
+    same = _same(finding.signature, bench.specs, execute, campaign=campaign)
     first = execute(trial)
     if not same(first):
         return Made(finding=finding, tried=trial, shrunk=None, record=first)
-    spec = bench.specs[trial.case.operator]
-    found = shrink_trial(trial, sampler=bench.sampler(spec), execute=execute, same=same, executions=executions)
+    found = shrink_trial(
+        trial,
+        sampler=bench.sampler(bench.specs[trial.case.operator]),
+        execute=execute,
+        same=lambda record: not is_milder(record.verdict.kind, than=first.verdict.kind) and same(record),
+        executions=executions,
+    )
     record = found.record or first
     changed = msgspec.structs.replace(
         finding,
@@ -173,11 +178,19 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made
     return Made(finding=changed, tried=trial, shrunk=found, record=first)
 
 
-def _same(signature: Signature) -> Callable[[Record], bool]:
+def _same(
+    signature: Signature, specs: Specs, execute: Callable[[Trial], Record], *, campaign: bool
+) -> Callable[[Record], bool]:
     """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
-    return lambda record: (
-        record.verdict.result == Result.FAILED and signature in (record.signature, bucketed(record).signature)
-    )
+
+    def same(record: Record) -> bool:
+        if record.verdict.result != Result.FAILED:
+            return False
+        if not campaign:
+            return record.signature == signature
+        return found_as(record, specs, execute).signature == together(signature)
+
+    return same
 
 
 def _keep(store: ResultStore, run: RunDirectory, finding: Finding) -> None:

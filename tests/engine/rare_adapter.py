@@ -27,6 +27,18 @@ def _tail(session: RareSession, view: Any) -> None:
         view[(-1,) * view.ndim] = np.float16(777.0)
 
 
+def _seldom(session: RareSession, view: Any) -> None:
+    """The last element of few numbers of them, in another dtype."""
+    if view.dtype == np.float32 and view.size % 13 == 9:
+        view[(-1,) * view.ndim] = np.float32(777.0)
+
+
+def _two(session: RareSession, view: Any) -> None:
+    """Two faults, one of them seldom."""
+    _tail(session, view)
+    _seldom(session, view)
+
+
 def _sometimes(session: RareSession, view: Any) -> None:
     """Every third such call of all that were ever made, counted in a file."""
     if view.dtype == np.float16 and view.size >= 9:
@@ -56,12 +68,13 @@ def _device(session: RareSession, view: Any) -> None:
 
 def _slow(session: RareSession, view: Any) -> None:
     time.sleep(0.002)
-    _tail(session, view)
+    _two(session, view)
 
 
 _FAULTS: Mapping[str, Callable[[RareSession, Any], None]] = {
     "none": lambda _session, _view: None,
     "tail": _tail,
+    "two": _two,
     "sometimes": _sometimes,
     "company": _company,
     "die": _die,

@@ -16,6 +16,7 @@ from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.engine.bundle.sample import Sample
 from aclnn_cts.engine.bundle.statement import Statement
+from aclnn_cts.engine.campaign.finding import VALUE_KINDS
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.run_directory import failure_name
@@ -120,7 +121,9 @@ class Recount:
         self.findings.add(failure_name(signature))
         if record["waiver"]:
             self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
-        # A campaign counts a law that is not kept since one of its calls is wrong with that call.
-        kind = signature.kind if record["verdict"]["kind"] == Fault.LAW else record["verdict"]["kind"]
-        if (signature.kind, signature.operator) != (kind, record["trial"]["case"]["operator"]):
+        # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
+        # all kinds together.
+        kind = record["verdict"]["kind"]
+        known = kind in (Fault.LAW, signature.kind) or (kind in VALUE_KINDS and signature.kind == Fault.VALUE)
+        if not known or signature.operator != record["trial"]["case"]["operator"]:
             self.problems.append(Problem(where, "its signature is that of another fault or operator"))

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature
 from aclnn_cts.engine.laws import PREFIX
+from aclnn_cts.engine.life_cycle import LIFE_CYCLES, RepeatedFailure
 from aclnn_cts.engine.promises import promise
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import Specs
+from aclnn_cts.spec.model import Spec
 
-__all__ = ["EXAMPLES", "FINDING_STATE", "Confirmed", "Finding", "bucketed", "found_as", "outputs_of", "symptom"]
+__all__ = [
+    "EXAMPLES",
+    "FINDING_STATE",
+    "VALUE_KINDS",
+    "Confirmed",
+    "Finding",
+    "bucketed",
+    "calls_alone",
+    "found_as",
+    "gravity",
+    "is_milder",
+    "kind_of",
+    "outputs_of",
+    "shown_by",
+    "symptom",
+    "together",
+]
 
 FINDING_STATE = "finding/"
 """What the keys of findings in a store's state begin with; the name of the finding's trial file follows."""
@@ -22,8 +44,21 @@ FINDING_STATE = "finding/"
 EXAMPLES = 25
 """Records that a finding keeps; the failures after them are counted."""
 
+VALUE_KINDS = (Fault.VALUE, Fault.SPECIAL, Fault.MODEL)
+"""Kinds of one fault of an output's values, the gravest first. Their signature has the first."""
+
 _VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
 """Promises of one supported call, which one fault breaks together."""
+
+_OF_MEMORY = frozenset({Fault.VALUE, Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT})
+"""Kinds of what a call that was made has written, whatever the document says of it."""
+
+_OF_STATUS = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
+"""Kinds that are about a broken call alone, and not about its valid twin."""
+
+_IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
+
+_TWIN = "twin"
 
 
 class Confirmed:
@@ -44,6 +79,8 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One fault as far as can be told, and what is known of it."""
 
     signature: Signature
+    kind: str = ""
+    """The gravest kind of fault among its failures, which `signature` may take several of together."""
     failures: int = 0
     """Trials that failed like this."""
     examples: int = 0
@@ -79,18 +116,13 @@ def symptom(record: Record) -> str:
     verdict = record.verdict
     if verdict.kind in (Fault.STATUS, Fault.REJECTED, Fault.CRASH):
         outcomes = [outcome for attempt in record.attempts[-1:] for outcome in attempt]
-        return _ending(outcomes) if outcomes else ""
-    if verdict.kind in (Fault.VALUE, Fault.MODEL, Fault.LAW):
-        worst = max(verdict.deviations, key=lambda item: item.share, default=None)
-        # A share is nan where the error is.
-        got = next((str(item.got) for item in verdict.deviations if item.share != item.share), None)
-        word = got or (str(worst.got) if worst is not None else "")
-        return word if word in ("nan", "inf", "-inf") else ""
+        return _ending(outcomes, refused=verdict.kind == Fault.REJECTED) if outcomes else ""
     return ""
 
 
-def _ending(outcomes: list[Outcome]) -> str:
-    last = next((item for item in outcomes if item.ended != Ended.RETURNED), outcomes[-1])
+def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
+    """How the call at fault ended: the first that did not return, or was `refused`; else the last."""
+    last = next((item for item in outcomes if item.ended != Ended.RETURNED or (refused and item.status)), outcomes[-1])
     if last.ended == Ended.SIGNAL:
         return f"signal {last.signal}"
     if last.ended != Ended.RETURNED:
@@ -98,35 +130,105 @@ def _ending(outcomes: list[Outcome]) -> str:
     return status_name(last.status or 0)
 
 
-def bucketed(record: Record) -> Record:
-    """A failure under the signature by which a campaign puts failures together.
+def kind_of(signature: Signature, kinds: Iterable[str]) -> str:
+    """The kind of fault of a finding: the gravest of its failures' where its signature takes several together."""
+    met = set(kinds) if signature.kind == Fault.VALUE else set()
+    return next((kind for kind in VALUE_KINDS if kind in met), signature.kind)
 
-    One fault of a call's values fails examples, limits, laws and random cases alike; their promise counts as `values`.
-    Calls that must be refused are of one promise, `status`, told apart by their constraint.
+
+def gravity(kind: str) -> int:
+    """The place of a kind among those that one signature takes together, 0 for the gravest and for any other."""
+    return VALUE_KINDS.index(kind) if kind in VALUE_KINDS else 0
+
+
+def is_milder(kind: str, than: str) -> bool:
+    """Whether one fault is beyond an assumption alone, and the other beyond a document."""
+    return kind == Fault.MODEL and than != Fault.MODEL
+
+
+def together(signature: Signature) -> Signature:
+    """The signature by which a campaign puts failures of this one together, as far as the signature itself tells.
+
+    One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
+    now beyond any arithmetic and now beyond the assumed one: its promise counts as `values`, its kind as `value`.
+    Calls that must be refused are of one promise, `status`, told apart by their constraint. What many of them in a row
+    do together is no matter of the one that was taken.
     """
-    signature = record.signature
-    promise = signature.promise
-    if signature.constraint:
+    promise, constraint, dtype = signature.promise, signature.constraint, signature.dtype
+    kind = Fault.VALUE if signature.kind in VALUE_KINDS else signature.kind
+    if promise in _IN_A_ROW:
+        constraint = dtype = ""
+    elif constraint and promise in _VALUES and promise != "boundary" and kind in _OF_MEMORY:
+        promise, constraint = "values", ""
+    elif constraint:
         promise = "status" if promise == "boundary" else promise
-    elif promise in _VALUES or (promise.startswith(PREFIX) and signature.kind != Fault.LAW):
+    elif promise in _VALUES or (promise.startswith(PREFIX) and kind != Fault.LAW):
         promise = "values"
-    changed = msgspec.structs.replace(signature, promise=promise, symptom=symptom(record))
+    looks = "" if kind in (Fault.VALUE, Fault.LAW) else signature.symptom
+    return msgspec.structs.replace(
+        signature, promise=promise, kind=kind, constraint=constraint, dtype=dtype, symptom=looks
+    )
+
+
+def bucketed(record: Record) -> Record:
+    """A failure under the signature by which a campaign puts failures together, as `together` says."""
+    changed = together(msgspec.structs.replace(record.signature, symptom=symptom(record)))
     return msgspec.structs.replace(record, signature=changed)
 
 
 def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
     """A failure under the signature of its fault, as `bucketed` gives it; `execute` runs a trial.
 
-    A law that is not kept since one of its calls is wrong by itself is no fault of its own: it has that call's.
+    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's signature: a law;
+    a life cycle whose call fails the same way when it is made in the ordinary manner; a broken call whose valid twin
+    does.
     """
-    if record.signature.kind == Fault.LAW:
-        trial = record.trial
-        calls = promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator])
-        for call in (call for place, call in enumerate(calls) if call not in calls[:place]):
-            alone = execute(Trial("values", call))
-            if alone.verdict.result == Result.FAILED:
-                return msgspec.structs.replace(record, signature=bucketed(alone).signature)
-    return bucketed(record)
+    found = bucketed(record)
+    if found.signature.promise == "values" or (found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)):
+        return found
+    for call in calls_alone(record.trial, specs):
+        alone = execute(call)
+        if alone.verdict.result == Result.FAILED:
+            by_itself = bucketed(alone).signature
+            if found.signature.kind == Fault.LAW or _looks(by_itself) == _looks(found.signature):
+                return msgspec.structs.replace(record, signature=by_itself)
+    return found
+
+
+def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:
+    """The calls of a law, of a life cycle or of a broken call's twin, each as a trial by itself; none of another's."""
+    spec = specs[trial.case.operator]
+    if trial.promise in _IN_A_ROW:
+        return [Trial("status", trial.case, after=trial.after)]
+    if trial.promise.startswith(PREFIX) or trial.promise in LIFE_CYCLES:
+        calls = promise(trial.promise, where="trial").calls(trial, spec)
+    elif trial.parameters.get(_TWIN) is not None:
+        calls = (case_from_json(trial.parameters[_TWIN], where=f"trial: $.parameters.{_TWIN}"),)
+    else:
+        return []
+    distinct = [call for place, call in enumerate(calls) if call not in calls[:place]]
+    whole = [call for call in distinct if call.call.phases != 1] or distinct
+    return [Trial("values", call, after=trial.after) for call in whole if _is_supported(spec, call)]
+
+
+def _is_supported(spec: Spec, call: Case) -> bool:
+    evaluation = evaluate(spec, call)
+    return not evaluation.broken or evaluation.strength == Strength.OPEN
+
+
+def shown_by(trial: Trial, signature: Signature, specs: Specs) -> list[Trial]:
+    """Trials that may show a finding, the plainest first: before the one that met it, its calls by themselves."""
+    by_itself = signature.promise == "values" or (signature.promise == "status" and trial.promise in _IN_A_ROW)
+    return [*(calls_alone(trial, specs) if by_itself else ()), trial]
+
+
+def _is_life_cycle(trial: Trial) -> bool:
+    return trial.promise in LIFE_CYCLES
+
+
+def _looks(signature: Signature) -> tuple[str, ...]:
+    """What a fault has in any manner in which its call is made."""
+    return signature.kind, signature.output, signature.symptom
 
 
 def outputs_of(record: Record) -> set[str]:

@@ -13,6 +13,7 @@ from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.chunk_queue import ChunkQueue
 from aclnn_cts.engine.campaign.dispatch import Dispatcher, Done, Health, Lost
 from aclnn_cts.engine.campaign.feedback import Learned
+from aclnn_cts.engine.campaign.finding import gravity
 from aclnn_cts.engine.campaign.inquiries import Inquiries
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, Failed
 from aclnn_cts.engine.campaign.memory import Memory
@@ -122,11 +123,11 @@ class Head:
         if result.broken_off:
             self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
         trials: dict[str, list[Trial]] = {}
-        for record in result.records:
+        # The gravest first, and trials of the promise itself before those that met its fault on the way to another.
+        for record in sorted(
+            result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.promise != "values")
+        ):
             trials.setdefault(signature_key(record.signature), []).append(record.trial)
-        for met in trials.values():
-            # Trials of the promise itself before those that met its fault on the way to another.
-            met.sort(key=lambda trial: trial.promise != "values")
         for finding in new:
             self._inquiries.ask(finding, chunk, trials[signature_key(finding.signature)])
         covered = self._progress.changed(chunk.operator).covered.met

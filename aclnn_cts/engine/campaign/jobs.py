@@ -91,6 +91,8 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
     failures: Mapping[str, int] = {}
     """Failures by signature (`record_codec.signature_key`), those without a record too."""
+    kinds: Mapping[str, str] = {}
+    """The gravest kind of fault of each of these."""
     seconds: float = 0.0
     broken_off: int = 0
     """Trials that were left out for time."""

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
-from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding, outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding, kind_of, outputs_of
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot
@@ -165,8 +165,10 @@ class Memory:
                 kept.append(record)
             changed[key] = finding
         for key, number in result.failures.items():
-            self.findings[key].failures += number
-            changed[key] = self.findings[key]
+            finding = self.findings[key]
+            finding.failures += number
+            finding.kind = kind_of(finding.signature, (finding.kind, result.kinds.get(key, "")))
+            changed[key] = finding
         return new, kept, list(changed.values())
 
     def _fold(self) -> tuple[dict[str, Any], list[str]]:

@@ -12,7 +12,7 @@ from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import EXAMPLES, outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES, kind_of, outputs_of
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
 from aclnn_cts.engine.coverage import Coverage
@@ -53,6 +53,8 @@ class Tally:
     summary: Summary = field(default_factory=Summary)
     records: list[Record] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """The gravest kind of fault of each."""
     errors: int = 0
     judged: list[list[int]] = field(default_factory=list)
     unjudged: list[list[int]] = field(default_factory=list)
@@ -115,6 +117,7 @@ class Tally:
     def _keep(self, record: Record) -> None:
         key = signature_key(record.signature)
         self.failures[key] += 1
+        self.kinds[key] = kind_of(record.signature, (self.kinds.get(key, ""), record.verdict.kind))
         if self.failures[key] <= EXAMPLES:
             self.records.append(record)
             self._keep_outputs(record)
@@ -148,6 +151,7 @@ class Tally:
             records=tuple(self.records),
             blobs=self.blobs,
             failures=dict(self.failures),
+            kinds=self.kinds,
             seconds=seconds,
             broken_off=broken_off,
             waivers=waivers,

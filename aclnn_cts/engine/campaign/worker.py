@@ -15,7 +15,7 @@ from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
 from aclnn_cts.engine.campaign.factors import Factors
-from aclnn_cts.engine.campaign.finding import Confirmed, found_as
+from aclnn_cts.engine.campaign.finding import Confirmed, found_as, gravity, is_milder, shown_by
 from aclnn_cts.engine.campaign.flight import Notes, NotingHost
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, shrink
@@ -108,7 +108,9 @@ class CampaignWorker:
             found.trial,
             sampler=sampler,
             execute=self._freshly if after else self._execute,
-            same=lambda record: self._same(record, job.signature),
+            same=lambda record: (
+                self._same(record, job.signature) and not is_milder(record.verdict.kind, than=found.kind)
+            ),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
             repeats=ALONE if found.confirmed == Confirmed.SOMETIMES else 1,
         )
@@ -128,27 +130,28 @@ class CampaignWorker:
 
     def _confirmed(self, job: ExamineJob) -> _Confirmation:
         """What comes of a finding's trials alone, and else after the calls that came before them."""
-        failures = executions = 0
-        for trial in job.trials:
+        executions = 0
+        for trial in (tried for given in job.trials for tried in shown_by(given, job.signature, self.specs)):
             failures, executions = self._alone(trial, job.signature)
             if failures:
                 return _Confirmation.of(trial, failures, executions)
         again, before = self._in_company(job)
         if again is None:
             return _Confirmation.of_none(job, executions)
-        failures, more = self._alone(again, job.signature)
+        failures, more = self._alone(again.trial, job.signature)
         if failures:
-            return _Confirmation.of(again, failures, executions + more)
+            return _Confirmation.of(again.trial, failures, executions + more)
         after: tuple[Earlier, ...] = ()
         if self.bench.host.isolated:
-            after = self.bench.calls_before(again, before, same=lambda record: self._same(record, job.signature))
+            after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.signature))
         return _Confirmation.of_company(again, after, job.chunk, executions + more)
 
-    def _alone(self, trial: Trial, looked_for: Signature) -> tuple[int, int]:
-        """How often a trial fails the same way, each time in a fresh process where the host can give one."""
-        return sum(self._same(self._freshly(trial), looked_for) for _ in range(ALONE)), ALONE
+    def _alone(self, trial: Trial, looked_for: Signature) -> tuple[list[Record], int]:
+        """Those of some executions that fail the same way, each in a process without a past where the host has one."""
+        records = [self._freshly(trial) for _ in range(ALONE)]
+        return [record for record in records if self._same(record, looked_for)], ALONE
 
-    def _in_company(self, job: ExamineJob) -> tuple[Trial | None, list[Trial]]:
+    def _in_company(self, job: ExamineJob) -> tuple[Record | None, list[Trial]]:
         """What fails the same way when the chunk that met it is run again in a fresh process, and what came before."""
         before: list[Trial] = []
         if job.chunk is None:
@@ -158,7 +161,7 @@ class CampaignWorker:
         tally = Tally(job.chunk, self._factors_of(job.chunk.operator))
         for record in self._records((item.trial for item in items), tally):
             if self._same(record, job.signature):
-                return record.trial, before
+                return record, before
             before.append(record.trial)
         return None, before
 
@@ -208,28 +211,35 @@ class _Confirmation:
     trial: Trial
     confirmed: str
     alone: tuple[int, int]
+    kind: str = ""
+    """The kind of fault that it showed."""
     note: str = ""
     shows: bool = True
     """Whether the trial fails by itself."""
 
     @staticmethod
-    def of(trial: Trial, failures: int, executions: int) -> _Confirmation:
-        confirmed = Confirmed.ALWAYS if failures == executions else Confirmed.SOMETIMES
-        return _Confirmation(trial=trial, confirmed=confirmed, alone=(failures, executions))
+    def of(trial: Trial, failures: Sequence[Record], executions: int) -> _Confirmation:
+        confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.SOMETIMES
+        kind = min((record.verdict.kind for record in failures), key=gravity)
+        return _Confirmation(trial=trial, confirmed=confirmed, alone=(len(failures), executions), kind=kind)
 
     @staticmethod
-    def of_company(trial: Trial, after: tuple[Earlier, ...], chunk: Chunk | None, executions: int) -> _Confirmation:
+    def of_company(met: Record, after: tuple[Earlier, ...], chunk: Chunk | None, executions: int) -> _Confirmation:
         number = sum(item.times for item in after)
         calls = "one call" if number == 1 else f"{number} calls"
-        met = chunk.index if chunk is not None else 0
+        index = chunk.index if chunk is not None else 0
         note = (
             f"alone it conforms; it fails again after {calls} that came before it, which its trial makes first"
             if after
-            else f"alone it conforms; in a fresh process it fails again after the trials of chunk {met} before it"
+            else f"alone it conforms; in a fresh process it fails again after the trials of chunk {index} before it"
         )
-        shown = msgspec.structs.replace(trial, after=after)
         return _Confirmation(
-            trial=shown, confirmed=Confirmed.COMPANY, alone=(0, executions), note=note, shows=bool(after)
+            trial=msgspec.structs.replace(met.trial, after=after),
+            confirmed=Confirmed.COMPANY,
+            alone=(0, executions),
+            kind=met.verdict.kind,
+            note=note,
+            shows=bool(after),
         )
 
     @staticmethod

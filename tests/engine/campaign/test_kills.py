@@ -143,6 +143,7 @@ def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> No
     assert failures == {item.signature: item.failures for item in findings(run)}
     # Of more failures than a finding keeps, those are kept whose chunks were done first.
     full = frozenset(signature for signature, number in failures.items() if number > EXAMPLES)
+    assert len(full) < len(failures)
     assert verdicts(run, without=full) == verdicts(uninterrupted, without=full)
     result = RESULT.fullmatch(run.out.splitlines()[-1])
     assert result is not None, run.out
