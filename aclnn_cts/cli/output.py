@@ -33,12 +33,16 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def console() -> Console:
-    """Standard output for a person: colours on a terminal alone (never with NO_COLOR), plain text elsewhere."""
-    terminal = sys.stdout.isatty()
+def console(*, errors: bool = False) -> Console:
+    """Standard output for a person: colours on a terminal alone (never with NO_COLOR), plain text elsewhere.
+
+    `errors`: standard error instead, where JSON has standard output for itself.
+    """
+    stream = sys.stderr if errors else sys.stdout
+    terminal = stream.isatty()
     width = _columns() or (None if terminal else DEFAULT_WIDTH)
     return Console(
-        file=sys.stdout,
+        file=stream,
         width=width,
         highlight=False,
         markup=False,

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from aclnn_cts.cli.options import product_option, specs_option
-from aclnn_cts.cli.output import console, show_table, table, wrap
+from aclnn_cts.cli.options import json_option, product_option, specs_option
+from aclnn_cts.cli.output import console, emit, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, limits_options, read_trials
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Record, RulerVerdict, Verdict
 from aclnn_cts.spec.load import Specs, load_specs
+
+if TYPE_CHECKING:
+    from aclnn_cts.engine.answers import Answered, Recorded
 
 __all__ = ["replay"]
 
@@ -28,6 +35,7 @@ __all__ = ["replay"]
 @click.option(
     "-v", "--verbose", is_flag=True, help="Tell each trial whole: case, rules, outcome, worst elements, rulers."
 )
+@json_option
 @limits_options
 @product_option
 @specs_option
@@ -36,6 +44,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     source: Path,
     adapter: str,
     verbose: bool,
+    as_json: bool,
     product: str | None,
     max_bytes: int,
     unsafe: bool,
@@ -57,6 +66,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     specs = load_specs(folders)
     files = _files(source)
     trials = read_trials(files, specs)
+    findings = _Findings.of(source, files, trials) if source.is_dir() else None
     cases = [item.case if isinstance(item, Trial) else item for item in trials]
     products = sorted({case.product for case in cases})
     if product is not None and products != [product]:
@@ -79,7 +89,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             measuring=measuring,
         ),
         out=path,
-        trials=trials,
+        trials=findings.rounds if findings is not None else trials,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
     )
     screen = Screen()
@@ -87,11 +97,19 @@ def replay(  # noqa: PLR0913 - one parameter an option
         summary = run_engine(options, [screen])
     finally:
         screen.close()
+    out_console = console(errors=as_json)
     if verbose:
-        _tell(path, specs)
-    if source.is_dir():
-        _answer(source, files, trials, path)
-    show_end(console(), summary, path)
+        _tell(out_console, path, specs)
+    if findings is not None:
+        answers = findings.answers(path)
+        if as_json:
+            for entry in answers:
+                emit(_words(entry))
+        else:
+            _show(out_console, answers)
+    elif as_json:
+        _emit_records(path)
+    show_end(out_console, summary, path)
     return summary.exit_code
 
 
@@ -106,16 +124,46 @@ def _files(source: Path) -> tuple[Path, ...]:
     return files
 
 
-def _answer(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...], path: Path) -> None:
-    """What became of each finding of a directory."""
-    from aclnn_cts.engine.answers import Answer, answer, recorded_signatures
-    from aclnn_cts.engine.run_directory import RunDirectory
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Findings:
+    """The findings of a directory, which are answered for one by one."""
 
-    known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
-    wanted = {trial.id for _, trial in known}
-    with RunDirectory(path).results() as results:
-        records = {record.trial_id: record for record in results.records() if record.trial_id in wanted}
-    answers = answer(known, recorded_signatures(source), records)
+    trials: tuple[Trial | Case, ...]
+    known: Sequence[tuple[Path, Trial]]
+    recorded: Mapping[str, Recorded]
+
+    @staticmethod
+    def of(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...]) -> _Findings:
+        from aclnn_cts.engine.answers import recorded_findings
+
+        known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
+        recorded = recorded_findings(source, {file.name: trial for file, trial in known})
+        return _Findings(trials=trials, known=known, recorded=recorded)
+
+    @property
+    def rounds(self) -> tuple[Trial | Case, ...]:
+        """What is to be run, in this order."""
+        from aclnn_cts.engine.answers import repeats
+
+        return (*self.trials, *repeats(self.known, self.recorded))
+
+    def answers(self, path: Path) -> list[Answered]:
+        """What became of each in the run at `path`."""
+        from aclnn_cts.engine.answers import answer
+        from aclnn_cts.engine.run_directory import RunDirectory
+
+        wanted: dict[str, list[Record]] = {trial.id: [] for _, trial in self.known}
+        with RunDirectory(path).results() as results:
+            for record in results.records():
+                if record.trial_id in wanted:
+                    wanted[record.trial_id].append(record)
+        return answer(self.known, self.recorded, wanted)
+
+
+def _show(out: Console, answers: Sequence[Answered]) -> None:
+    """What became of each finding of a directory."""
+    from aclnn_cts.engine.answers import Answer
+
     made = table("finding", "answer", "because")
     made.columns[0].max_width = 44
     styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
@@ -123,18 +171,53 @@ def _answer(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, .
         waived = entry.record is not None and entry.record.waiver
         word = f"{entry.answer} (waived)" if waived else entry.answer
         made.add_row(entry.file.stem, Text(word, style=styles.get(entry.answer, "")), entry.message)
-    out = console()
     show_table(out, made)
     counts = Counter(entry.answer for entry in answers)
     wrap(out, ", ".join(f"{number} {word}" for word, number in counts.items()))
     out.print()
 
 
-def _tell(path: Path, specs: Specs) -> None:
+def _words(entry: Answered) -> dict[str, object]:
+    before, record = entry.before, entry.record
+    return {
+        "finding": entry.file.stem,
+        "file": str(entry.file),
+        "answer": entry.answer,
+        "because": entry.message,
+        "runs": entry.runs,
+        "failures": entry.failures,
+        "waiver": record.waiver if record is not None else "",
+        "confirmed": before.confirmed if before is not None else "",
+        "alone": list(before.alone) if before is not None else [0, 0],
+        "before": msgspec.to_builtins(before.signature) if before is not None else None,
+        "now": msgspec.to_builtins(record.signature) if record is not None and entry.failures else None,
+    }
+
+
+def _emit_records(path: Path) -> None:
+    """Each trial of a file and what came of it."""
+    from aclnn_cts.engine.run_directory import RunDirectory
+
+    with RunDirectory(path).results() as results:
+        for record in results.records():
+            verdict = record.verdict
+            emit(
+                {
+                    "trial": record.trial_id,
+                    "operator": record.trial.case.operator,
+                    "promise": record.trial.promise,
+                    "result": verdict.result,
+                    "kind": verdict.kind,
+                    "message": verdict.message,
+                    "waiver": record.waiver,
+                }
+            )
+
+
+def _tell(out: Console, path: Path, specs: Specs) -> None:
     from aclnn_cts.engine.explain import explain
     from aclnn_cts.engine.run_directory import RunDirectory
 
-    out = console()
     with RunDirectory(path).results() as results:
         for record in results.records():
             for line in explain(record, specs[record.trial.case.operator]):

@@ -124,8 +124,7 @@ def show_end(out: Console, summary: Summary, run: Path) -> None:
         out,
         f"{run}: everything that was tried, with {count(len(RunDirectory(run).failures()), 'trial file')} of findings",
     )
-    sys.stdout.flush()
-    click.echo(result_line(summary, run))
+    click.echo(result_line(summary, run), file=out.file)
 
 
 def _show_table(out: Console, summary: Summary) -> None:

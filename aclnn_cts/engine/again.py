@@ -21,7 +21,7 @@ from aclnn_cts.engine.verdicts import Verdicts
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ALONE_FACT", "COMPANY_ALLOWED", "Again", "History", "confirmed", "preference"]
+__all__ = ["ALONE_FACT", "COMPANY_ALLOWED", "Again", "History", "confirmed", "fails_in_company", "preference"]
 
 ALONE_FACT = "alone"
 """Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
@@ -197,8 +197,12 @@ def with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
     )
 
 
+def fails_in_company(record: Record) -> bool:
+    """Whether a failure conformed when it was run again alone."""
+    return bool(record.verdict.facts.get(ALONE_FACT) == CONFORMS)
+
+
 def preference(record: Record) -> tuple[bool, int, int]:
     """Which failure of a finding shows it best, the least first: not waived, shown again by itself, small."""
-    conforms = record.verdict.facts.get(ALONE_FACT) == CONFORMS
-    shown = 0 if record.after else 2 if conforms else 1
+    shown = 0 if record.after else 2 if fails_in_company(record) else 1
     return bool(record.waiver), shown, record.trial.case.nbytes
