@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.acceptance_rows import ClauseVerdict
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiency_texts, products_text, ran_on_text, remark_texts, verdict_text
@@ -31,6 +32,13 @@ def cell(text: str, longest: int = 160) -> str:
     """The same, short enough for a cell of a table."""
     shown = " ".join(text.split())
     return plain_text(shown if len(shown) <= longest else shown[: longest - 1] + "…")
+
+
+def _times(card: FindingCard) -> str:
+    """Failures, of judged trials; of campaigns, which keep few of them, the failures that they counted."""
+    if len(card.campaigns) == len(card.runs):
+        return str(sum(campaign.failures for campaign in card.campaigns))
+    return f"{card.number} / {card.of}"
 
 
 def _lines(report: Acceptance, language: Language) -> Iterator[str]:
@@ -86,7 +94,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         what = f"{word(f'kind.{card.kind}')}: {said}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
-            f"{cell(what)} | {card.number} / {card.of} | {cell(clauses)} |"
+            f"{cell(what)} | {_times(card)} | {cell(clauses)} |"
         )
     if len(unwaived) > _FINDINGS:
         yield ""

@@ -102,13 +102,25 @@ def counts_line(ends: Ends) -> str:
     return f"{text} ({reasons})" if reasons else text
 
 
+def _often(card: FindingCard) -> Iterator[str]:
+    for campaign in card.campaigns:
+        failures, executions = campaign.alone
+        alone = f" ({failures} of {executions} alone)" if executions else ""
+        said = campaign.confirmed or "not run again by itself"
+        yield f"{campaign.failures} failures in the campaign {campaign.run}: {said}{alone}"
+    if len(card.campaigns) < len(card.runs):
+        yield f"{card.number} of {card.of} judged trials"
+    if card.waived:
+        yield f"{card.waived} of {card.number} recorded failures are waived"
+
+
 def finding_text(card: FindingCard) -> str:
     """A finding for a log: what, how often, the smallest case, and how to see it again."""
     lines = [
         f"{card.id} {card.severity}: {card.kind}" + (f" of {card.output}" if card.output else ""),
         phrase(f"fault.{card.kind}", "en"),
         card.message,
-        f"{card.number} of {card.of} judged trials" + (f", {card.waived} waived" if card.waived else ""),
+        *_often(card),
         *(f"  {name}: {value}" for name, value in card.case),
         *(
             f"worst {element.output}{list(element.index)}: got {element.got}, expected {element.expected}, "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
+    "Confirmation",
     "FaultFacts",
     "FindingCard",
     "OutcomeLine",
@@ -107,6 +108,25 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """What a campaign knows of a finding beyond the records that it keeps."""
+
+    run: str
+    failures: int
+    """All that it counted."""
+    confirmed: str
+    """`always`, `sometimes`, `only in company`, `only on this device`, `not confirmed`; empty: not looked into."""
+    alone: tuple[int, int]
+    """Failures, and executions alone in a fresh process."""
+    elsewhere: tuple[int, int]
+    """The same on another device."""
+    where: str
+    """The device or worker that met it first."""
+    note: str
+    """A sentence more, as recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingCard:
     """All failures with one signature."""
 
@@ -116,6 +136,9 @@ class FindingCard:
     operator: str
     promise: str
     kind: str
+    """The gravest of its failures' where a campaign takes several kinds together."""
+    kinds: Mapping[str, int]
+    """Those of the recorded failures, where there are several."""
     constraint: str
     output: str
     mode: str
@@ -165,6 +188,8 @@ class FindingCard:
     """Its trial file in the run directory."""
     file_is_case: bool
     """Whether the file holds the case; else it holds the first one that failed so."""
+    campaigns: tuple[Confirmation, ...]
+    """What the campaigns among the runs have confirmed."""
     alone: Mapping[str, int]
     """Of those that were run again alone in a fresh process, what came of it."""
     second_oracle: Mapping[str, int]

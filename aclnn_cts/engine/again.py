@@ -13,6 +13,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.batches import BATCH_BYTES
+from aclnn_cts.engine.campaign.finding import gravity
 from aclnn_cts.engine.company import MOST_CALLS, after_which
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.perform import Asked, Performed, Performer
@@ -202,7 +203,7 @@ def fails_in_company(record: Record) -> bool:
     return bool(record.verdict.facts.get(ALONE_FACT) == CONFORMS)
 
 
-def preference(record: Record) -> tuple[bool, int, int]:
-    """Which failure of a finding shows it best, the least first: not waived, shown again by itself, small."""
+def preference(record: Record) -> tuple[bool, int, int, int]:
+    """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
     shown = 0 if record.after else 2 if fails_in_company(record) else 1
-    return bool(record.waiver), shown, record.trial.case.nbytes
+    return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,11 +19,13 @@ from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.programs import on_one_page
 from aclnn_cts.engine.again import ALONE_FACT
-from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.text import pair
+from aclnn_cts.reports.units import finding_text
 from aclnn_cts.spec.load import load_specs, package_folder
 from tests.engine.build_records import SOFTMAX, make_manifest
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
@@ -82,16 +85,22 @@ def test_the_trial_file_is_the_case_where_it_is_the_first(tmp_path: Path) -> Non
     assert "holds the first failure" not in text
 
 
-def campaign(path: Path, recorded: Record, small: Trial) -> Path:
+def campaign(path: Path, recorded: Record, small: Trial, *more: Record, **known: Any) -> Path:
     """A campaign that met one finding and made it smaller."""
     finding = Finding(
-        signature=recorded.signature, failures=40, trial=small, message="the small one", shrunk=True, executions=12
+        signature=recorded.signature,
+        failures=40,
+        trial=small,
+        message="the small one",
+        shrunk=True,
+        executions=12,
+        **known,
     )
     manifest = make_manifest(command="fuzz", adapter="torch")
     spec = (package_folder() / "softmax_backward.yaml").read_bytes()
     with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}) as writer:
         writer.summary.plan(SOFTMAX, "valid")
-        writer.append([recorded], state={"finding/1": finding})
+        writer.append([recorded, *more], state={"finding/1": finding})
         writer.replace_failure(recorded.signature, small)
         writer.finish(seconds=1.0)
     return path
@@ -115,6 +124,76 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     card, text = card_and_text(acceptance([campaign(tmp_path / "same", same, same.trial)]))
     assert card.figures_of == ""
     assert "No record of the case that the campaign shrank" not in text
+
+
+@pytest.mark.parametrize(
+    ("known", "english", "chinese"),
+    [
+        (
+            {"confirmed": Confirmed.ALWAYS, "alone": (3, 3)},
+            "Always: run again alone, each time in a fresh process, it failed 3 times of 3.",
+            "必现",
+        ),
+        (
+            {"confirmed": Confirmed.SOMETIMES, "alone": (0, 3), "note": "it failed, then not"},
+            "Sometimes: run again alone, each time in a fresh process, it failed 0 times of 3.",
+            "偶现",
+        ),
+        (
+            {"confirmed": Confirmed.COMPANY, "alone": (0, 6), "note": "alone it conforms"},
+            "Only in company: run again alone it conformed 6 times of 6; it failed again after the calls",
+            "仅在连续运行中出现",
+        ),
+        (
+            {"confirmed": Confirmed.DEVICE, "alone": (3, 3), "elsewhere": (0, 3), "slot": "worker 1"},
+            "Only on this device: it always fails on worker 1, and conformed 3 times of 3 on another one.",
+            "仅在此设备上出现",
+        ),
+        (
+            {"confirmed": Confirmed.UNKNOWN, "note": "the worker was lost"},
+            "Not confirmed: it could not be made to fail again.",
+            "未确认",
+        ),
+        ({}, "It was not run again by itself: a waiver speaks for it", "随机搜索在此之前已结束"),
+    ],
+)
+def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
+    tmp_path: Path, known: dict[str, Any], english: str, chinese: str
+) -> None:
+    recorded = failed(of_size(9))
+    report = acceptance([campaign(tmp_path / "run", recorded, recorded.trial, **known)])
+    card, text = card_and_text(report)
+    [entry] = card.campaigns
+    assert (entry.failures, entry.confirmed) == (40, known.get("confirmed", ""))
+    assert english in text
+    assert chinese in text
+    assert "The campaign counted 40 such failures." in text
+    assert known.get("note", "") in text
+    # How many trials a campaign judged of the same sort its few records do not tell.
+    assert "judged trials of the same promise" not in text
+    assert "It was not run again alone: the adapter" not in text
+    assert f"40 failures in the campaign run: {known.get('confirmed') or 'not run again by itself'}" in finding_text(
+        card
+    )
+    assert "| 40 |" in markdown_bytes(report, None, "en").decode()
+
+
+def test_a_campaign_s_finding_has_the_gravest_kind_of_its_failures(tmp_path: Path) -> None:
+    def of_kind(rows: int, kind: str) -> Record:
+        made = failed(of_size(rows), kind=kind)
+        return msgspec.structs.replace(made, signature=failed(of_size(rows)).signature)
+
+    beyond = of_kind(4, Fault.MODEL)
+    card, text = card_and_text(acceptance([campaign(tmp_path / "one", beyond, beyond.trial, kind=Fault.MODEL)]))
+    assert (card.kind, card.severity, card.kinds) == (Fault.MODEL, "minor", {})
+    assert "Of the recorded ones:" not in text
+    more = (of_kind(9, Fault.VALUE), of_kind(6, Fault.SPECIAL))
+    card, text = card_and_text(acceptance([campaign(tmp_path / "two", beyond, beyond.trial, *more)]))
+    assert (card.kind, card.severity) == (Fault.VALUE, "major")
+    assert card.kinds == {Fault.MODEL: 1, Fault.VALUE: 1, Fault.SPECIAL: 1}
+    # A grave one of which no record is kept counts too.
+    card, _ = card_and_text(acceptance([campaign(tmp_path / "three", beyond, beyond.trial, kind=Fault.SPECIAL)]))
+    assert (card.kind, card.severity) == (Fault.SPECIAL, "major")
 
 
 def test_a_broken_law_has_a_program_of_all_its_calls_and_of_their_relation(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from aclnn_cts.core.acceptance_rows import ClauseVerdict, UntestedReason
 from aclnn_cts.core.comparison import Cause, FindingState
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.engine.campaign.finding import Confirmed
 from aclnn_cts.engine.manifest import Known
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.reports.html import SECTIONS
@@ -67,11 +68,12 @@ def test_no_text_stands_twice() -> None:
         ("cause", Cause),
         ("state", FindingState),
         ("returned", Ended),
+        ("confirmed", Confirmed),
     ],
 )
 def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) -> None:
     for name, value in vars(values).items():
-        if name.isupper() and isinstance(value, str):
+        if name.isupper() and isinstance(value, str) and value:
             assert pair(f"{group}.{value}") is not None, f"{group}.{value}"
 
 

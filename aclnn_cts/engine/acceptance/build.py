@@ -17,7 +17,7 @@ from aclnn_cts.core.note import Note
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
-from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids
+from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids, take_findings
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
@@ -75,6 +75,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         with run.results() as results:
             for record in results.records():
                 collected.add(record, number)
+    take_findings(collected.failures, runs)
     summary = Summary()
     for run in runs:
         summary.include(run.summary())

@@ -17,6 +17,7 @@ from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
 from aclnn_cts.engine.again import ALONE_FACT, preference
+from aclnn_cts.engine.campaign.finding import Finding, kind_of
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
@@ -87,12 +88,21 @@ class Failures:
     waived: int = 0
     waivers: dict[str, int] = field(default_factory=dict)
     runs: dict[int, None] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    campaigns: dict[int, Finding] = field(default_factory=dict)
+    """What campaigns, and `aclnn-cts shrink`, have found out of it, by the number of the run."""
     alone: Counter[str] = field(default_factory=Counter)
     second: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def kind(self) -> str:
+        """The kind of fault: the gravest where a campaign takes several together."""
+        return kind_of(self.signature, (*self.kinds, *(item.kind for item in self.campaigns.values())))
 
     def add(self, record: Record, run: int) -> None:
         """Count one, and keep it where it is smaller than the smallest so far."""
         self.number += 1
+        self.kinds[record.verdict.kind] += 1
         self.runs.setdefault(run)
         if record.waiver:
             self.waived += 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.acceptance_findings import (
+    Confirmation,
     FindingCard,
     OutcomeLine,
     RulerLine,
@@ -30,7 +31,7 @@ from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 
-__all__ = ["finding_cards", "finding_ids", "severity"]
+__all__ = ["finding_cards", "finding_ids", "severity", "take_findings"]
 
 _CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
 _MINOR = frozenset({Fault.MODEL, Fault.RULER})
@@ -50,7 +51,7 @@ def finding_ids(failures: Mapping[str, Failures]) -> dict[str, str]:
 
     def order(key: str) -> tuple[bool, int, int, str]:
         entry = failures[key]
-        grave = Severity.ORDER.index(severity(entry.signature.kind))
+        grave = Severity.ORDER.index(severity(entry.kind))
         return (entry.waived == entry.number, grave, -entry.number, key)
 
     return {key: f"F{number}" for number, key in enumerate(sorted(failures, key=order), start=1)}
@@ -64,9 +65,8 @@ def finding_cards(
     programs: Programs,
 ) -> tuple[FindingCard, ...]:
     """The cards in the order of their ids; `clauses` are those that each finding contradicts, by its id."""
-    shrunk = shrunk_findings(runs)
     cards = [
-        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs, shrunk)
+        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs)
         for key, identifier in ids.items()
     ]
     fitting = on_one_page([card.programs for card in cards])
@@ -83,11 +83,10 @@ def _card(
     collected: Collected,
     runs: Sequence[RunDirectory],
     programs: Programs,
-    shrunk: Mapping[tuple[int, str], Finding],
 ) -> FindingCard:
     signature, record = failures.signature, failures.smallest
     mode = record.verdict.mode
-    number, small = _smallest(failures, shrunk)
+    number, small = _smallest(failures)
     run = runs[number]
     trial = small.trial if small is not None and small.trial is not None else record.shown
     if small is not None and small.record is not None:
@@ -101,10 +100,11 @@ def _card(
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
     return FindingCard(
         id=identifier,
-        severity=severity(signature.kind),
+        severity=severity(failures.kind),
         operator=signature.operator,
         promise=signature.promise,
-        kind=signature.kind,
+        kind=failures.kind,
+        kinds=dict(failures.kinds) if len(failures.kinds) > 1 else {},
         constraint=signature.constraint,
         output=signature.output,
         mode=signature.mode,
@@ -147,32 +147,48 @@ def _card(
         replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
         file=str(Path(run.path.resolve().name, "failures", file.name)),
         file_is_case=_id_of(file) == trial.id,
+        campaigns=tuple(_campaigns(failures, runs)),
         alone=dict(sorted(failures.alone.items())),
         second_oracle=dict(sorted(failures.second.items())),
     )
 
 
-def _smallest(failures: Failures, shrunk: Mapping[tuple[int, str], Finding]) -> tuple[int, Finding | None]:
+def _smallest(failures: Failures) -> tuple[int, Finding | None]:
     """The run whose case is shown, and what was made smaller there: any shrunk case before a recorded one."""
-    key = signature_key(failures.signature)
-    made = [(number, shrunk[number, key]) for number in failures.runs if (number, key) in shrunk]
-    sized = [(item.trial.case.nbytes, number) for number, item in made if item.trial is not None]
+    sized = [
+        (item.trial.case.nbytes, number)
+        for number, item in failures.campaigns.items()
+        if item.shrunk and item.trial is not None
+    ]
     if not sized:
         return failures.run, None
     _, number = min(sized)
-    return number, shrunk[number, key]
+    return number, failures.campaigns[number]
 
 
-def shrunk_findings(runs: Sequence[RunDirectory]) -> dict[tuple[int, str], Finding]:
-    """What was made smaller, by the number of the run and the key of the signature."""
-    found: dict[tuple[int, str], Finding] = {}
+def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
+    for number, item in failures.campaigns.items():
+        if runs[number].manifest.is_campaign:
+            yield Confirmation(
+                run=runs[number].path.resolve().name,
+                failures=item.failures,
+                confirmed=item.confirmed,
+                alone=item.alone,
+                elsewhere=item.elsewhere,
+                where=item.slot,
+                note=item.note,
+            )
+
+
+def take_findings(failures: Mapping[str, Failures], runs: Sequence[RunDirectory]) -> None:
+    """Add what the runs have stored of findings, beside their records."""
     for number, run in enumerate(runs):
         with run.results() as results:
             for _, value in results.states(FINDING_STATE):
                 finding = msgspec.convert(value, Finding)
-                if finding.shrunk and finding.trial is not None:
-                    found[number, signature_key(finding.signature)] = finding
-    return found
+                entry = failures.get(signature_key(finding.signature))
+                if entry is not None and number in entry.runs:
+                    entry.campaigns[number] = finding
 
 
 def _alone(trial: Trial) -> Trial:
