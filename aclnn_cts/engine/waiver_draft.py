@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,11 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         )
     entry = known[finding.name]
     with run.results() as results:
-        records = list(results.records(Query(signature=entry.signature), worst_first=True, limit=_MESSAGES))
+        query = Query(signature=entry.signature)
+        records = list(results.records(query, worst_first=True, limit=_MESSAGES))
+        # A campaign takes failures of several promises and kinds together.
+        promises = [str(name) for (name,) in results.tally("promise", query=query)]
+        kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
     try:
         case = finding.read_bytes()
     except OSError as error:
@@ -70,7 +74,17 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
     name = f"{identifier.replace('.', '-')}.json"
     return WaiverDraft(
         id=identifier,
-        text="\n".join(_lines(run, entry, records, identifier, pinned.replace("{name}", name))) + "\n",
+        text="\n".join(
+            _lines(
+                run,
+                entry,
+                records,
+                identifier,
+                pinned.replace("{name}", name),
+                scope=_scope(run.manifest, entry, records, promises=promises, kinds=kinds),
+            )
+        )
+        + "\n",
         case=case,
         case_name=name,
         waived_by=tuple(dict.fromkeys(record.waiver for record in records if record.waiver)),
@@ -82,7 +96,15 @@ def _findings(run: RunDirectory) -> list[Finding]:
         return list(results.findings())
 
 
-def _lines(run: RunDirectory, entry: Finding, records: list[Record], identifier: str, pinned: str) -> Iterator[str]:
+def _lines(
+    run: RunDirectory,
+    entry: Finding,
+    records: list[Record],
+    identifier: str,
+    pinned: str,
+    *,
+    scope: Mapping[str, str | list[str]],
+) -> Iterator[str]:
     yield from _comment(
         f"Drafted from {run.path}, where {entry.number} {'trial fails' if entry.number == 1 else 'trials fail'} like"
         " this. It is refused until reason, owner and expiry are filled in; docs/waivers.md describes every key."
@@ -95,7 +117,7 @@ def _lines(run: RunDirectory, entry: Finding, records: list[Record], identifier:
     yield "waivers:"
     yield f"  - id: {_scalar(identifier)}"
     yield "    scope:"
-    for key, value in _scope(run.manifest, entry, records).items():
+    for key, value in scope.items():
         yield f"      {key}: {_scalar(value)}"
     yield from _comment(
         "when: an expression over the arguments that holds of the cases that fail alone, such as"
@@ -109,19 +131,21 @@ def _lines(run: RunDirectory, entry: Finding, records: list[Record], identifier:
     yield f"    cases: [{_scalar(pinned)}]"
 
 
-def _scope(manifest: Manifest, entry: Finding, records: list[Record]) -> dict[str, str]:
+def _scope(
+    manifest: Manifest, entry: Finding, records: list[Record], *, promises: list[str], kinds: list[str]
+) -> dict[str, str | list[str]]:
     signature = entry.signature
-    scope = {
+    scope: dict[str, str | list[str]] = {
         "adapter": manifest.adapter,
         "version": _version(manifest),
         "operator": signature.operator,
-        "promise": signature.promise,
+        "promise": promises if len(promises) > 1 else promises[0],
         "constraint": signature.constraint,
         "product": records[0].trial.case.product,
         "dtype": signature.dtype,
         "mode": signature.mode,
         "output": signature.output,
-        "kind": signature.kind,
+        "kind": kinds if len(kinds) > 1 else kinds[0],
     }
     return {key: value for key, value in scope.items() if value}
 
@@ -145,8 +169,8 @@ def _identifier(manifest: Manifest, entry: Finding) -> str:
     return f"{'.'.join(slug for slug in slugs if slug)}-{digest}"
 
 
-def _scalar(value: str) -> str:
-    """A string as YAML spells it on one line."""
+def _scalar(value: str | list[str]) -> str:
+    """A string, or a list of some, as YAML spells it on one line."""
     text: Any = yaml.safe_dump(value, allow_unicode=True, width=10**6, default_flow_style=True)
     return str(text).removesuffix("\n").removesuffix("...").strip()
 

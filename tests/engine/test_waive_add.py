@@ -4,9 +4,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
 from aclnn_cts.cli.main import main
+from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_writer import create_run
+from aclnn_cts.engine.summary import Summary
+from tests.engine.build_records import make_manifest, make_record
 from tests.engine.conftest import Ran
 
 CASE = {
@@ -108,3 +115,23 @@ def test_what_is_no_finding(finding: Path, tmp_path: Path, capsys: pytest.Captur
     assert file.read_text(encoding="utf-8") == "kept"
     assert main(["waive", "add", str(finding), "-o", str(tmp_path / "mine.json")]) == 2
     assert "expected a name that ends in .yaml" in capsys.readouterr().err
+
+
+def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = make_record(1, result=Result.FAILED, kind=Fault.VALUE, output="out")
+    others = (
+        make_record(2, result=Result.FAILED, kind=Fault.SPECIAL, output="out", promise="boundary"),
+        make_record(3, result=Result.FAILED, kind=Fault.MODEL, output="out", promise="memory"),
+    )
+    records = [first, *(msgspec.structs.replace(item, signature=first.signature) for item in others)]
+    with create_run(tmp_path / "run", manifest=make_manifest(command="fuzz"), specs={}) as writer:
+        writer.append_part(Summary(), records)
+        writer.finish()
+    [file] = RunDirectory(tmp_path / "run").failures()
+    assert main(["waive", "add", str(file)]) == 0
+    out = capsys.readouterr().out
+    scope = yaml.safe_load(out.partition("    scope:\n")[2].partition("      # when")[0])
+    assert scope["promise"] == ["boundary", "memory", "values"]
+    assert sorted(scope["kind"]) == sorted([Fault.VALUE, Fault.SPECIAL, Fault.MODEL])
