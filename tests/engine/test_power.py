@@ -63,6 +63,24 @@ def test_findings_are_those_of_a_campaign(specs: Specs) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("identifier", "what"),
+    [
+        ("softmax.sum-forgotten", "values | value | out"),
+        ("softmax.guard-after", "values | write outside the output | out"),
+        ("upsample.ncl-refused", "values | valid call rejected"),
+    ],
+)
+def test_a_fault_is_one_finding_of_each_dtype(specs: Specs, identifier: str, what: str) -> None:
+    """Life cycles, broken calls and special values show it too; none of them is a fault of its own."""
+    operator = read_catalogue(specs).find(identifier).operator
+    result = attempt(Task(id=identifier, operator=operator, seed=0, profile=SMALL, to_end=True), specs)[0]
+    assert len(result.signatures) > len(result.findings) <= 3
+    for text in result.findings:
+        assert text.startswith(f"{operator} | {what}")
+
+
+@needs_compiler
 def test_a_decoy_is_run_to_the_end_and_passes(specs: Specs) -> None:
     result = tried("decoy.softmax.reversed-sum", specs)
     assert not result.found
