@@ -11,7 +11,7 @@ import msgspec
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Skip
 from aclnn_cts.engine.again import fails_in_company
-from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding, bucketed, together
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding, still_fails_so
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.store_reader import Query, ResultReader
 
@@ -182,5 +182,5 @@ def _word(before: Recorded | None, record: Record, *, steady: bool) -> str:
     same = before.signature == record.signature
     if before.campaign:
         # A campaign puts failures together more widely than a run does.
-        same = same or together(before.signature) == bucketed(record).signature
+        same = same or still_fails_so(before.signature, record)
     return Answer.SAME if same else Answer.OTHER

@@ -16,7 +16,7 @@ from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.engine.bundle.sample import Sample
 from aclnn_cts.engine.bundle.statement import Statement
-from aclnn_cts.engine.campaign.finding import VALUE_KINDS
+from aclnn_cts.engine.campaign.finding import TOGETHER
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.run_directory import failure_name
@@ -124,6 +124,6 @@ class Recount:
         # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
         # all kinds together.
         kind = record["verdict"]["kind"]
-        known = kind in (Fault.LAW, signature.kind) or (kind in VALUE_KINDS and signature.kind == Fault.VALUE)
+        known = kind in (Fault.LAW, signature.kind, *TOGETHER.get(signature.kind, ()))
         if not known or signature.operator != record["trial"]["case"]["operator"]:
             self.problems.append(Problem(where, "its signature is that of another fault or operator"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -23,6 +24,7 @@ from aclnn_cts.spec.model import Spec
 __all__ = [
     "EXAMPLES",
     "FINDING_STATE",
+    "TOGETHER",
     "VALUE_KINDS",
     "Confirmed",
     "Finding",
@@ -34,6 +36,7 @@ __all__ = [
     "kind_of",
     "outputs_of",
     "shown_by",
+    "still_fails_so",
     "symptom",
     "together",
 ]
@@ -45,7 +48,12 @@ EXAMPLES = 25
 """Records that a finding keeps; the failures after them are counted."""
 
 VALUE_KINDS = (Fault.VALUE, Fault.SPECIAL, Fault.MODEL)
-"""Kinds of one fault of an output's values, the gravest first. Their signature has the first."""
+"""Kinds of one fault of an output's values, the gravest first."""
+
+TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {Fault.VALUE: VALUE_KINDS, Fault.LAW: (Fault.LAW, Fault.SPECIAL, Fault.MODEL)}
+)
+"""Kinds that a signature of the first takes together, the gravest first: of an output's values, and of a relation."""
 
 _VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
 """Promises of one supported call, which one fault breaks together."""
@@ -132,8 +140,8 @@ def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
 
 def kind_of(signature: Signature, kinds: Iterable[str]) -> str:
     """The kind of fault of a finding: the gravest of its failures' where its signature takes several together."""
-    met = set(kinds) if signature.kind == Fault.VALUE else set()
-    return next((kind for kind in VALUE_KINDS if kind in met), signature.kind)
+    met = set(kinds)
+    return next((kind for kind in TOGETHER.get(signature.kind, ()) if kind in met), signature.kind)
 
 
 def gravity(kind: str) -> int:
@@ -155,7 +163,8 @@ def together(signature: Signature) -> Signature:
     do together is no matter of the one that was taken.
     """
     promise, constraint, dtype = signature.promise, signature.constraint, signature.dtype
-    kind = Fault.VALUE if signature.kind in VALUE_KINDS else signature.kind
+    first = Fault.LAW if promise.startswith(PREFIX) else Fault.VALUE
+    kind = first if signature.kind in TOGETHER[first] else signature.kind
     if promise in _IN_A_ROW:
         constraint = dtype = ""
     elif constraint and promise in _VALUES and promise != "boundary" and kind in _OF_MEMORY:
@@ -193,6 +202,18 @@ def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -
             if found.signature.kind == Fault.LAW or _looks(by_itself) == _looks(found.signature):
                 return msgspec.structs.replace(record, signature=by_itself)
     return found
+
+
+def still_fails_so(before: Signature, record: Record) -> bool:
+    """Whether a failure is the finding's again whose trial it is, as far as the record alone tells.
+
+    Of a trial that met a fault of one of its calls it is not asked again whether that call fails by itself.
+    """
+    before, now = together(before), bucketed(record).signature
+    if before == now:
+        return True
+    met = before.promise in ("values", "status") and now.promise not in ("values", before.promise)
+    return met and (now.kind == Fault.LAW or _looks(now) == _looks(before))
 
 
 def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:

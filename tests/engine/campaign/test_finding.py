@@ -22,6 +22,7 @@ from aclnn_cts.engine.campaign.finding import (
     is_milder,
     kind_of,
     shown_by,
+    still_fails_so,
     together,
 )
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES
@@ -112,8 +113,13 @@ def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
     law = Trial("law/repeat", VALID)
     record = wrong(law, Fault.LAW)
     assert found_as(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.promise == "values"
-    kept = found_as(record, SPECS, of({})).signature
-    assert (kept.promise, kept.kind) == ("law/repeat", Fault.LAW)
+    # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
+    for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
+        kept = found_as(wrong(law, kind), SPECS, of({})).signature
+        assert (kept.promise, kept.kind) == ("law/repeat", Fault.LAW)
+        assert kind_of(kept, [kind]) == kind
+    stray = found_as(wrong(law, Fault.GUARD), SPECS, never).signature
+    assert (stray.promise, stray.kind) == ("values", Fault.GUARD)
 
 
 def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
@@ -212,6 +218,18 @@ def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
     assert is_milder(Fault.MODEL, than=Fault.SPECIAL)
     assert not is_milder(Fault.MODEL, than=Fault.MODEL)
     assert not is_milder(Fault.SPECIAL, than=Fault.VALUE)
+
+
+def test_what_met_a_fault_of_its_call_is_known_again() -> None:
+    values = bucketed(wrong(Trial("values", VALID))).signature
+    assert still_fails_so(values, wrong(Trial("example", VALID), Fault.SPECIAL))
+    assert still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
+    assert still_fails_so(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
+    assert not still_fails_so(values, wrong(Trial("values", VALID), Fault.GUARD))
+    assert not still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.GUARD))
+    cold = msgspec.structs.replace(values, promise="life-cycle/cold-warm")
+    assert still_fails_so(cold, wrong(Trial("life-cycle/cold-warm", VALID)))
+    assert not still_fails_so(cold, wrong(Trial("values", VALID)))
 
 
 _KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
