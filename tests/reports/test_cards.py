@@ -167,7 +167,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     assert (entry.failures, entry.confirmed) == (40, known.get("confirmed", ""))
     assert english in text
     assert chinese in text
-    assert "The campaign counted 40 such failures." in text
+    assert "Failures that the campaign counted: 40." in text
     assert known.get("note", "") in text
     # How many trials a campaign judged of the same sort its few records do not tell.
     assert "judged trials of the same promise" not in text

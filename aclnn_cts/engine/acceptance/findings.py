@@ -104,7 +104,7 @@ def _card(
         operator=signature.operator,
         promise=signature.promise,
         kind=failures.kind,
-        kinds=dict(failures.kinds) if len(failures.kinds) > 1 else {},
+        kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
         constraint=signature.constraint,
         output=signature.output,
         mode=signature.mode,
