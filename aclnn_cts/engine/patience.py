@@ -1,14 +1,17 @@
 """How long to wait for a call: the whole limit, until calls like it have hung often enough.
 
 With a limit of 60 s a batch of 64 calls that all hang would take more than an hour. What hangs a fourth time is known
-to hang, and what an ordinary call takes is known too.
+to hang, and what an ordinary call takes is known too. So does what hangs alone in a fresh process, in its whole time:
+the same call is not waited for in full again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypeAlias
 
 from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import Ended, Outcome
 
 __all__ = ["FULL_HANGS", "Patience"]
@@ -22,6 +25,9 @@ _FACTOR = 100.0
 _UNKNOWN_SHARE = 0.1
 """Of the whole limit, where no call has ever returned."""
 
+_Like: TypeAlias = tuple[str, tuple[str, ...]]
+"""An operator, and the dtypes of a call's tensors."""
+
 
 class Patience:
     """The time limit of each call of a host."""
@@ -30,11 +36,15 @@ class Patience:
         """`seconds` is the whole limit; a shorter one is `least` or more."""
         self._whole = seconds
         self._least = min(least, seconds)
-        self._hangs: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._hangs: Counter[_Like] = Counter()
         self._longest: dict[str, float] = {}
         """Seconds of an ordinary call, by operator."""
         self._largest: dict[str, int] = {}
         """Bytes of its buffers."""
+        self._alone: dict[_Like, set[str]] = {}
+        """Ids of cases that have hung as the first of a fresh process, with the whole limit."""
+        self._fresh = False
+        """Whether the next call is the first of a process that was made for it."""
 
     def seconds(self, call: Call) -> float:
         """How long to wait: a hundred times the operator's longest ordinary call, once calls like it have hung.
@@ -42,7 +52,9 @@ class Patience:
         A call with larger buffers than any ordinary one gets more time in proportion. Calls of a group share a limit,
         and have the whole one.
         """
-        if call.group is not None or not self._hangs or self._hangs[_like(call)] < FULL_HANGS:
+        if call.group is not None or not (self._hangs or self._alone):
+            return self._whole
+        if self._hangs[_like(call)] < FULL_HANGS and not self._hung_alone(call):
             return self._whole
         operator = call.case.operator
         if not self._longest:
@@ -53,6 +65,7 @@ class Patience:
 
     def saw(self, call: Call, outcome: Outcome) -> None:
         """Learn from a call that was made."""
+        fresh, self._fresh = self._fresh, False
         if outcome.ended in (Ended.RETURNED, Ended.RAISED):
             operator = call.case.operator
             if outcome.seconds > self._longest.get(operator, 0.0):
@@ -60,20 +73,30 @@ class Patience:
             if (size := _bytes(call)) > self._largest.get(operator, 0):
                 self._largest[operator] = size
         elif outcome.ended == Ended.TIME_LIMIT and call.group is None:
-            self._hangs[_like(call)] += 1
+            like = _like(call)
+            if fresh and self.seconds(call) >= self._whole:
+                self._alone.setdefault(like, set()).add(case_id(call.case))
+            self._hangs[like] += 1
+            if fresh and self._hung_alone(call):
+                # It owes nothing to the calls before it, and neither do those like it that are tried next.
+                self._hangs[like] = FULL_HANGS
 
     def note(self, seconds: float) -> str:
         """What to say beside a limit that was shortened; empty for the whole one."""
         if seconds >= self._whole:
             return ""
-        return f", the limit since {FULL_HANGS} calls like it took {self._whole:g} s and more"
+        return f", the limit since calls like it took {self._whole:g} s and more"
 
     def renew(self) -> None:
-        """Wait in full again: what is run alone is to have all its time."""
+        """Wait in full again: what is run alone in a fresh process is to have all its time, once."""
         self._hangs.clear()
+        self._fresh = True
+
+    def _hung_alone(self, call: Call) -> bool:
+        return _like(call) in self._alone and case_id(call.case) in self._alone[_like(call)]
 
 
-def _like(call: Call) -> tuple[str, tuple[str, ...]]:
+def _like(call: Call) -> _Like:
     return call.case.operator, tuple(tensor.dtype for _, tensor in call.case.tensors())
 
 

@@ -44,6 +44,28 @@ def test_the_first_hangs_are_waited_for_in_full() -> None:
     assert patience.seconds(call()) == 60.0
 
 
+def test_what_hung_alone_is_not_waited_for_in_full_again() -> None:
+    patience = Patience(seconds=60.0, least=2.0)
+    patience.saw(call(), returned(0.001))
+    patience.renew()
+    assert patience.seconds(call()) == 60.0
+    patience.saw(call(), HUNG)
+    # So are calls like it in the same process, as the smaller ones that shrinking tries.
+    other = Call(Case("aclnnDouble", {"x": Tensor((2,), "FLOAT")}))
+    assert patience.seconds(call()) == patience.seconds(other) == 2.0
+    patience.renew()
+    assert patience.seconds(call()) == 2.0
+    assert patience.seconds(other) == patience.seconds(call(dtype="BF16")) == 60.0
+
+
+def test_what_hung_after_other_calls_is_waited_for_in_full_alone() -> None:
+    patience = Patience(seconds=60.0, least=2.0)
+    patience.saw(call(), returned(0.001))
+    patience.saw(call(), HUNG)
+    patience.renew()
+    assert patience.seconds(call()) == 60.0
+
+
 def test_other_operators_dtypes_and_groups_keep_the_whole_limit() -> None:
     patience = hung(Patience(seconds=60.0, least=2.0))
     patience.saw(call(), returned(0.001))
@@ -94,7 +116,7 @@ def test_a_batch_that_hangs_costs_little_more_than_its_first_hangs(monkeypatch: 
         ]
         messages = [outcome.message.partition(";")[0] for outcome in outcomes[1:-1]]
         assert messages[:FULL_HANGS] == ["no answer within 3 s"] * FULL_HANGS
-        assert messages[FULL_HANGS].startswith("no answer within 0.3 s, the limit since 3 calls like it took 3 s")
+        assert messages[FULL_HANGS].startswith("no answer within 0.3 s, the limit since calls like it took 3 s")
         host.refresh()
         (alone,) = host.run([call(do="hang")])
         assert alone.message.startswith("no answer within 3 s;")
