@@ -41,6 +41,11 @@ class SessionHost(Protocol):
         """Whether `refresh` gives a process without a past."""
         ...
 
+    @property
+    def gone(self) -> str:
+        """Why no calls can be made any more; empty where they can."""
+        ...
+
     def on_device_fault(self, check: Callable[[], str]) -> None:
         """Ask `check`, after a fault of the device, why that is lost; empty where it is not."""
         ...
@@ -98,6 +103,11 @@ class InProcessHost:
     def isolated(self) -> bool:
         """Never: this process has made its calls."""
         return False
+
+    @property
+    def gone(self) -> str:
+        """Never: what ends the implementation ends this process."""
+        return ""
 
     def on_device_fault(self, check: Callable[[], str]) -> None:
         """Not asked here: after such a fault this process is no judge of the device."""

@@ -67,6 +67,8 @@ class ProcessHost:
         self._check: Callable[[], str] | None = None
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""
+        self._no_runner = ""
+        """Why none could be started for the last calls."""
         self._under_way = UnderWay()
         self._call_seconds: float | None = None
         """How long a call has taken lately, the way to the runner and back included."""
@@ -98,6 +100,11 @@ class ProcessHost:
     def isolated(self) -> bool:
         """Always: that is what this host is for."""
         return True
+
+    @property
+    def gone(self) -> str:
+        """Why calls are `not run`: the device is lost, or no runner could be started; empty where they can be made."""
+        return self._lost.message if self._lost is not None else self._no_runner
 
     def on_device_fault(self, check: Callable[[], str]) -> None:
         """After a fault of the device, or a death on one, `check` is asked in the fresh runner why the device is lost.
@@ -159,8 +166,10 @@ class ProcessHost:
             try:
                 child = self._runners.ready()
             except (HarnessError, UsageError) as error:
-                outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=f"no runner could be started: {error}"))
+                self._no_runner = f"no runner could be started: {error}"
+                outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=self._no_runner))
                 break
+            self._no_runner = ""
             work: Callable[[], _Answers] = partial(self._work, child, sendable)
             if aside:
                 work = Aside(work, strike=child.strike)
