@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -14,7 +16,7 @@ from typing import Any, cast
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 
-__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "load"]
+__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "find_module", "load"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +145,21 @@ def _options(word: str, texts: list[str], *, lists: frozenset[str] = frozenset()
     return MappingProxyType(options)
 
 
-def _import(module_name: str, word: str) -> object:
+def find_module(name: str) -> ModuleSpec | None:
+    """Where a module without dots lies that an adapter's word names; None where there is none."""
+    _look_here()
+    return importlib.util.find_spec(name)
+
+
+def _look_here() -> None:
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         # The command installed by pip does not look in the current directory, where a user's own adapter lies.
         sys.path.append(here)
+
+
+def _import(module_name: str, word: str) -> object:
+    _look_here()
     try:
         return importlib.import_module(module_name)
     except (HarnessError, UsageError):
