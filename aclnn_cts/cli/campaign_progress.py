@@ -99,6 +99,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "confirmed": finding.confirmed,
         "failures": finding.failures,
         "worker": finding.slot,
+        "device": finding.device,
         "seconds": finding.seconds,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -38,6 +40,8 @@ class Attempts:
     same: Callable[[Record], bool]
     repeats: int
     best: Trial
+    until: float = math.inf
+    """When, by the monotonic clock, nothing more is executed."""
     executions: int = 0
     cost: int = 0
     ceiling: int = 0
@@ -56,7 +60,7 @@ class Attempts:
 
     def _tried(self, trial: Trial) -> Record | None:
         for _ in range(self.repeats):
-            if self.cost >= self.ceiling:
+            if self.cost >= self.ceiling or time.monotonic() >= self.until:
                 raise Spent
             record = self.execute(trial)
             self.executions += 1

@@ -8,68 +8,41 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
 
+from aclnn_cts.adapters.registry import choose
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.campaign.flight import InFlight, Notes, Position, read_notes, read_position
-from aclnn_cts.engine.campaign.jobs import Answer, Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
+from aclnn_cts.engine.campaign.flight import Notes, Position, read_notes, read_position
+from aclnn_cts.engine.campaign.jobs import (
+    Answer,
+    ChunkResult,
+    Examined,
+    Failed,
+    Gone,
+    Job,
+    Opened,
+    WorkerOptions,
+    decode_answer,
+    decode_job,
+    encode,
+)
+from aclnn_cts.engine.campaign.openings import Openings
+from aclnn_cts.engine.campaign.slots import Away, Back, Done, Event, Health, Lost, Slot
 from aclnn_cts.engine.collector import keep_for_good
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 
-__all__ = ["Dispatcher", "Done", "LocalDispatcher", "Lost", "Slot"]
+__all__ = ["Dispatcher", "Done", "Health", "LocalDispatcher", "Lost", "Slot", "device_of"]
 
 LEASE_SECONDS = 900.0
-"""A worker that notes nothing for so long is ended: its call limits should have let it go on by then."""
-
-OPENINGS = 3
-"""Times in a row that a worker may fail to open until its device is taken out."""
+"""A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
 
 _DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
-
-
-class Health:
-    """How a slot is (values of `Slot.health`)."""
-
-    OPENING = "opening"
-    READY = "ready"
-    BUSY = "busy"
-    OUT = "out"
-    """Its device was taken out."""
-
-
-@dataclass(slots=True)
-class Slot:
-    """One place where a worker runs, with a device of its own."""
-
-    name: str
-    device: str
-    """What tells devices apart: slots of one device may confirm a finding for each other."""
-    health: str = Health.OPENING
-    lost: int = 0
-    """Workers that were lost here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A worker has answered."""
-
-    slot: int
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A worker was lost, and its job with it. Another one takes its place."""
-
-    slot: int
-    reason: str
-    flight: InFlight | None = None
 
 
 class Dispatcher(Protocol):
@@ -84,11 +57,15 @@ class Dispatcher(Protocol):
         ...
 
     def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
-        """Give an idle slot a job; `fresh`: to an implementation that has made no call yet."""
+        """Give a ready slot a job; `fresh`: to an implementation that has made no call yet."""
         ...
 
-    def wait(self, seconds: float) -> list[Done | Lost]:
-        """What has happened, at most after so long. HarnessError or UsageError where no worker can be opened."""
+    def wait(self, seconds: float) -> list[Event]:
+        """What has happened, at most after so long.
+
+        A slot that cannot be opened is tried again. UsageError where its words are wrong, HarnessError where no slot
+        can be opened at first, or for long (`openings`).
+        """
         ...
 
     def close(self) -> None:
@@ -108,23 +85,30 @@ class _Worker:
     waiting: bytes | None = None
     """A job that is sent as soon as the worker is open."""
     busy: bool = False
-    failed_openings: int = 0
     counter: int = -1
-    moved: float = field(default_factory=time.monotonic)
+    moved: float = 0.0
 
 
 class LocalDispatcher:
     """One process a worker, spawned, since device runtimes and threads do not survive a fork."""
 
-    def __init__(self, options: Sequence[WorkerOptions], *, folder: Path, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        options: Sequence[WorkerOptions],
+        *,
+        folder: Path,
+        lease_seconds: float = LEASE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`folder`: where workers note what is under way."""
         self._context = multiprocessing.get_context("spawn")
         self._lease = lease_seconds
+        self._clock = clock
         self._workers = [_Worker(each, folder / f"worker-{number}") for number, each in enumerate(options)]
-        self._slots = [Slot(f"worker {number}", each.settings.adapter) for number, each in enumerate(options)]
+        self._slots = [Slot(f"worker {number}", device_of(each)) for number, each in enumerate(options)]
+        self._openings = Openings(self._slots, clock=clock)
         try:
-            for number in range(len(self._workers)):
-                self._start(number)
+            self._start_due()
         except BaseException:
             self.close()
             raise
@@ -140,41 +124,35 @@ class LocalDispatcher:
         return [read_position(worker.notes) if worker.busy else None for worker in self._workers]
 
     def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
-        """Give an idle slot a job."""
+        """Give a ready slot a job."""
         worker = self._workers[slot]
         worker.busy = True
         self._slots[slot].health = Health.BUSY
-        worker.moved = time.monotonic()
+        worker.moved = self._clock()
         content = encode(job)
         # The worker has the implementation's process replaced itself, where that is one of its own.
         if fresh and worker.used and not worker.isolated:
             self._stop(worker)
             worker.waiting = content
             self._start(slot)
-        elif worker.opened:
-            worker.used = True
-            with contextlib.suppress(OSError):
-                # A worker that has just died is noticed by `wait`.
-                self._connection(worker).send_bytes(content)
-        else:
-            worker.waiting = content
+            return
+        worker.used = True
+        with contextlib.suppress(OSError):
+            # A worker that has just died is noticed by `wait`.
+            self._connection(worker).send_bytes(content)
 
-    def wait(self, seconds: float) -> list[Done | Lost]:
+    def wait(self, seconds: float) -> list[Event]:
         """What has happened."""
-        connections = {
-            id(worker.connection): number
+        self._openings.check()
+        self._start_due()
+        live = {
+            id(worker.connection): (number, worker.connection)
             for number, worker in enumerate(self._workers)
             if worker.connection is not None
         }
-        live = [worker.connection for worker in self._workers if worker.connection is not None]
-        if not live:
-            raise HarnessError("no worker is left: every device was taken out; see the notices above")
-        events: list[Done | Lost] = []
-        for ready in wait(live, timeout=seconds):
-            number = connections[id(ready)]
-            event = self._heard(number)
-            if event is not None:
-                events.append(event)
+        events: list[Event] = []
+        for ready in wait([connection for _, connection in live.values()], self._openings.until_due(seconds)):
+            events += self._heard(live[id(ready)][0])
         events += self._overdue()
         return events
 
@@ -183,72 +161,69 @@ class LocalDispatcher:
         for worker in self._workers:
             self._stop(worker)
 
-    def _heard(self, number: int) -> Done | Lost | None:
+    def _heard(self, number: int) -> list[Event]:
         worker = self._workers[number]
         try:
             answer = decode_answer(self._connection(worker).recv_bytes())
         except (EOFError, OSError):
-            return self._replace(number, self._end_of(worker))
+            return self._ended(number, self._end_of(worker))
         if isinstance(answer, Opened):
-            self._open(number, isolated=answer.isolated)
-            return None
+            return self._open(number, isolated=answer.isolated)
         if isinstance(answer, Failed) and not worker.opened:
-            return self._refused(number, answer)
+            return self._ended(number, answer.message, usage=answer.usage)
+        if isinstance(answer, Gone):
+            return self._ended(number, answer.reason, answer=answer.answer)
         worker.busy = False
         self._slots[number].health = Health.READY
-        return Done(number, answer)
+        return [Done(number, answer)]
 
-    def _open(self, number: int, *, isolated: bool) -> None:
+    def _open(self, number: int, *, isolated: bool) -> list[Event]:
         worker = self._workers[number]
         worker.opened = True
         worker.isolated = isolated
-        worker.failed_openings = 0
         self._slots[number].health = Health.BUSY if worker.busy else Health.READY
         if worker.waiting is not None:
             content, worker.waiting = worker.waiting, None
             worker.used = True
-            worker.moved = time.monotonic()
+            worker.moved = self._clock()
             with contextlib.suppress(OSError):
                 self._connection(worker).send_bytes(content)
+        away = self._openings.opened(number)
+        return [] if away is None else [Back(number, away)]
 
-    def _refused(self, number: int, answer: Failed) -> Lost | None:
-        if answer.usage:
-            raise UsageError(answer.message)
-        if not any(worker.used for worker in self._workers):
-            raise HarnessError(answer.message)
-        return self._replace(number, answer.message)
-
-    def _replace(self, number: int, reason: str) -> Lost | None:
-        """Start another worker, unless its device fails to open again and again."""
+    def _ended(self, number: int, reason: str, *, usage: bool = False, answer: Answer | None = None) -> list[Event]:
+        """A worker is gone, or could not be opened. Another is started, after a pause where none could be opened."""
         worker, slot = self._workers[number], self._slots[number]
-        flight = read_notes(worker.notes)
         busy, opened = worker.busy, worker.opened
+        flight = read_notes(worker.notes) if opened else None
         self._stop(worker)
-        slot.lost += 1
         worker.busy, worker.waiting = False, None
-        worker.failed_openings = 0 if opened else worker.failed_openings + 1
-        if worker.failed_openings >= OPENINGS:
-            slot.health = Health.OUT
-            if not any(each.opened for each in self._workers):
-                raise HarnessError(f"{slot.name} cannot be opened: {reason}")
-        else:
-            self._start(number)
-        return Lost(number, reason, flight) if busy else None
+        events: list[Event] = [Lost(number, reason, flight, begun=opened, answer=answer)] if busy else []
+        if opened:
+            slot.lost += 1
+            self._openings.lost(number)
+        elif self._openings.failed(number, reason, usage=usage):
+            events.append(Away(number, reason))
+        return events
 
-    def _overdue(self) -> list[Lost]:
+    def _overdue(self) -> list[Event]:
         """Workers that have shown no sign of life for as long as their lease."""
-        found: list[Lost] = []
-        now = time.monotonic()
+        found: list[Event] = []
+        now = self._clock()
         for number, worker in enumerate(self._workers):
-            if not worker.busy or now - worker.moved < min(self._lease, 5.0):
+            idle = worker.opened and not worker.busy
+            if worker.process is None or idle or now - worker.moved < min(self._lease, 5.0):
                 continue
-            notes = read_notes(worker.notes)
+            notes = read_notes(worker.notes) if worker.opened else None
             if notes is not None and notes.counter != worker.counter:
                 worker.counter, worker.moved = notes.counter, now
             elif now - worker.moved >= self._lease:
-                lost = self._replace(number, f"it has shown no sign of life for {self._lease:.0f} s")
-                found += [lost] if lost is not None else []
+                found += self._ended(number, f"it has shown no sign of life for {self._lease:.0f} s")
         return found
+
+    def _start_due(self) -> None:
+        for number in self._openings.due():
+            self._start(number)
 
     def _start(self, number: int) -> None:
         worker = self._workers[number]
@@ -261,8 +236,7 @@ class LocalDispatcher:
         theirs.close()
         worker.process, worker.connection = process, ours
         worker.opened = worker.used = False
-        worker.moved = time.monotonic()
-        self._slots[number].health = Health.BUSY if worker.busy else Health.OPENING
+        worker.moved = self._clock()
 
     @staticmethod
     def _end_of(worker: _Worker) -> str:
@@ -293,6 +267,12 @@ class LocalDispatcher:
         return worker.connection
 
 
+def device_of(options: WorkerOptions) -> str:
+    """A worker's device in words; empty where its adapter was given none."""
+    name = choose(options.settings.adapter).options.get("device", "")
+    return f"device {name}" if name else ""
+
+
 def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: int) -> None:
     """The worker's process: opens an implementation and does one job after the other until the pipe ends."""
     leave_interrupts_to_the_head(endings=True)
@@ -312,7 +292,10 @@ def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: 
         while True:
             job = decode_job(connection.recv_bytes())
             try:
-                answer: Answer = worker.do(job)
+                answer: ChunkResult | Examined | Failed = worker.do(job)
             except Exception as error:  # noqa: BLE001 - a mistake in one job must not end the night
                 answer = Failed(f"{type(error).__name__}: {error}"[:2000])
+            if reason := worker.bench.host.gone:
+                connection.send_bytes(encode(Gone(reason.partition("\n")[0], answer)))
+                return
             connection.send_bytes(encode(answer))

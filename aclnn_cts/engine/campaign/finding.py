@@ -96,7 +96,9 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     chunk: int = 0
     """The chunk that met it first."""
     slot: str = ""
-    """The device or worker that met it first."""
+    """The worker that met it first."""
+    device: str = ""
+    """The worker's device, where workers have devices of their own."""
     seconds: float = 0.0
     """Into the campaign."""
     waiver: str = ""
@@ -104,7 +106,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     alone: tuple[int, int] = (0, 0)
     """Failures, and executions alone in a fresh process."""
     elsewhere: tuple[int, int] = (0, 0)
-    """The same on another device."""
+    """The same on other devices."""
     trial: Trial | None = None
     """The smallest trial."""
     message: str = ""

@@ -130,6 +130,7 @@ class NotingHost:
         self.capabilities = host.capabilities
         self.environment = host.environment
         self.isolated = host.isolated
+        self.gone = host.gone
         self.on_device_fault = host.on_device_fault
         self.memory = host.memory
         self.recycle = host.recycle

@@ -7,19 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.chunk_queue import ChunkQueue
-from aclnn_cts.engine.campaign.dispatch import Dispatcher, Done, Health, Lost
+from aclnn_cts.engine.campaign.dispatch import Dispatcher
 from aclnn_cts.engine.campaign.feedback import Learned
 from aclnn_cts.engine.campaign.finding import gravity
-from aclnn_cts.engine.campaign.inquiries import Inquiries
-from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, Failed
+from aclnn_cts.engine.campaign.inquiries import Inquiries, Question
+from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, Failed
 from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.progress import Progress
+from aclnn_cts.engine.campaign.slots import Away, Back, Done, Event, Health, Lost, Slot
 from aclnn_cts.engine.campaign.status import EXAMINES, Status, Watcher
 from aclnn_cts.engine.campaign.stopping import Stop, Stopping
+from aclnn_cts.engine.campaign.turns import COSTLY_SECONDS, FINDING_SECONDS, Turns
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.spec.load import Specs
@@ -49,7 +53,10 @@ class Head:
     _progress: Progress = field(init=False)
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     """Under way, by slot."""
-    _examining: dict[int, ExamineJob] = field(default_factory=dict)
+    _examining: dict[int, Question] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
+    _cut_short: set[int] = field(default_factory=set)
+    """Chunks during which the implementation was gone; what they came to the next time is kept, whatever it is."""
     _most: int = 0
     _shown: float = -10.0
     _phase: str = ""
@@ -75,51 +82,89 @@ class Head:
         self._progress.rate(0.0)
         while True:
             self._stopping.decide()
-            if self._stopping.reason and not self._chunks and not self._queue.pins_wait and self._settled():
+            if self._stopping.reason and self._settled():
+                self._leave()
                 self._show(now=True)
                 return self._stopping.reason
             self._hand_out()
             for event in self.dispatcher.wait(SHOWN_EVERY / 2):
-                if isinstance(event, Done):
-                    self._done(event)
-                else:
-                    self._lost(event)
+                self._heard(event)
             self._show()
 
     def _settled(self) -> bool:
-        """Whether no finding is to be waited for any more."""
+        """Whether nothing is to be waited for any more."""
+        self._inquiries.drop_hopeless()
+        if self._stopping.chunks_over:
+            return True
+        if self._chunks or self._queue.pins_wait:
+            return False
         return (not self._inquiries and not self._examining) or self._stopping.grace_over
 
+    def _leave(self) -> None:
+        """Say what the session leaves to the next."""
+        for chunk in self._chunks.values():
+            self._notice(f"chunk {chunk.index} was not waited for; --resume tries it again")
+        number = self._inquiries.left(self._stopping.reason)
+        if number:
+            told = "1 finding was" if number == 1 else f"{number} findings were"
+            self._notice(f"{told} not confirmed, since {self._stopping.reason}; --resume does that")
+
     def _hand_out(self) -> None:
-        for number, slot in enumerate(self.dispatcher.slots):
-            if number in self._chunks or number in self._examining or slot.health == Health.OUT:
+        slots = self.dispatcher.slots
+        for number, slot in enumerate(slots):
+            if slot.health != Health.READY:
                 continue
-            question = self._inquiries.take(slot.device) if self._may_examine() else None
-            if question is not None:
+            question = self._inquiries.next_for(slot)
+            if question is not None and self._may_examine(number, question):
+                self._inquiries.take(question)
                 self._examining[number] = question
-                self.dispatcher.submit(number, question, fresh=True)
+                self._turns.begin(number, finding=True)
+                least = COSTLY_SECONDS if question.costly else FINDING_SECONDS
+                seconds = self._stopping.finding_seconds(least=least)
+                self.dispatcher.submit(number, msgspec.structs.replace(question.job, seconds=seconds), fresh=True)
             elif (chunk := self._queue.take(ending=bool(self._stopping.reason))) is not None:
                 self._chunks[number] = chunk
+                self._turns.begin(number, finding=False)
                 self._phase = chunk.phase
-                self.dispatcher.submit(number, ChunkJob(chunk, self._queue.avoided(chunk)))
+                seconds = self._stopping.chunk_seconds()
+                self.dispatcher.submit(number, ChunkJob(chunk, self._queue.avoided(chunk), seconds=seconds))
+        if self._chunks or self._examining:
+            self._stopping.working = True
+        else:
+            # Where no worker can be opened, it is not the campaign that is quiet.
+            self._stopping.news()
 
-    def _may_examine(self) -> bool:
-        """Whether one more worker may look into findings: half of them go on with chunks as long as there are any."""
-        few = len(self._examining) < max(len(self.dispatcher.slots) // 2, 1)
-        return few or bool(self._stopping.reason) or not self._queue.more
+    def _may_examine(self, number: int, question: Question) -> bool:
+        """Whether a finding is next on a worker, and not a chunk."""
+        if self._stopping.reason or not self._queue.more:
+            return True
+        living = sum(slot.health != Health.OUT for slot in self.dispatcher.slots)
+        return self._turns.of_finding(number, living=living, costly=question.costly)
 
-    def _done(self, event: Done) -> None:
-        answer = event.answer
+    def _heard(self, event: Event) -> None:
         slot = self.dispatcher.slots[event.slot]
+        if isinstance(event, Done | Lost):
+            self._turns.end(event.slot)
+        if isinstance(event, Done):
+            self._done(event, slot)
+        elif isinstance(event, Lost):
+            self._lost(event, slot)
+        elif isinstance(event, Away):
+            self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
+        elif isinstance(event, Back):
+            self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
+
+    def _done(self, event: Done, slot: Slot) -> None:
+        answer = event.answer
         if isinstance(answer, ChunkResult):
-            self._take(self._chunks.pop(event.slot), answer, slot.name)
+            self._take(self._chunks.pop(event.slot), answer, slot)
         elif isinstance(answer, Examined):
             self._inquiries.answered(self._examining.pop(event.slot), answer, slot.device)
         elif isinstance(answer, Failed):
             self._failed(event.slot, answer.message)
 
-    def _take(self, chunk: Chunk, result: ChunkResult, slot: str) -> None:
-        new = self.memory.finished(chunk, result, slot=slot, seconds=self.seconds)
+    def _take(self, chunk: Chunk, result: ChunkResult, slot: Slot) -> None:
+        new = self.memory.finished(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
         if result.broken_off:
             self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
         trials: dict[str, list[Trial]] = {}
@@ -135,12 +180,21 @@ class Head:
             self._stopping.news()
         self._most = max(self._most, covered)
 
-    def _lost(self, event: Lost) -> None:
-        slot = self.dispatcher.slots[event.slot]
-        self._notice(f"{slot.name} was lost: {event.reason}")
+    def _lost(self, event: Lost, slot: Slot) -> None:
+        if event.begun:
+            self._notice(f"{slot.title} was lost: {event.reason}")
         if event.slot in self._examining:
-            self._inquiries.failed(self._examining.pop(event.slot), event.reason)
+            self._inquiries.lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
         elif (chunk := self._chunks.pop(event.slot, None)) is not None:
+            if isinstance(event.answer, ChunkResult) and chunk.index in self._cut_short:
+                # One of its own calls may be what the device does not survive.
+                self._take(chunk, event.answer, slot)
+                return
+            if isinstance(event.answer, ChunkResult):
+                self._cut_short.add(chunk.index)
+                met = sum(event.answer.failures.values())
+                told = f"; failures that it had met ({met}) count if they come again" if met else ""
+                self._notice(f"chunk {chunk.index} is tried again{told}")
             self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
 
     def _failed(self, number: int, message: str) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "ExamineJob",
     "Examined",
     "Failed",
+    "Gone",
     "Job",
     "Opened",
     "WorkerOptions",
@@ -49,6 +50,8 @@ class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
     chunk: Chunk
     avoid: tuple[str, ...] = ()
     """Ids of trials."""
+    seconds: float | None = None
+    """After so long it is broken off, where that is less than any chunk may take."""
 
 
 class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
@@ -60,6 +63,8 @@ class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """Which met the first of them."""
     shrink: bool = True
     """False: only count how often it fails here."""
+    seconds: float | None = None
+    """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""
 
 
 Job = ChunkJob | ExamineJob
@@ -105,6 +110,7 @@ class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
 
     signature: Signature
     confirmed: str
+    """Empty where there was no time for it; `note` says so."""
     alone: tuple[int, int]
     trial: Trial | None = None
     message: str = ""
@@ -115,7 +121,14 @@ class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
     """Recorded outputs of the smallest trial."""
 
 
-Answer = Opened | Failed | ChunkResult | Examined
+class Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """The implementation is gone, and the worker with it: what a job came to that it could not finish."""
+
+    reason: str
+    answer: ChunkResult | Examined | Failed
+
+
+Answer = Opened | Failed | ChunkResult | Examined | Gone
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict's facts

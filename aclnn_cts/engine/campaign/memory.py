@@ -100,7 +100,9 @@ class Memory:
                 total.include(entry.learned)
         return total
 
-    def finished(self, chunk: Chunk, result: ChunkResult, *, slot: str, seconds: float) -> list[Finding]:
+    def finished(
+        self, chunk: Chunk, result: ChunkResult, *, slot: str, seconds: float, device: str = ""
+    ) -> list[Finding]:
         """Store a chunk with all that it came to; the findings that it is the first to meet."""
         counts = result.summary.total
         entry = ChunkEntry(
@@ -121,7 +123,7 @@ class Memory:
             self.entries[chunk.index] = entry
         else:
             entry.learned = None
-        new, kept, changed = self._failures(chunk, result, slot, seconds)
+        new, kept, changed = self._failures(chunk, result, slot, device, seconds)
         self.evidence.include(result.waivers)
         state: dict[str, Any] = {_chunk_key(chunk.index): entry, _WAIVERS: self.evidence}
         state |= {FINDING_STATE + failure_name(item.signature): item for item in changed}
@@ -134,7 +136,7 @@ class Memory:
         return new
 
     def _failures(
-        self, chunk: Chunk, result: ChunkResult, slot: str, seconds: float
+        self, chunk: Chunk, result: ChunkResult, slot: str, device: str, seconds: float
     ) -> tuple[list[Finding], list[Record], list[Finding]]:
         new: list[Finding] = []
         changed: dict[str, Finding] = {}
@@ -150,6 +152,7 @@ class Memory:
                     signature=record.signature,
                     chunk=chunk.index,
                     slot=slot,
+                    device=device,
                     seconds=round(self.before + seconds, 1),
                     waiver=record.waiver,
                     trial=record.trial,

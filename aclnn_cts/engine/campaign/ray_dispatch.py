@@ -7,14 +7,12 @@ and a host that is lost ends the actor, which costs the one chunk that it had. A
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import pickle
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +21,18 @@ import msgspec
 import ray
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.campaign.dispatch import Done, Health, LocalDispatcher, Lost, Slot
-from aclnn_cts.engine.campaign.flight import InFlight, Position
-from aclnn_cts.engine.campaign.jobs import Failed, Job, WorkerOptions, decode_answer, decode_job, encode
+from aclnn_cts.engine.campaign.dispatch import LocalDispatcher, device_of
+from aclnn_cts.engine.campaign.flight import Position
+from aclnn_cts.engine.campaign.jobs import Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
+from aclnn_cts.engine.campaign.openings import Openings
+from aclnn_cts.engine.campaign.scratch import memory_folder, scratch_folder
+from aclnn_cts.engine.campaign.shipping import ship
+from aclnn_cts.engine.campaign.slots import Away, Back, Done, Event, Health, Lost, Slot
 
 __all__ = ["RayDispatcher"]
 
-PATIENCE_SECONDS = 600.0
-"""Without any worker for so long the campaign ends."""
+CLOSE_SECONDS = 5.0
+"""How long actors are waited for that put their things away."""
 
 _DONE, _LOST = "done", "lost"
 
@@ -45,35 +47,66 @@ class _Station:
         sys.path.insert(0, str(here))
         given: WorkerOptions = pickle.loads(options)  # noqa: S301 - from the head of the same campaign
         folders = tuple(here / "specs" / str(number) for number in range(len(given.settings.spec_folders)))
-        given = replace(given, settings=replace(given.settings, spec_folders=folders))
-        self._folder = Path(tempfile.mkdtemp(prefix="aclnn-cts-"))
-        self._dispatcher = LocalDispatcher([given], folder=self._folder)
+        self._options = replace(given, settings=replace(given.settings, spec_folders=folders))
+        self._things = contextlib.ExitStack()
+        self._dispatcher: LocalDispatcher | None = None
 
-    def where(self) -> str:
+    def open(self) -> tuple[str, bytes]:
+        """Wait until the worker is open, or cannot be; the node and the device, and an Opened or a Failed.
+
+        What cannot be opened is not tried again here: another actor may come to another node.
+        """
+        try:
+            if self._dispatcher is None:
+                folder = self._things.enter_context(scratch_folder(memory_folder()))
+                self._dispatcher = LocalDispatcher([self._options], folder=folder)
+                self._things.enter_context(contextlib.closing(self._dispatcher))
+            while self._dispatcher.slots[0].health != Health.READY:
+                for event in self._dispatcher.wait(1.0):
+                    if isinstance(event, Away):
+                        return self._where(), encode(Failed(event.reason))
+        except (UsageError, HarnessError) as error:
+            return self._where(), encode(Failed(str(error), usage=isinstance(error, UsageError)))
+        return self._where(), encode(Opened(isolated=True))
+
+    def _where(self) -> str:
         """The node and the device: what tells devices apart."""
         context = ray.get_runtime_context()
         ids = [f"{kind} {number}" for kind, numbers in context.get_accelerator_ids().items() for number in numbers]
-        return " ".join([context.get_node_id()[:8], *ids])
+        return " ".join(filter(None, [context.get_node_id()[:8], *ids, device_of(self._options)]))
 
     def do(self, job: bytes, *, fresh: bool) -> tuple[str, bytes]:
-        """Do a job; an answer, or why the worker was lost and what was under way."""
+        """Do a job, once open; an answer, or why the worker was lost, what was under way, and whether it was open."""
+        if self._dispatcher is None:
+            return _lost(Lost(0, "it was never open", begun=False))
         self._dispatcher.submit(0, decode_job(job), fresh=fresh)
         while True:
             try:
                 events = self._dispatcher.wait(1.0)
             except (UsageError, HarnessError) as error:
-                return _DONE, encode(Failed(str(error), usage=isinstance(error, UsageError)))
+                return _lost(Lost(0, str(error), begun=False))
             for event in events:
                 if isinstance(event, Done):
                     return _DONE, encode(event.answer)
-                return _LOST, msgspec.msgpack.encode((event.reason, event.flight))
+                if isinstance(event, Lost):
+                    return _lost(event)
+
+    def close(self) -> None:
+        """End the worker, and remove what it noted."""
+        self._things.close()
 
 
 class RayDispatcher:
     """Hands jobs to actors. `address` is Ray's, or `local` for a cluster of this machine alone."""
 
     def __init__(
-        self, options: Sequence[WorkerOptions], *, address: str, resource: str, folders: Sequence[Path]
+        self,
+        options: Sequence[WorkerOptions],
+        *,
+        address: str,
+        resource: str,
+        folders: Sequence[Path],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`resource`: what each actor takes one of (`NPU`, `GPU`); empty: one CPU.
 
@@ -81,24 +114,27 @@ class RayDispatcher:
         """
         self._options = [pickle.dumps(each) for each in options]
         self._resource = resource
-        self._folder = Path(tempfile.mkdtemp(prefix="aclnn-cts-"))
-        self._slots = [Slot(f"worker {number}", "", Health.OUT) for number in range(len(options))]
+        self._slots = [Slot(f"worker {number}") for number in range(len(options))]
+        self._openings = Openings(
+            self._slots, nothing=f"--cluster: no node has had {resource or 'a CPU'} to spare and opened it", clock=clock
+        )
         self._actors: list[Any] = [None] * len(options)
         self._opening: dict[Any, int] = {}
         self._working: dict[Any, int] = {}
-        self._alive = time.monotonic()
+        self._things = contextlib.ExitStack()
         try:
-            _ship(self._folder, options[0].settings.adapter, folders)
-            self._connect(address, len(options))
+            folder = self._things.enter_context(scratch_folder(Path(tempfile.gettempdir())))
+            shipped = folder / "shipped"
+            ship(shipped, options[0].settings.adapter, folders)
+            self._connect(address, len(options), shipped)
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._things.close()
             raise
         self._actor = ray.remote(_Station)
-        for number in range(len(options)):
-            self._start(number)
+        self._start_due()
 
-    def _connect(self, address: str, workers: int) -> None:
-        environment = {"working_dir": str(self._folder)}
+    def _connect(self, address: str, workers: int, shipped: Path) -> None:
+        environment = {"working_dir": str(shipped)}
         try:
             if address == "local":
                 more = {self._resource: float(workers)} if self._resource not in ("", "GPU") else {}
@@ -132,93 +168,104 @@ class RayDispatcher:
         self._slots[slot].health = Health.BUSY
         self._working[self._actors[slot].do.remote(encode(job), fresh=fresh)] = slot
 
-    def wait(self, seconds: float) -> list[Done | Lost]:
+    def wait(self, seconds: float) -> list[Event]:
         """What has happened."""
+        self._openings.check()
+        self._start_due()
+        seconds = self._openings.until_due(seconds)
         pending = [*self._working, *self._opening]
-        ready, _ = ray.wait(pending, num_returns=len(pending), timeout=0) if pending else ([], [])
-        if not ready and pending:
+        if not pending:
+            time.sleep(seconds)
+            return []
+        ready, _ = ray.wait(pending, num_returns=len(pending), timeout=0)
+        if not ready:
             ready, _ = ray.wait(pending, num_returns=1, timeout=seconds)
-        events = [event for reference in ready if (event := self._heard(reference)) is not None]
-        if any(slot.health != Health.OUT for slot in self._slots):
-            self._alive = time.monotonic()
-        elif time.monotonic() - self._alive > PATIENCE_SECONDS:
-            raise HarnessError(
-                f"--cluster: no node has had {self._resource or 'a CPU'} to spare for {PATIENCE_SECONDS:.0f} s"
-            )
-        return events
+        return [event for reference in ready for event in self._heard(reference)]
 
-    def _heard(self, reference: Any) -> Done | Lost | None:  # noqa: ANN401 - an object of Ray's
-        opening = self._opening.pop(reference, None)
-        number = self._working.pop(reference) if opening is None else opening
+    def _heard(self, reference: Any) -> list[Event]:  # noqa: ANN401 - an object of Ray's
+        opening = reference in self._opening
+        number = self._opening.pop(reference) if opening else self._working.pop(reference)
         try:
             said = ray.get(reference)
         except ray.exceptions.RayError as error:
-            if opening is not None and isinstance(error, ray.exceptions.RayTaskError):
-                raise HarnessError(f"--cluster: {str(error).strip().splitlines()[-1]}") from None
-            reason = f"its host or actor is gone ({type(error).__name__})"
-            self._slots[number].lost += 1
-            self._slots[number].health = Health.OUT
-            self._start(number)
-            return None if opening is not None else Lost(number, reason)
+            return self._gone(number, error, opening=opening)
+        return self._opened(number, *said) if opening else self._did(number, *said)
+
+    def _gone(self, number: int, error: Exception, *, opening: bool) -> list[Event]:
+        """An actor does not answer any more: another takes its place, on another node where this one is lost."""
+        self._let_go(number)
+        if opening:
+            # What the actor's own code raises, a module that is missing on the node say, stands in the last line.
+            told = str(error).strip().splitlines()[-1:] if isinstance(error, ray.exceptions.RayTaskError) else []
+            return self._failed(number, f"its actor was lost ({': '.join([type(error).__name__, *told])})")
+        self._slots[number].lost += 1
+        self._openings.lost(number)
+        return [Lost(number, f"its host or actor is gone ({type(error).__name__})")]
+
+    def _opened(self, number: int, device: str, content: bytes) -> list[Event]:
+        answer = decode_answer(content)
+        self._slots[number].device = device
+        if isinstance(answer, Failed):
+            self._let_go(number)
+            return self._failed(number, answer.message, usage=answer.usage)
         self._slots[number].health = Health.READY
-        if opening is not None:
-            self._slots[number].device = str(said)
-            return None
-        kind, content = said
-        if kind == _LOST:
-            self._slots[number].lost += 1
-            reason, flight = msgspec.msgpack.decode(content, type=tuple[str, InFlight | None])
-            return Lost(number, reason, flight)
-        return Done(number, decode_answer(content))
+        away = self._openings.opened(number)
+        return [] if away is None else [Back(number, away)]
+
+    def _failed(self, number: int, reason: str, *, usage: bool = False) -> list[Event]:
+        return [Away(number, reason)] if self._openings.failed(number, reason, usage=usage) else []
+
+    def _did(self, number: int, kind: str, content: bytes) -> list[Event]:
+        slot = self._slots[number]
+        if kind == _DONE:
+            slot.health = Health.READY
+            return [Done(number, decode_answer(content))]
+        event = replace(msgspec.msgpack.decode(content, type=Lost), slot=number)
+        slot.lost += event.begun
+        # The actor opens another worker by itself.
+        self._openings.lost(number)
+        return [event]
+
+    def _let_go(self, number: int) -> None:
+        actor, self._actors[number] = self._actors[number], None
+        if actor is not None:
+            _end([actor])
+
+    def _start_due(self) -> None:
+        for number in self._openings.due():
+            self._start(number)
 
     def _start(self, number: int) -> None:
-        """Ask for an actor; it comes when a node has room for it."""
+        """Wait for the slot's actor to be open, or ask for one; it comes when a node has room for it."""
+        if self._actors[number] is None:
+            self._actors[number] = self._asked_for(number)
+        self._opening[self._actors[number].open.remote()] = number
+
+    def _asked_for(self, number: int) -> Any:  # noqa: ANN401 - an object of Ray's
         demand: dict[str, Any] = {"num_cpus": 1}
         if self._resource == "GPU":
             demand = {"num_cpus": 0, "num_gpus": 1}
         elif self._resource:
             demand = {"num_cpus": 0, "resources": {self._resource: 1}}
         actor = self._actor.options(**demand, max_restarts=0, scheduling_strategy="SPREAD")
-        self._actors[number] = actor.remote(self._options[number])
-        self._opening[self._actors[number].where.remote()] = number
+        return actor.remote(self._options[number])
 
     def close(self) -> None:
-        """End all actors, and leave the cluster."""
-        for actor in self._actors:
-            if actor is not None:
-                with contextlib.suppress(ray.exceptions.RayError, ValueError):
-                    ray.kill(actor)
+        """End all actors, and leave the cluster. What one at work has noted is swept by the next on its node."""
+        busy = {*self._working.values(), *self._opening.values()}
+        _end([actor for number, actor in enumerate(self._actors) if actor is not None and number not in busy])
         ray.shutdown()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._things.close()
 
 
-def _ship(folder: Path, adapter: str, spec_folders: Sequence[Path]) -> None:
-    """Lay out what nodes run: this package, the user's specs and oracles, and an adapter of the user's own."""
-    package = Path(__file__).resolve().parents[2]
-    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
-    shutil.copytree(package, folder / "aclnn_cts", ignore=ignore)
-    for number, specs in enumerate(spec_folders):
-        shutil.copytree(specs, folder / "specs" / str(number), ignore=ignore)
-    for path in _own_module(adapter):
-        target = folder / path.name
-        if path.is_dir():
-            shutil.copytree(path, target, ignore=ignore)
-        else:
-            shutil.copy2(path, target)
+def _lost(event: Lost) -> tuple[str, bytes]:
+    return _LOST, encode(event)
 
 
-def _own_module(adapter: str) -> Iterator[Path]:
-    """The file or folder of the module that an adapter's word names, where it lies in no installation."""
-    from aclnn_cts.adapters.registry import choose  # noqa: PLC0415 - only a cluster needs it
-
-    top = choose(adapter).factory.partition(":")[0].partition(".")[0]
-    if top == "aclnn_cts":
-        return
-    found = importlib.util.find_spec(top)
-    if found is None or found.origin is None or "site-packages" in found.origin:
-        return
-    origin = Path(found.origin)
-    yield origin.parent if origin.name == "__init__.py" else origin
-    # What it imports from beside it, as a script would find it.
-    if origin.name != "__init__.py":
-        yield from (each for each in origin.parent.glob("*.py") if each != origin)
+def _end(actors: Sequence[Any]) -> None:
+    """End actors, which put their things away if they can."""
+    with contextlib.suppress(ray.exceptions.RayError, ValueError):
+        ray.wait([actor.close.remote() for actor in actors], num_returns=len(actors), timeout=CLOSE_SECONDS)
+    for actor in actors:
+        with contextlib.suppress(ray.exceptions.RayError, ValueError):
+            ray.kill(actor)

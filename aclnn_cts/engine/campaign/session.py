@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.case_json import case_id
@@ -34,6 +31,7 @@ from aclnn_cts.engine.campaign.resuming import (
     spec_file,
 )
 from aclnn_cts.engine.campaign.schedule import GENERATION, Schedule
+from aclnn_cts.engine.campaign.scratch import memory_folder, scratch_folder
 from aclnn_cts.engine.campaign.status import Status, Watcher, Watchers
 from aclnn_cts.engine.manifest import (
     CAMPAIGN,
@@ -286,14 +284,11 @@ def _dispatcher(options: CampaignOptions) -> Iterator[Dispatcher]:
         with contextlib.closing(dispatcher):
             yield dispatcher
         return
-    # In memory where there is such a file system: a full disk must not end what only notes what is under way.
-    shared = Path("/dev/shm")  # noqa: S108 - the folder made in it is private
-    folder = Path(tempfile.mkdtemp(prefix="aclnn-cts-", dir=shared if shared.is_dir() else None))
-    try:
-        with contextlib.closing(LocalDispatcher(workers, folder=folder)) as dispatcher:
-            yield dispatcher
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with (
+        scratch_folder(memory_folder()) as folder,
+        contextlib.closing(LocalDispatcher(workers, folder=folder)) as dispatcher,
+    ):
+        yield dispatcher
 
 
 def seconds_of(text: str) -> float:

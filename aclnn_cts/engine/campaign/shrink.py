@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ def shrink(
     same: Callable[[Record], bool],
     executions: int = EXECUTIONS,
     repeats: int = 1,
+    until: float = math.inf,
 ) -> Shrunk:
     """Make a failing trial smaller.
 
@@ -52,8 +54,9 @@ def shrink(
     - `same`: whether a record shows the failure that is looked for.
     - `executions`: at most so many; one that ends the implementation counts `DEATH_COST` times.
     - `repeats`: executions before a trial counts as passing, for one that fails sometimes.
+    - `until`: by the monotonic clock, from then on nothing more is executed.
     """
-    attempts = Attempts(execute=execute, same=same, repeats=repeats, best=trial)
+    attempts = Attempts(execute=execute, same=same, repeats=repeats, best=trial, until=until)
     complete = True
     steps: tuple[tuple[Callable[[], None], float], ...] = (
         (lambda: _structure(attempts, sampler), FOR_STRUCTURE),

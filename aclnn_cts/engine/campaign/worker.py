@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -44,16 +45,19 @@ class CampaignWorker:
     notes: Notes | None
     chunk_seconds: float
     _factors: dict[str, Factors] = field(default_factory=dict)
+    _until: float = math.inf
+    """When, by the monotonic clock, confirming is broken off."""
 
     def do(self, job: ChunkJob | ExamineJob) -> ChunkResult | Examined:
         """Do a job."""
         if isinstance(job, ChunkJob):
-            return self.judge(job.chunk, avoid=frozenset(job.avoid))
+            return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
         return self.examine(job)
 
-    def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset()) -> ChunkResult:
-        """Try a chunk. `avoid`: ids of trials that must not be made, each an error."""
+    def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset(), seconds: float | None = None) -> ChunkResult:
+        """Try a chunk, for so many seconds. `avoid`: ids of trials that must not be made, each an error."""
         began = time.monotonic()
+        most = self.chunk_seconds if seconds is None else min(seconds, self.chunk_seconds)
         sampler = self.bench.sampler(self.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
         tally = Tally(chunk, self._factors_of(chunk.operator))
@@ -64,7 +68,7 @@ class CampaignWorker:
                 if item.trial.id in avoid:
                     tally.add(item, _deadly(item.trial))
             run = [item for item in items if item.trial.id not in avoid]
-        handout = _Handout(chunk, run, self.notes, until=began + self.chunk_seconds)
+        handout = _Handout(chunk, run, self.notes, until=began + most)
         for item, record in zip(run, self._records(handout, tally), strict=False):
             handout.judged += 1
             tally.add(item, record)
@@ -93,7 +97,15 @@ class CampaignWorker:
 
     def examine(self, job: ExamineJob) -> Examined:
         """Confirm a finding by its first trial that fails again, and make that smaller."""
-        found = self._confirmed(job)
+        until = math.inf if job.seconds is None else time.monotonic() + job.seconds
+        self._until = until
+        try:
+            found = self._confirmed(job)
+        except _OutOfTimeError:
+            note = f"not confirmed: running it again was broken off after {job.seconds:.0f} s; --resume tries it again"
+            return Examined(signature=job.signature, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
+        finally:
+            self._until = math.inf
         if not found.shows or not job.shrink:
             return Examined(
                 signature=job.signature,
@@ -113,6 +125,7 @@ class CampaignWorker:
             ),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
             repeats=ALONE if found.confirmed == Confirmed.SOMETIMES else 1,
+            until=until,
         )
         record, blobs = self._last(small.trial)
         broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
@@ -176,10 +189,16 @@ class CampaignWorker:
         return judged.records[0], judged.blobs
 
     def _same(self, record: Record, looked_for: Signature) -> bool:
+        if time.monotonic() >= self._until:
+            raise _OutOfTimeError
         return _failed(record) and self._bucketed(record).signature == looked_for and not self.waivers.explains(record)
 
     def _bucketed(self, record: Record) -> Record:
         return found_as(record, self.specs, self._execute)
+
+
+class _OutOfTimeError(Exception):
+    """Confirming a finding has taken its time."""
 
 
 @dataclass(slots=True)
