@@ -105,7 +105,7 @@ class Again:
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
         self._fresh -= conforms
         self._suspect = conforms and self._fresh > 0
-        if not self._suspect or trial.after or text in self._shown:
+        if not self._suspect or trial.after or text in self._shown or _attributed(record):
             return found
         after = self.calls_before(trial, before(), same=lambda again: again.verdict.kind == record.verdict.kind)
         if after:
@@ -162,6 +162,11 @@ class Again:
 
     def _evaluation(self, trial: Trial) -> Evaluation:
         return evaluate(self.specs[trial.case.operator], trial.case)
+
+
+def _attributed(record: Record) -> bool:
+    """Whether the calls that it needs were looked for already: those of a fault of the device (`attribution`)."""
+    return any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
 
 
 def confirmed(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> Record:

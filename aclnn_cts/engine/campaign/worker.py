@@ -31,7 +31,7 @@ __all__ = ["CampaignWorker", "open_worker"]
 ALONE = 3
 """Executions by which a finding is confirmed."""
 
-EXECUTIONS_AFTER = 60
+EXECUTIONS_AFTER = 20
 """Executions that shrinking takes of a trial that needs calls before it: each has a process of its own."""
 
 
