@@ -106,7 +106,8 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, tuple[Constrai
         wrap(out, f"- constraint {identifier}: {_strengths(constraints.get(identifier, ()))}", indent=2)
     if clause.promise is not None:
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
-        wrap(out, f"- promise {clause.promise}{condition}", indent=2)
+        about = f" of {clause.output}" if clause.output is not None else ""
+        wrap(out, f"- promise {clause.promise}{about}{condition}", indent=2)
     if clause.interface is not None:
         wrap(out, f"- interface clause {clause.interface}", indent=2)
     if clause.example is not None:
@@ -143,6 +144,7 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, tuple[Con
     others = {
         "promise": clause.promise,
         "when": clause.when_text,
+        "output": clause.output,
         "interface": clause.interface,
         "example": clause.example,
     }

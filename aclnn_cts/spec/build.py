@@ -47,7 +47,7 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         problems.validation(error, InterfaceModel)
         return Interface(), problems
     clauses = [build_clause(entry, ("clauses", number), problems, ()) for number, entry in enumerate(model.clauses)]
-    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=())
+    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=(), outputs=())
     return Interface(model.constraints, clauses), problems
 
 
@@ -91,6 +91,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         problems,
         interface=interface.clauses,
         examples=[item.name for item in model.examples],
+        outputs=[item.name for item in model.parameters if item.role == "output"],
     )
     _check_groups(model, problems)
     spec = Spec(

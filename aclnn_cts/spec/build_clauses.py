@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from aclnn_cts.spec.model import Clause
 from aclnn_cts.spec.problems import Problems
@@ -35,6 +35,7 @@ def build_clause(
         promise=entry.promise,
         when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
         when_text=entry.when,
+        output=entry.output,
         interface=entry.interface,
         example=entry.example,
         untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
@@ -49,6 +50,7 @@ def check_clauses(
     *,
     interface: Sequence[Clause] | None,
     examples: Sequence[str],
+    outputs: Sequence[str],
 ) -> None:
     """Report addresses that stand twice, what is encoded by nothing or twice, and constraints without a clause."""
     identifiers = [entry.id for entry in constraints]
@@ -79,8 +81,22 @@ def check_clauses(
             )
         if entry.example is not None:
             problems.known(entry.example, examples, (*path, "example"), "example")
+        if entry.output is not None:
+            _check_output(entry, entry.output, (*path, "output"), problems, outputs)
         for address in entry.contradicts:
             problems.known(address, addresses, (*path, "contradicts"), "clause")
+    _check_encoded(constraints, named, problems)
+
+
+def _check_output(
+    entry: ClauseModel, output: str, path: tuple[str | int, ...], problems: Problems, outputs: Sequence[str]
+) -> None:
+    problems.known(output, outputs, path, "output")
+    if entry.promise is None:
+        problems.add(path, f"clause {entry.at}: `output` goes with a promise; take it away")
+
+
+def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str], problems: Problems) -> None:
     for number, constraint in enumerate(constraints):
         if constraint.id not in named:
             problems.add(

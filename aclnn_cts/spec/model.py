@@ -120,6 +120,8 @@ class Clause:
     promise: str | None = None
     when: Evaluator | None = None
     when_text: str | None = None
+    output: str | None = None
+    """The one output that the clause is about, where its address does not name it."""
     interface: str | None = None
     example: str | None = None
     untestable: tuple[str, str] | None = None

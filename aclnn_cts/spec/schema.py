@@ -126,6 +126,7 @@ class ClauseModel(_Strict):
     constraints: Names | None = None
     promise: StrictStr | None = None
     when: StrictStr | None = None
+    output: StrictStr | None = None
     interface: StrictStr | None = None
     example: StrictStr | None = None
     untestable: Bilingual | None = None

@@ -2,14 +2,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE
+from aclnn_cts.engine.acceptance.clauses import ClauseJudge
+from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE, Speakers
+from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.spec.load import load_specs
+from tests.engine.build_records import make_record
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 NULLPTR = 161001
@@ -159,6 +164,52 @@ def test_a_first_phase_alone_says_nothing_of_values(tmp_path: Path) -> None:
     row = clause(report_of(tmp_path, passed), "function.1")
     assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
     assert row.skipped == {FIRST_PHASE: 1}
+
+
+def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
+    """The clauses of an operator by address after some records, which need not be of a real case."""
+    specs = load_specs()
+    spec = specs[operator]
+    speakers = Speakers(spec, specs.interface_clauses)
+    for item in records:
+        speakers.add(item)
+    judge = ClauseJudge(
+        spec=spec,
+        interface={item.at: item for item in specs.interface_clauses},
+        speakers=speakers,
+        sides={},
+        products=frozenset(spec.products),
+        findings={signature_key(item.signature): "F1" for item in records},
+    )
+    return {row.at: row for row in judge.rows()}
+
+
+@pytest.mark.parametrize(
+    ("operator", "formulas"),
+    [
+        ("aclnnRmsNormGrad", {"dxOut": "function.3", "dgammaOut": "function.4"}),
+        (
+            "aclnnConvTbcBackward",
+            {"gradInput": "function.3", "gradWeight": "function.4", "gradBias": "function.5"},
+        ),
+    ],
+)
+def test_a_wrong_value_of_one_output_says_nothing_of_the_formula_of_another(
+    operator: str, formulas: dict[str, str]
+) -> None:
+    assert set(formulas) == set(load_specs()[operator].outputs)
+    good = make_record(0, operator=operator)
+    for wrong, contradicted in formulas.items():
+        bad = make_record(1, operator=operator, result=Result.FAILED, kind=Fault.VALUE, output=wrong)
+        rows = judged(operator, good, bad)
+        for output, at in formulas.items():
+            expected = ClauseVerdict.CONTRADICTED if at == contradicted else ClauseVerdict.MET
+            assert rows[at].verdict == rows[f"params.{output}.1"].verdict == expected, (wrong, at)
+        assert rows["function.1"].verdict == ClauseVerdict.CONTRADICTED
+        assert rows[contradicted].findings == {"F1": 1}
+    crashed = make_record(1, operator=operator, result=Result.FAILED, kind=Fault.CRASH)
+    rows = judged(operator, good, crashed)
+    assert {rows[at].verdict for at in formulas.values()} == {ClauseVerdict.CONTRADICTED}
 
 
 def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:

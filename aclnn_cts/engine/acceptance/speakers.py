@@ -100,8 +100,8 @@ def is_valid_call(record: Record) -> bool:
 def key_of(clause: Clause, spec: Spec) -> Key:
     """What a clause that a promise encodes is spoken for by."""
     parts = clause.at.split(".")
-    output = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
-    return (clause.promise or "", output, clause.when_text or "")
+    named = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
+    return (clause.promise or "", clause.output or named, clause.when_text or "")
 
 
 @dataclass(frozen=True, slots=True)
