@@ -47,6 +47,8 @@ class UntestedReason:
     """No trial met its condition."""
     SKIPPED = "skipped"
     """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
+    PLAIN_CALL = "plain call"
+    """All that its trials show is wrong values that the plain call has too."""
     ONE_SIDE = "one side"
     """A constraint of it was never broken, or never held."""
 

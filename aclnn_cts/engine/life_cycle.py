@@ -30,7 +30,7 @@ from aclnn_cts.spec.evaluate import Evaluation
 from aclnn_cts.spec.kinds import Constraint, Strength
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ALLOWED_GROWTH", "GROWN_BYTES", "LIFE_CYCLES", "RepeatedFailure", "ValidCalls", "asked_calls"]
+__all__ = ["ALLOWED_GROWTH", "GROWN_BYTES", "LIFE_CYCLES", "OTHER_CASE", "RepeatedFailure", "ValidCalls", "asked_calls"]
 
 GROWN_BYTES = "bytes grown"
 """The fact of an outcome that says by how much the process grew over the second half of calls made in a row."""
@@ -46,7 +46,8 @@ _CONTENTS = ("elements", "finite")
 """Kinds of constraint that only the contents of a tensor break."""
 
 _NONE: Manner = MappingProxyType({})
-_OTHER = "other"
+OTHER_CASE = "other"
+"""The parameter of a trial that holds the second case, where its calls are not all of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +75,18 @@ class ValidCalls:
                 )
                 for second in range(2)
             )
-            yield Trial(self.id, case, {_OTHER: case_to_json(other, origin=False)} if self.other else {})
+            yield Trial(self.id, case, {OTHER_CASE: case_to_json(other, origin=False)} if self.other else {})
 
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
         """As many as there are manners."""
         if not self.other:
             first = _first_phase(trial.case) if self.first_phase else trial.case
             return (first, *(trial.case,) * (len(self.manners) - 1))
-        document = trial.parameters.get(_OTHER)
-        other = case_from_json(document, where=f"trial: $.parameters.{_OTHER}")
+        document = trial.parameters.get(OTHER_CASE)
+        other = case_from_json(document, where=f"trial: $.parameters.{OTHER_CASE}")
         if other.operator != trial.case.operator:
             raise UsageError(
-                f"trial: $.parameters.{_OTHER}: {other.operator}; expected another call of {trial.case.operator}"
+                f"trial: $.parameters.{OTHER_CASE}: {other.operator}; expected another call of {trial.case.operator}"
             )
         return (trial.case, other)
 

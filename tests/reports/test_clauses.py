@@ -11,11 +11,11 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge
-from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE, Speakers
+from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE, PLAIN_CALL, Speakers
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
-from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 NULLPTR = 161001
 
@@ -210,6 +210,57 @@ def test_a_wrong_value_of_one_output_says_nothing_of_the_formula_of_another(
     crashed = make_record(1, operator=operator, result=Result.FAILED, kind=Fault.CRASH)
     rows = judged(operator, good, crashed)
     assert {rows[at].verdict for at in formulas.values()} == {ClauseVerdict.CONTRADICTED}
+
+
+STREAMS, ONCE = "life-cycle/two-streams", "life-cycle/exact-workspace"
+RMS = "aclnnRmsNormGrad"
+
+
+@pytest.mark.parametrize("kind", [Fault.VALUE, Fault.SPECIAL, Fault.MODEL])
+def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_made(kind: str) -> None:
+    plain = make_record(1, operator=RMS, result=Result.FAILED, kind=kind, output="dgammaOut")
+    manner = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=kind, output="dgammaOut")
+    for records in ([plain, manner], [manner, plain]):
+        rows = judged(RMS, *records)
+        streams = [row for row in rows.values() if row.interface == "stream.1"]
+        assert streams
+        for row in streams:
+            assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PLAIN_CALL)
+            assert (row.failed, row.findings, row.skipped) == (0, {}, {PLAIN_CALL: 1})
+        formula = rows["function.4"]
+        assert (formula.verdict, formula.failed) == (ClauseVerdict.CONTRADICTED, 2)
+        assert rows["function.3"].failed == 0
+    two = renamed(manner, trial=renamed(manner.trial, parameters={"other": {}}))
+    rows = judged(RMS, plain, two)
+    assert {row.reason for row in rows.values() if row.interface == "stream.1"} == {UntestedReason.PLAIN_CALL}
+    assert rows["function.4"].failed == 1
+    rows = judged(RMS, plain, manner, make_record(3, operator=RMS, promise=STREAMS))
+    assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.MET}
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        make_record(1, operator=RMS),
+        make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut"),
+        make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.UNWRITTEN, output="dgammaOut"),
+        make_record(1, operator=RMS, promise=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut"),
+    ],
+    ids=["right", "other output", "other fault", "other manner"],
+)
+def test_a_wrong_value_that_the_plain_call_lacks_contradicts_how_it_is_made(plain: Record) -> None:
+    manner = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
+    rows = judged(RMS, plain, manner)
+    streams = [row for row in rows.values() if row.interface == "stream.1"]
+    assert {row.verdict for row in streams} == {ClauseVerdict.CONTRADICTED}
+    assert rows["function.4"].failed == (plain.verdict.kind == Fault.UNWRITTEN)
+
+
+def test_a_crash_in_a_manner_of_calling_contradicts_it_whatever_the_values_are() -> None:
+    plain = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
+    crash = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.CRASH)
+    rows = judged(RMS, plain, crash)
+    assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.CONTRADICTED}
 
 
 def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Skip
-from aclnn_cts.engine.acceptance.speakers import Said, Speakers, key_of
+from aclnn_cts.engine.acceptance.speakers import PLAIN_CALL, Said, Speakers
 from aclnn_cts.engine.counts import ConstraintCount
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Clause, Spec
@@ -90,8 +90,7 @@ class ClauseJudge:
             return self._by_constraints([prefix + name for name in clause.constraints], self.speakers)
         if clause.example is not None:
             return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
-        said = self.speakers.by_key.get(key_of(clause, self.spec), Said())
-        return _by_trials(said, condition=clause.when is not None)
+        return _by_trials(self.speakers.said_of(clause), condition=clause.when is not None)
 
     def _by_constraints(self, names: Iterable[str], speakers: Speakers) -> _Found:
         items = [self.spec.constraint(name) for name in names]
@@ -126,6 +125,8 @@ def _by_trials(said: Said, *, condition: bool) -> _Found:
         pass
     elif said.skipped and set(said.skipped) == {Skip.OPEN}:
         found.verdict = ClauseVerdict.OPEN
+    elif PLAIN_CALL in said.skipped:
+        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.PLAIN_CALL
     elif said.skipped:
         found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.SKIPPED
     else:
