@@ -238,7 +238,9 @@ class PrecisionRow:
     finer: int
     """Trials whose outputs are right for operands that were never rounded as the mode asks."""
     used: tuple[str, ...] | None
-    """Formats that every probe leaves possible; None where nothing was probed."""
+    """Formats that every probe leaves possible; None where nothing was probed, or probes do not tell of this output."""
+    told_apart: bool = True
+    """False where a probe found another output at fault: it names formats for all outputs at once."""
     magnitudes: tuple[MagnitudeBin, ...]
     spread: tuple[MagnitudeCounts, ...]
     """All elements of the trials that were counted so, by magnitude of the expected value and by share of the bound."""

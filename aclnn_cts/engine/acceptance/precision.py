@@ -61,6 +61,9 @@ class _Output:
     measured: int = 0
     within: int = 0
     rulers: dict[str, _Ruler] = field(default_factory=dict)
+    formats: set[str] | None = None
+    """Formats that every probe leaves possible."""
+    told_apart: bool = True
 
     def add(self, deviation: Deviation, record: Record) -> None:
         verdict = record.verdict
@@ -72,8 +75,10 @@ class _Output:
             self.histogram = [mine + theirs for mine, theirs in zip(self.histogram, deviation.histogram, strict=True)]
         share = math.inf if math.isnan(deviation.share) else deviation.share
         self.worst = max(self.worst, share)
-        self.bases[verdict.basis or "unknown"] += 1
+        if verdict.basis:
+            self.bases[verdict.basis] += 1
         self.finer += bool(verdict.facts.get(FINER_FACT))
+        self._probe(deviation, record)
         self._place(deviation, share)
         if deviation.magnitudes:
             self._spread(deviation, failed=verdict.result == Result.FAILED)
@@ -83,6 +88,19 @@ class _Output:
             for name, outputs in verdict.rulers.items():
                 if (result := outputs.get(deviation.output)) is not None:
                     self.rulers.setdefault(name, _Ruler()).add(result)
+
+    def _probe(self, deviation: Deviation, record: Record) -> None:
+        """A probe names the formats that explain all outputs at once: where none does, and the fault is another
+        output's, nothing is known of this one."""
+        verdict = record.verdict
+        names: Sequence[str] | None = verdict.facts.get(PRECISION_FACT)
+        if names is None:
+            return
+        at_fault = bool(deviation.beyond) or record.signature.output == deviation.output
+        if not at_fault and len(verdict.deviations) > 1 and (not names or verdict.result == Result.FAILED):
+            self.told_apart = False
+        formats = set(CANDIDATES) if self.formats is None else self.formats
+        self.formats = formats & set(names)
 
     def _place(self, deviation: Deviation, share: float) -> None:
         got, expected = deviation.got, deviation.expected
@@ -102,8 +120,9 @@ class _Output:
                 before = self.spread.get(entry.exponent, [0] * _BINS)
                 self.spread[entry.exponent] = [mine + theirs for mine, theirs in zip(before, entry.counts, strict=True)]
 
-    def row(self, operator: str, key: tuple[str, str, str], used: tuple[str, ...] | None) -> PrecisionRow:
+    def row(self, operator: str, key: tuple[str, str, str]) -> PrecisionRow:
         output, dtype, mode = key
+        probed = self.formats is not None and self.told_apart
         return PrecisionRow(
             operator=operator,
             output=output,
@@ -117,7 +136,8 @@ class _Output:
             worst=plain(self.worst),
             bases=dict(sorted(self.bases.items())),
             finer=self.finer,
-            used=used,
+            used=tuple(name for name in CANDIDATES if name in (self.formats or ())) if probed else None,
+            told_apart=self.told_apart,
             magnitudes=tuple(
                 MagnitudeBin(exponent=place * _BINADES, trials=number, error=error, bound=bound)
                 for place, (number, _, error, bound) in sorted(self.magnitudes.items())
@@ -151,32 +171,25 @@ class PrecisionTally:
 
     operator: str
     _outputs: dict[tuple[str, str, str], _Output] = field(default_factory=dict)
-    _used: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Count the deviations of one record; what a law compares is no output's error."""
         verdict, trial = record.verdict, record.trial
-        names: Sequence[str] | None = verdict.facts.get(PRECISION_FACT)
-        if names is not None:
-            key = (verdict.mode, record.signature.dtype)
-            self._used.setdefault(key, set(CANDIDATES)).intersection_update(names)
         if not verdict.deviations or trial.promise.startswith(PREFIX):
             return
         for deviation in verdict.deviations:
             tensor = trial.case.arguments.get(deviation.output)
             dtype = tensor.dtype if isinstance(tensor, Tensor) else record.signature.dtype
-            key3 = (deviation.output, dtype, verdict.mode)
-            found = self._outputs.get(key3)
+            key = (deviation.output, dtype, verdict.mode)
+            found = self._outputs.get(key)
             if found is None:
-                found = self._outputs[key3] = _Output()
+                found = self._outputs[key] = _Output()
             found.add(deviation, record)
 
     def rows(self) -> Iterator[PrecisionRow]:
         """By output, dtype and mode."""
         for key in sorted(self._outputs):
-            names = self._used.get((key[2], key[1]))
-            used = None if names is None else tuple(name for name in CANDIDATES if name in names)
-            yield self._outputs[key].row(self.operator, key, used)
+            yield self._outputs[key].row(self.operator, key)
 
 
 def plain(value: float) -> float | str:
