@@ -85,7 +85,16 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield ""
     if not unwaived:
         return
-    columns = ("findings.severity", "findings.operator", "findings.what", "cover.trials", "findings.clause")
+    columns = (
+        "findings.severity",
+        "findings.operator",
+        "numbers.promise",
+        "precision.dtype",
+        "precision.mode",
+        "findings.what",
+        "cover.trials",
+        "findings.clause",
+    )
     yield "|  | " + " | ".join(map(word, columns)) + " |"
     yield "| --- | " + " | ".join("---" for _ in columns) + " |"
     for card in unwaived[:_FINDINGS]:
@@ -94,6 +103,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         what = f"{word(f'kind.{card.kind}')}: {said}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
+            f"{plain_text(card.promise)} | {plain_text(card.dtype) or '—'} | {plain_text(card.mode) or '—'} | "
             f"{cell(what)} | {_times(card)} | {cell(clauses)} |"
         )
     if len(unwaived) > _FINDINGS:

@@ -175,7 +175,10 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     assert f"40 failures in the campaign run: {known.get('confirmed') or 'not run again by itself'}" in finding_text(
         card
     )
-    assert "| 40 |" in markdown_bytes(report, None, "en").decode()
+    summary = markdown_bytes(report, None, "en").decode()
+    assert "| 40 |" in summary
+    assert "|  | Severity | Operator | Promise | dtype | Mode |" in summary
+    assert f"| {card.id} | {card.severity} | {card.operator} | {card.promise} | {card.dtype} | — |" in summary
 
 
 def test_a_campaign_s_finding_has_the_gravest_kind_of_its_failures(tmp_path: Path) -> None:
