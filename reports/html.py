@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,14 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=count_text, number=number_text, share=share_text, seconds=seconds_text, bytes=bytes_text, short=_short
+        count=count_text,
+        number=number_text,
+        share=share_text,
+        seconds=seconds_text,
+        bytes=bytes_text,
+        short=_short,
+        parts=_parts,
+        listed=_listed,
     )
     return environment
 
@@ -140,6 +148,16 @@ def _read(name: str) -> str:
 def _short(name: str) -> str:
     """An operator's name without the prefix that all have."""
     return name.removeprefix("aclnn")
+
+
+def _parts(name: str) -> Markup:
+    """A name that a line may end in, before each of its words."""
+    return Markup("<wbr>").join(re.findall(r"[A-Z]?[^A-Z]+|[A-Z]", name))
+
+
+def _listed(value: object) -> str:
+    """A value of a manifest as text."""
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:

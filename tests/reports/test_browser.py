@@ -168,6 +168,26 @@ def test_axe_finds_what_is_wrong_in_one_row_of_many(browser: Any, page: Path) ->
     assert axe_violations(browser, context=SHADED, only=(CONTRAST,)).keys() == {CONTRAST}
 
 
+_TOO_WIDE = """
+return [...document.querySelectorAll(arguments[0])].filter((e) => e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.textContent.trim().slice(0, 60));
+"""
+
+
+def test_tables_of_five_operators_fit_a_common_window(driver: Any, five: Acceptance, tmp_path: Path) -> None:
+    path = tmp_path / "five.html"
+    path.write_text(render_html(five, sections=["numbers", "environment", "statuses"]), encoding="utf-8")
+    driver.set_window_size(1280, 1000)
+    open_page(driver, path)
+    for spoken in LANGUAGES:
+        driver.find_element("css selector", f"button[data-language={spoken}]").click()
+        assert driver.execute_script(_TOO_WIDE, ".scroll:has(> .matrix), .statuses thead th") == []
+    [share] = driver.execute_script(
+        "return [...document.querySelectorAll('.environment')].map((t) => t.rows[0].cells[0].offsetWidth / t.offsetWidth)"
+    )
+    assert share > 0.2
+
+
 def test_no_request_and_no_error(browser: Any, page: Path) -> None:
     """Of all that the tests before this one did, and of a fresh start."""
     open_page(browser, page)

@@ -153,3 +153,12 @@ def test_a_plot_s_title_is_text(faulty: Acceptance) -> None:
     figure = precision_figure("aclnn<x>", hostile, faulty.share_edges, faulty.magnitude_step)
     assert "<b>" not in figure
     assert "$x&lt;b&gt;" in figure
+
+
+def test_a_list_that_differs_is_written_as_one(tmp_path: Path) -> None:
+    runs = [
+        synthetic_run(tmp_path / name, [record(softmax_case())], changes={"operators": (*names,)})
+        for name, names in (("before", ("aclnnA", "aclnnB")), ("now", ("aclnnA",)))
+    ]
+    text = render_html(acceptance(runs[1:], baseline=runs[0]), sections=["comparison"])
+    assert "<td><code>aclnnA, aclnnB</code></td><td><code>aclnnA</code></td>" in text
