@@ -99,23 +99,26 @@ def _other_version(found: Verification) -> str:
 def _show(found: Verification) -> None:
     out = console()
     for item in found.problems[:_SHOWN]:
-        wrap(out, f"{item.where}: {item.what}")
+        wrap(out, f"{found.path if item.where == 'file' else item.where}: {item.what}")
     if len(found.problems) > _SHOWN:
         out.print(f"and {len(found.problems) - _SHOWN} more; --json has all")
-    if found.predicate is not None:
-        says, totals = found.predicate, found.predicate.totals
-        wrap(
-            out,
-            f"{found.path}: a run of {says.adapter} on {says.product} at {says.started}, judged by {says.harness}:"
-            f" {says.verdict},"
-            f" {count(totals.cases, 'case')}, {totals.passed} passed, {totals.failed} failed ({totals.waived} waived),"
-            f" {totals.errors} errors, {totals.skipped} skipped",
-        )
-        if says.ran_on:
-            wrap(out, f"ran on: {says.ran_on}")
-        wrap(out, f"report: {says.report}")
-        for line in left_out(says.left_out):
-            wrap(out, line)
+    if found.predicate is None:
+        # Without a manifest there is nothing to tell but what is wrong.
+        return
+    says, totals = found.predicate, found.predicate.totals
+    trusted = "" if found.good else " as the file claims, which is not to be trusted:"
+    wrap(
+        out,
+        f"{found.path}:{trusted} a run of {says.adapter} on {says.product} at {says.started}, judged by {says.harness}:"
+        f" {says.verdict},"
+        f" {count(totals.cases, 'case')}, {totals.passed} passed, {totals.failed} failed ({totals.waived} waived),"
+        f" {totals.errors} errors, {totals.skipped} skipped",
+    )
+    if says.ran_on:
+        wrap(out, f"ran on: {says.ran_on}")
+    wrap(out, f"report: {says.report}")
+    for line in left_out(says.left_out):
+        wrap(out, line)
     wrap(out, f"signature: {found.signature}")
     wrap(
         out,

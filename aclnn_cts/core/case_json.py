@@ -102,12 +102,12 @@ def _non_finite_word(value: float) -> str:
     return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
-def strict_json(text: str | bytes, *, where: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Decode JSON; a mistake in it is a UsageError that names `where`."""
+def strict_json(text: str | bytes, *, where: str, expected: str = "one JSON object") -> Any:  # noqa: ANN401 - any value
+    """Decode JSON; a mistake in it is a UsageError that names `where` and what was expected there."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{where}: not valid JSON ({error}); expected one JSON object") from None
+        raise UsageError(f"{where}: not valid JSON ({error}); expected {expected}") from None
 
 
 def case_from_json(document: object, *, where: str) -> Case:

@@ -80,7 +80,7 @@ def import_atk(path: Path, specs: Specs, *, product_of: Callable[[Spec], str]) -
         raise UsageError(f"{path}: cannot be read: {error.strerror}; expected an ATK case file (JSON)") from None
     if len(text) > FILE_LIMIT:
         raise UsageError(f"{path}: longer than {FILE_LIMIT} bytes; split it")
-    document = strict_json(text, where=str(path))
+    document = strict_json(text, where=str(path), expected="an ATK case file: the list of cases that `atk case` writes")
     if not isinstance(document, list):
         raise UsageError(f"{path}: $: {type(document).__name__}; expected the list of cases that `atk case` writes")
     for position, entry in enumerate(document):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -96,6 +96,17 @@ def _filled(value: object) -> object:
     return value
 
 
+def _day(value: object) -> object:
+    """A day that YAML has read as one, or as text; anything else is no day."""
+    _filled(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return datetime.strptime(str(value), "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
+    except ValueError:
+        raise PydanticCustomError("no_day", "expected the last day, as 2027-01-31") from None
+
+
 _Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1), BeforeValidator(_filled)]
 _Texts = Annotated[list[_Text], BeforeValidator(_as_list), Field(min_length=1)]
 _Operator = Annotated[str, StringConstraints(strict=True, pattern=r"^aclnn[A-Za-z0-9]+$")]
@@ -126,7 +137,7 @@ class _WaiverModel(_Model):
     scope: _ScopeModel
     reason: _Text
     owner: _Text
-    expiry: Annotated[date, BeforeValidator(_filled)]
+    expiry: Annotated[date, BeforeValidator(_day)]
     link: _Text = ""
     cases: list[_Text] = []
     reason_zh: _Text = ""

@@ -62,7 +62,18 @@ def test_a_changed_byte(call: Callable[..., Called]) -> None:
             "what": "its line in the directory at the end of the file has been changed",
         }
     ]
-    assert "schemas/record.schema.json: its line in the directory" in " ".join(call("verify", "run.bundle").out.split())
+    shown = " ".join(call("verify", "run.bundle").out.split())
+    assert "schemas/record.schema.json: its line in the directory" in shown
+    assert "run.bundle: as the file claims, which is not to be trusted: a run of torch" in shown
+
+
+def test_a_file_that_is_no_bundle(call: Callable[..., Called]) -> None:
+    Path("README.md").write_text("# a page\n", encoding="utf-8")
+    called = call("verify", "README.md")
+    assert called.code == 1
+    assert " ".join(called.out.split()) == (
+        "README.md: is no bundle: it does not begin with the entry MANIFEST.json; expected a file that `bundle` wrote"
+    )
 
 
 def test_mistakes(call: Callable[..., Called]) -> None:

@@ -233,6 +233,13 @@ def test_a_file_that_is_no_list_of_cases(text: str, tmp_path: Path) -> None:
         entries(path)
 
 
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("# a page", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"README\.md: not valid JSON .*; expected an ATK case file"):
+        entries(path)
+
+
 def test_a_file_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "FILE_LIMIT", 10)
     with pytest.raises(UsageError, match="longer than 10 bytes; split it"):

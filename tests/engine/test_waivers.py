@@ -74,11 +74,11 @@ def without(key: str) -> str:
             9,
             "waivers.0.reason: ' ': String should have at",
         ),
-        (WAIVER.replace("2026-12-31", "soon"), 12, "waivers.0.expiry: 'soon': Input should be a valid date"),
+        (WAIVER.replace("2026-12-31", "soon"), 12, "waivers.0.expiry: 'soon': expected the last day, as 2027-01-31"),
         (
             WAIVER.replace("2026-12-31", "2026-02-30"),
             12,
-            "waivers.0.expiry: '2026-02-30': Input should be",
+            "waivers.0.expiry: '2026-02-30': expected the last day, as 2027-01-31",
         ),
         (
             WAIVER.replace("    owner:", "    ownr: x\n    owner:"),

@@ -125,7 +125,10 @@ def _manifest(file: BinaryIO, reading: Reading) -> Statement:
     header = file.read(length)
     reading.offsets[MANIFEST_NAME] = length
     if not header.startswith(_LOCAL_MARK) and not header.endswith(MANIFEST_NAME.encode()):
-        reading.add("file", "is no bundle: it does not begin with the entry MANIFEST.json")
+        reading.add(
+            "file",
+            "is no bundle: it does not begin with the entry MANIFEST.json; expected a file that `bundle` wrote",
+        )
         raise _Broken
     statement = None
     for end in (_stated_end, _marked_end):
