@@ -90,7 +90,7 @@ class _Output:
                     self.rulers.setdefault(name, _Ruler()).add(result)
 
     def _probe(self, deviation: Deviation, record: Record) -> None:
-        """A probe names the formats that explain all outputs at once: another output's fault says nothing of this one."""
+        """A probe names the formats that explain all outputs at once: a fault of another says nothing of this one."""
         verdict = record.verdict
         names: Sequence[str] | None = verdict.facts.get(PRECISION_FACT)
         if names is None:
