@@ -78,6 +78,7 @@ def _templates() -> Environment:
         short=_short,
         parts=_parts,
         listed=_listed,
+        last_part=lambda path: Path(path).name,
     )
     return environment
 

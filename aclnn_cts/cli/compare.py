@@ -57,6 +57,12 @@ def _show(out: Console, found: Comparison) -> None:
     for letter, side in (("A", found.before), ("B", found.after)):
         wrap(out, f"{letter}: {_side(side)}")
     out.print()
+    if found.plans_differ:
+        wrap(
+            out,
+            f"the plans differ (seed {found.before.seed} in A, {found.after.seed} in B): few trials were run in both,"
+            " and those called new or added were not run before; compare runs of one seed to see changes",
+        )
     totals = found.totals()
     words = (
         f"{count(totals['common'], 'trial')} in both: {totals['fixed']} fixed, {totals['still_failing']} still failing,"

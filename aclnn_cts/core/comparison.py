@@ -230,6 +230,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Groups in which any share moved."""
 
     @property
+    def plans_differ(self) -> bool:
+        """Whether runs of two seeds have few trials in common: a new failure then is mostly of a trial not run before.
+
+        Of campaigns, which keep few records, this cannot be told.
+        """
+        if self.before.seed == self.after.seed or "fuzz" in (self.before.command, self.after.command):
+            return False
+        return 4 * self.common < self.added_cases + self.removed_cases
+
+    @property
     def new_failures(self) -> int:
         """Trials that fail in the second run and did not in the first, those of the second run alone included."""
         return sum(item.new + item.added for item in self.findings)

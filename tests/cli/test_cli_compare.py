@@ -47,6 +47,18 @@ def test_campaigns_keep_few_records(call: Callable[..., Called]) -> None:
     assert "a campaign" not in call("compare", "a", "a").out
 
 
+def test_runs_of_two_seeds_have_other_plans(call: Callable[..., Called]) -> None:
+    store("a", 1)
+    manifest = make_manifest(seed=8)
+    with create_run(Path("b"), manifest=manifest, specs={}) as writer:
+        writer.append([make_record(n, **FAILED) for n in range(10, 14)])
+        writer.finish()
+    shown = " ".join(call("compare", "a", "b").out.split())
+    assert "the plans differ (seed 7 in A, 8 in B)" in shown
+    assert shown.index("the plans differ") < shown.index("0 trials in both")
+    assert "the plans differ" not in call("compare", "a", "a").out
+
+
 def test_json_stands_alone(call: Callable[..., Called]) -> None:
     store("a", 1)
     store("b")

@@ -162,3 +162,18 @@ def test_a_list_that_differs_is_written_as_one(tmp_path: Path) -> None:
     ]
     text = render_html(acceptance(runs[1:], baseline=runs[0]), sections=["comparison"])
     assert "<td><code>aclnnA, aclnnB</code></td><td><code>aclnnA</code></td>" in text
+
+
+def test_each_comparison_of_several_runs_has_its_name(tmp_path: Path) -> None:
+    base = synthetic_run(tmp_path / "base", [record(softmax_case())])
+    runs = [
+        synthetic_run(tmp_path / name, [record(softmax_case(number))], changes={"seed": number})
+        for number, name in ((11, "first"), (12, "second"))
+    ]
+    text = render_html(acceptance(runs, baseline=base), sections=["numbers", "comparison"])
+    assert all(f"<h4>{name}</h4>" in text for name in ("first", "second"))
+    assert text.count("new means not run before") == 2
+    assert "The plans differ (seed 7 in the baseline, 11 now)" in text
+    alone = render_html(acceptance(runs[:1], baseline=runs[0]), sections=["numbers", "comparison"])
+    assert "<h4>first</h4>" not in alone
+    assert "The plans differ" not in alone
