@@ -80,4 +80,4 @@ def test_the_page_says_so(tmp_path: Path) -> None:
     report = acceptance([synthetic_run(tmp_path / "run", [probe([], at_fault="b")])])
     page = render_html(report, sections=["precision"])
     for language in ("en", "zh"):
-        assert page.count(phrase("precision.not_told_apart", language)) == 1  # type: ignore[arg-type]
+        assert page.count(phrase("precision.not_told_apart", language)) == 1
