@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from aclnn_cts.engine.verdicts import Verdicts
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ALONE_FACT", "COMPANY_ALLOWED", "Again", "History", "confirmed", "fails_in_company", "preference"]
+__all__ = ["ALONE_FACT", "Again", "History", "fails_in_company", "preference"]
 
 ALONE_FACT = "alone"
 """Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
@@ -43,34 +44,29 @@ _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 class History:
     """The calls that a process has been given, the latest last, as many as a search makes again."""
 
-    _calls: deque[Case] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
+    calls: deque[Case] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
 
     def add_batch(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
         """The calls of a batch, those that looked at the device after them, and those that were made twice."""
-        self.add(performed)
-        self._calls.extend(looks)
-        self._calls.extend(item.case for item in performed if item.twice)
-
-    def add(self, performed: Sequence[Performed]) -> None:
-        """Calls that were made one after the other; one that ended its process has left nothing behind."""
-        for item in performed:
-            if item.outcome.ended in _WENT_ON:
-                self._calls.append(item.case)
-            elif item.outcome.ended not in (Ended.INEXPRESSIBLE, Ended.NOT_RUN):
-                self._calls.clear()
+        self._add(performed)
+        self.calls.extend(looks)
+        self.calls.extend(item.case for item in performed if item.twice)
 
     def before(self, performed: Sequence[Performed]) -> list[Case]:
         """The calls before one that comes after these, which are not added; of so many bytes as a batch holds."""
-        whole = History(self._calls.copy())
-        whole.add(performed)
-        kept: deque[Case] = deque()
-        room = BATCH_BYTES
-        for case in reversed(whole._calls):
-            room -= case.nbytes
-            if room < 0:
-                break
-            kept.appendleft(case)
-        return list(kept)
+        whole = History(self.calls.copy())
+        whole._add(performed)
+        sizes = itertools.accumulate(case.nbytes for case in reversed(whole.calls))
+        number = sum(1 for _ in itertools.takewhile(lambda size: size <= BATCH_BYTES, sizes))
+        return list(whole.calls)[len(whole.calls) - number :]
+
+    def _add(self, performed: Sequence[Performed]) -> None:
+        """Calls that were made one after the other; one that ended its process has left nothing behind."""
+        for item in performed:
+            if item.outcome.ended in _WENT_ON:
+                self.calls.append(item.case)
+            elif item.outcome.ended not in (Ended.INEXPRESSIBLE, Ended.NOT_RUN):
+                self.calls.clear()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +77,7 @@ class Again:
     specs: Mapping[str, Spec]
     performer: Performer
     verdicts: Verdicts
+    _history: History = field(default_factory=History)
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each signature were run again."""
     _fresh: int = FRESH
@@ -96,24 +93,27 @@ class Again:
         self._repeated[text] += 1
         return self._repeated[text] <= COMPANY_ALLOWED
 
-    def confirmed(self, record: Record, before: Callable[[], Sequence[Case]]) -> Record:
-        """The record of a failure with what came of it alone; `before`: the calls that were made before it."""
+    def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
+        """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
         trial = record.trial
         text = record.signature.text()
         attempt, verdict = self._attempt(trial, fresh=self._suspect)
-        found = confirmed(record, attempt, verdict)
+        found = _marked(record, attempt, verdict)
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
         self._fresh -= conforms
         self._suspect = conforms and self._fresh > 0
         if not self._suspect or trial.after or text in self._shown or _attributed(record):
             return found
-        after = self.calls_before(trial, before(), same=lambda again: again.verdict.kind == record.verdict.kind)
+        after = self.calls_before(
+            trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
+        )
         if after:
             self._shown.add(text)
-        return with_calls_before(found, after)
+        return _with_calls_before(found, after)
 
-    def batch_made(self) -> None:
-        """Calls were made in the process: what is run again next needs a fresh one."""
+    def judged(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+        """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
+        self._history.add_batch(performed, looks)
         self._suspect = True
 
     def calls_before(
@@ -169,7 +169,7 @@ def _attributed(record: Record) -> bool:
     return any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
 
 
-def confirmed(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> Record:
+def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> Record:
     """The record with its second attempt, and what that says of the first.
 
     The verdict stays a failure: what fails only after other calls fails. But it is marked, since it will not show
@@ -191,7 +191,7 @@ def confirmed(record: Record, attempt: Sequence[Performed], verdict: Verdict) ->
     return msgspec.structs.replace(record, attempts=(*record.attempts, outcomes), verdict=first)
 
 
-def with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
+def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
     """The record of a failure that conforms alone, with the calls after which it fails again."""
     if not after:
         return record

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.again import Again, History
+from aclnn_cts.engine.again import Again
 from aclnn_cts.engine.batches import Batch, batches
 from aclnn_cts.engine.company import MOST_CALLS
 from aclnn_cts.engine.coverage import Coverage
@@ -65,8 +65,6 @@ class Bench:
     _judges: Judges = field(init=False)
     _verdicts: Verdicts = field(init=False)
     _again: Again = field(init=False)
-    _history: History = field(default_factory=History)
-    """What an isolated implementation was given."""
     _samplers: dict[str, Sampler] = field(default_factory=dict)
     _withheld: Coverage = field(default_factory=Coverage)
     """Trials of laws that were planned and could not be generated, until a batch tells of them."""
@@ -256,7 +254,7 @@ class Bench:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
             records = self._confirmed(records, batch, meanwhile, known)
-            self._history.add_batch(batch.performed, batch.prepared.looks)
+            self._again.judged(batch.performed, batch.prepared.looks)
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
@@ -289,7 +287,6 @@ class Bench:
         """
         found = list(records)
         finished = False
-        self._again.batch_made()
         for place, record in enumerate(records):
             if record.verdict.result != Result.FAILED or record.trial_id in known:
                 continue
@@ -298,8 +295,7 @@ class Bench:
             if not finished and meanwhile is not None:
                 meanwhile.finish()
                 finished = True
-            first = batch.spans[place][0]
-            found[place] = self._again.confirmed(record, lambda: self._history.before(batch.performed[:first]))  # noqa: B023 - called at once
+            found[place] = self._again.confirmed(record, batch.performed[: batch.spans[place][0]])
         return found
 
     def calls_before(

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.engine.again import History
+from aclnn_cts.engine.batches import BATCH_BYTES
 from aclnn_cts.engine.company import MOST_CALLS, after_which
+from aclnn_cts.engine.perform import Performed
 
 
 def call(number: int, dtype: str = "FLOAT", size: int = 2) -> Case:
@@ -74,6 +78,28 @@ def test_nothing_is_named_where_nothing_is_found() -> None:
 def test_too_many_unlike_calls_show_nothing() -> None:
     history = [call(number) for number in range(40)]
     assert Device(history[:20]).found(history) == ()
+
+
+def made(number: int, ended: str = Ended.RETURNED, *, size: int = 2, twice: bool = False) -> Performed:
+    return Performed(case=call(number, size=size), outcome=Outcome(ended=ended), twice=twice)
+
+
+def test_a_history_holds_what_one_process_was_given() -> None:
+    history = History()
+    history.add_batch([made(1, twice=True), made(2), made(3, Ended.INEXPRESSIBLE)], [call(9)])
+    assert history.before([]) == [call(1), call(2), call(9), call(1)]
+    assert history.before([made(4)])[-1] == call(4)
+    assert history.before([made(4, Ended.SIGNAL), made(5)]) == [call(5)]
+    assert len(history.before([])) == 4
+    history.add_batch([made(number) for number in range(2 * MOST_CALLS)], [])
+    assert history.before([]) == [call(number) for number in range(MOST_CALLS, 2 * MOST_CALLS)]
+
+
+def test_a_history_is_made_again_with_no_more_bytes_than_a_batch() -> None:
+    third = BATCH_BYTES // 12
+    large = [made(number, size=third) for number in range(5)]
+    assert History().before(large) == [item.case for item in large[-3:]]
+    assert History().before([*large, made(6, size=BATCH_BYTES)]) == []
 
 
 def test_chance_names_no_call() -> None:
