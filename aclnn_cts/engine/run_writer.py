@@ -31,7 +31,7 @@ from aclnn_cts.engine.run_directory import (
     RunDirectory,
     failure_name,
 )
-from aclnn_cts.engine.store import ResultStore
+from aclnn_cts.engine.store import STORE_ENDS, ResultStore, remove_unused
 from aclnn_cts.engine.store_reader import Query, ResultReader
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
@@ -40,6 +40,8 @@ __all__ = ["BLOB_LIMIT", "RunWriter", "create_run", "resume_run"]
 
 BLOB_LIMIT = 256 * 1024 * 1024
 """Bytes of recorded outputs that a run keeps unless it is told otherwise."""
+
+_RESULTS = frozenset({f".{RESULTS}.lock", *(RESULTS + end for end in STORE_ENDS)})
 
 
 @final
@@ -182,24 +184,17 @@ def create_run(
 ) -> RunWriter:
     """Make the directory of a new run; `specs` and `waivers` are the contents of these files by name.
 
-    The manifest is stored with their hashes. Raises UsageError where the directory holds anything already or cannot be
-    made, HarnessError where the disk is full; what was made is then removed.
+    The manifest is stored with their hashes, last of all: in the directory of a run that was killed before that, a new
+    one begins. Raises UsageError where the directory holds anything else or cannot be made, HarnessError where the disk
+    is full; what was made is then removed.
     """
-    if not str(path).isprintable():
-        raise UsageError(f"{str(path)!r}: a run's directory cannot have line breaks or control characters in its name")
     made = not path.exists()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        held = next(path.iterdir(), None)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be used: {error.strerror}; choose another directory with -o") from None
-    if held is not None:
-        what = "a run already" if (path / MANIFEST).exists() else f"other files already ({held.name})"
-        raise UsageError(f"{path}: holds {what}; choose another directory with -o, or one that is empty")
+    _make_room(path)
     store = None
     try:
         # First of all, as its lock keeps out a second run that found the directory empty too.
         store = ResultStore(path / RESULTS)
+        _remove(path, without=_RESULTS)
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
         for name, content in specs.items():
@@ -214,8 +209,34 @@ def create_run(
     except BaseException:
         if store is not None:
             store.close()
-            _remove(path, itself=made)
+            _remove(path)
+            if made:
+                path.rmdir()
         raise
+
+
+def _make_room(path: Path) -> None:
+    """Make the directory, or see that it may be filled; raises UsageError."""
+    if not str(path).isprintable():
+        raise UsageError(f"{str(path)!r}: a run's directory cannot have line breaks or control characters in its name")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        held = next(path.iterdir(), None)
+        if held is not None and _only_begun(path) and remove_unused(path / RESULTS):
+            held = None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be used: {error.strerror}; choose another directory with -o") from None
+    if held is not None:
+        what = "a run already" if (path / MANIFEST).exists() else f"other files already ({held.name})"
+        raise UsageError(f"{path}: holds {what}; choose another directory with -o, or one that is empty")
+
+
+def _only_begun(path: Path) -> bool:
+    """Whether a directory holds nothing but what a run makes before its manifest."""
+    held = {entry.name for entry in path.iterdir()}
+    manifests = {name for name in held if name.startswith(f".{MANIFEST}.") and name.endswith(".partial")}
+    filled = (next((path / name).iterdir(), None) for name in held & {BLOBS, FAILURES})
+    return held - manifests <= {*_RESULTS, SPECS, WAIVERS, BLOBS, FAILURES} and not any(filled)
 
 
 def resume_run(path: Path, *, waivers: Mapping[str, bytes] | None = None, blob_limit: int = BLOB_LIMIT) -> RunWriter:
@@ -252,11 +273,11 @@ def _make(path: Path) -> None:
         raise storage_failure(path, error) from error
 
 
-def _remove(path: Path, *, itself: bool) -> None:
+def _remove(path: Path, *, without: frozenset[str] = frozenset()) -> None:
     for entry in path.iterdir():
+        if entry.name in without:
+            continue
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
-    if itself:
-        path.rmdir()

@@ -20,9 +20,12 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.record_codec import decode_value, encode_record, encode_value, signature_key
 
-__all__ = ["COLUMNS", "SCHEMA_VERSION", "ResultStore", "check_schema"]
+__all__ = ["COLUMNS", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
 
 SCHEMA_VERSION = 1
+
+STORE_ENDS = ("", "-wal", "-shm", "-journal")
+"""What SQLite's files of one store are called, after its name."""
 
 
 def _row(record: Record) -> tuple[object, ...]:
@@ -232,6 +235,38 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     if rows != [(SCHEMA_VERSION,)]:
         found = ", ".join(str(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")
+
+
+def remove_unused(path: Path) -> bool:
+    """Remove the files of a store that holds no record; False where it holds one, or is none.
+
+    Raises UsageError while another process writes to it.
+    """
+    lock_path = path.with_name(f".{path.name}.lock")
+    lock = _lock(lock_path)
+    try:
+        unused = _is_unused(path)
+        if unused:
+            for end in STORE_ENDS:
+                path.with_name(path.name + end).unlink(missing_ok=True)
+    finally:
+        lock_path.unlink(missing_ok=True)
+        os.close(lock)
+    return unused
+
+
+def _is_unused(path: Path) -> bool:
+    if not path.exists():
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            # Of a process that was killed at once it has not even its tables.
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables == {"schema", "records", "state"}:
+                return connection.execute("SELECT 1 FROM records LIMIT 1").fetchone() is None
+            return not tables
+    except sqlite3.Error:
+        return False
 
 
 def _lock(path: Path) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -188,6 +189,36 @@ def test_directories_that_are_refused(tmp_path: Path) -> None:
         resume_run(tmp_path)
     (tmp_path / "empty").mkdir()
     create(tmp_path / "empty").close()
+
+
+def test_a_directory_of_a_run_that_was_killed_before_its_manifest_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    create(path).close()
+    (path / "manifest.json").rename(path / ".manifest.json.0a1b2c3d.partial")
+    create(path).close()
+    assert not list(path.glob(".*"))
+    # Half made: a store without its tables.
+    for file in [*path.iterdir()]:
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    (path / "results.sqlite").touch()
+    (path / "specs").mkdir()
+    create(path).close()
+    assert RunDirectory(path).manifest.specs
+
+
+def test_what_a_run_has_stored_is_not_taken_for_a_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with create(path) as writer:
+        writer.append([make_record(1)])
+    (path / "manifest.json").unlink()
+    with pytest.raises(UsageError, match="holds other files already"):
+        create(path)
+    assert (path / "results.sqlite").exists()
+    other = tmp_path / "other"
+    with create(other):
+        (other / "manifest.json").unlink()
+        with pytest.raises(UsageError, match="another process writes to this run"):
+            create(other)
 
 
 @pytest.mark.parametrize("exists", [False, True])

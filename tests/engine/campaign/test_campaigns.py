@@ -42,6 +42,19 @@ def verdicts(run: Ran, *, without: frozenset[Signature] = frozenset()) -> list[t
     return sorted((item.trial_id, item.verdict.result, item.verdict.kind) for item in records)
 
 
+def expect_the_same(one: Ran, two: Ran) -> None:
+    """All numbers, and the verdicts of all that both have kept.
+
+    Of more failures than a finding keeps, those are kept whose chunks were done first; there must be others.
+    """
+    assert {**one.result, "run": ""} == {**two.result, "run": ""}
+    failures = {item.signature: item.failures for item in findings(one)}
+    assert failures == {item.signature: item.failures for item in findings(two)}
+    full = frozenset(signature for signature, number in failures.items() if number > EXAMPLES)
+    assert len(full) < len(failures)
+    assert verdicts(one, without=full) == verdicts(two, without=full)
+
+
 def test_a_conforming_implementation(ran: Run) -> None:
     run = fuzz(ran, "none", "--chunks", "12")
     assert run.code == 0, run.err
@@ -147,13 +160,7 @@ def test_outputs_keep_within_the_disk_that_a_campaign_may_take(ran: Run) -> None
 
 def test_any_number_of_workers_finds_the_same(ran: Run) -> None:
     one, two = fuzz(ran, "two", "--chunks", "12"), fuzz(ran, "two", "--chunks", "12", "--workers", "2")
-    assert {**one.result, "run": ""} == {**two.result, "run": ""}
-    failures = {item.signature: item.failures for item in findings(one)}
-    assert failures == {item.signature: item.failures for item in findings(two)}
-    # Of more failures than a finding keeps, those are kept whose chunks were done first.
-    full = frozenset(signature for signature, number in failures.items() if number > EXAMPLES)
-    assert len(full) < len(failures)
-    assert verdicts(one, without=full) == verdicts(two, without=full)
+    expect_the_same(one, two)
     same = ("index", "phase", "operator", "snapshot", "cases", "failed")
     assert [[entry.get(key) for key in same] for entry in chunks(one)] == [
         [entry.get(key) for key in same] for entry in chunks(two)
