@@ -26,7 +26,7 @@ from tests.engine.conftest import RESULT, Ran
 
 ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("ACLNN_CTS_KILLS", "5"))
-CHUNKS = 10 if KILLS <= 5 else 40
+CHUNKS, TRIALS = (10, 64) if KILLS <= 5 else (40, 16)
 LIMIT = 1200.0
 
 
@@ -38,7 +38,7 @@ def command(path: Path, *more: str) -> list[str]:
         "aclnn_cts",
         *words,
         "--chunk-trials",
-        "64",
+        str(TRIALS),
         "--chunks",
         str(CHUNKS),
         *more,
