@@ -220,11 +220,13 @@ def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json
     from aclnn_cts.cli.faults_screen import show_matrix, shown
     from aclnn_cts.engine.files import write_atomically
     from aclnn_cts.engine.kill_matrix import build_matrix
+    from aclnn_cts.engine.made_by import Beginning
     from aclnn_cts.engine.power import attempts
 
     tasks = _tasks(catalogue, wanted)
     if not tasks:
         raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
+    beginning = Beginning(click.get_current_context().obj)
     with contextlib.closing(attempts(tasks, workers=wanted.workers)) as results:
         done = list(shown(results, len(tasks)))
     matrix = build_matrix(
@@ -234,6 +236,7 @@ def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json
         seeds=wanted.seeds,
         decoy_seeds=wanted.decoy_seeds,
         to_end=wanted.to_end,
+        made_by=beginning.ended(),
     )
     if out is not None:
         write_atomically(out, matrix.to_json())

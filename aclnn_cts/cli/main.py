@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the process's own where none are given."""
     _never_fail_to_encode()
     try:
-        with _cli.make_context("aclnn-cts", list(sys.argv[1:] if arguments is None else arguments)) as context:
+        words = tuple(sys.argv[1:] if arguments is None else arguments)
+        with _cli.make_context("aclnn-cts", list(words), obj=words) as context:
             result = _cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:

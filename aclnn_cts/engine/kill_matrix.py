@@ -14,10 +14,12 @@ import msgspec
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.engine.harness_parts import differing
+from aclnn_cts.engine.made_by import MadeBy
 from aclnn_cts.spec.load import Specs
 
 __all__ = ["FORMAT", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
-__all__ += ["build_matrix", "figures", "read_matrix", "shipped_matrix"]
+__all__ += ["build_matrix", "figures", "matrix_to_show", "read_matrix", "shipped_matrix"]
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
@@ -100,6 +102,8 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     decoy_seeds: tuple[int, ...] = ()
     to_end: bool = False
     """Whether plans went on to their end after a fault was found, so that its buckets are those of the whole plan."""
+    made_by: MadeBy | None = None
+    """None in a document of an earlier version, which does not say."""
     faults: tuple[FaultRow, ...]
     decoys: tuple[DecoyRow, ...]
 
@@ -182,6 +186,7 @@ def build_matrix(
     seeds: Sequence[int],
     decoy_seeds: Sequence[int],
     to_end: bool,
+    made_by: MadeBy | None = None,
 ) -> KillMatrix:
     """The matrix of what was tried, survivors first, then by cases until found; decoys that were accused first."""
     by_id: dict[str, list[Attempt]] = {}
@@ -194,6 +199,7 @@ def build_matrix(
         seeds=tuple(seeds),
         decoy_seeds=tuple(decoy_seeds),
         to_end=to_end,
+        made_by=made_by,
         faults=tuple(sorted(faults, key=lambda row: (not row.survives, -row.cases, row.id))),
         decoys=tuple(sorted(decoys, key=lambda row: (not row.accused, row.id))),
     )
@@ -259,9 +265,21 @@ def read_matrix(path: Path | None = None) -> KillMatrix:
     return matrix
 
 
-def with_chinese(document: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
-    """A matrix as JSON with the Chinese of each sentence that the catalogue still has as it was measured."""
-    catalogue = read_catalogue(specs)
+def matrix_to_show(specs: Specs) -> dict[str, Any] | None:
+    """The matrix of this release as plain JSON values for a report; None where it has none.
+
+    Each sentence that the catalogue still has as it was measured has its Chinese beside it, and `another` names the
+    parts in which the harness that made it is not this one (`harness_parts`): None where it does not say which it was.
+    """
+    if not shipped_matrix().is_file():
+        return None
+    matrix = read_matrix()
+    made_by = matrix.made_by
+    document = _with_chinese(msgspec.to_builtins(matrix), read_catalogue(specs))
+    return {**document, "another": None if made_by is None else list(differing(made_by.parts))}
+
+
+def _with_chinese(document: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     known: dict[str, SeededFault | Decoy] = {**catalogue.faults, **catalogue.decoys}
     made = dict(document)
     for name in ("faults", "decoys"):

@@ -7,9 +7,13 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.engine import kill_matrix
 from aclnn_cts.engine.fault_attempt import Attempt, bucket
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
-from aclnn_cts.engine.kill_matrix import KillMatrix, build_matrix, figures, read_matrix
+from aclnn_cts.engine.harness_parts import harness_parts
+from aclnn_cts.engine.kill_matrix import KillMatrix, build_matrix, figures, matrix_to_show, read_matrix
+from aclnn_cts.engine.made_by import Beginning
+from aclnn_cts.spec.load import load_specs
 
 
 def fault(identifier: str, *, equivalent: str = "") -> SeededFault:
@@ -94,7 +98,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "matrix.json"
     file.write_bytes(matrix().to_json())
     assert read_matrix(file) == matrix()
-    assert len(file.read_text().splitlines()) == 15
+    assert len(file.read_text().splitlines()) == 16
 
 
 @pytest.mark.parametrize(
@@ -105,6 +109,47 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(UsageError, match=r"matrix\.json: "):
         read_matrix(file)
+
+
+def test_what_made_it_is_read_as_it_was_written_and_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    plain = matrix()
+    made = msgspec.structs.replace(plain, made_by=Beginning(["faults", "-o", "a file"]).ended())
+    file = tmp_path / "matrix.json"
+    file.write_bytes(made.to_json())
+    assert read_matrix(file) == made
+    # Two measurements of one harness differ in that line alone.
+    lines = zip(plain.to_json().splitlines(), made.to_json().splitlines(), strict=True)
+    assert [new[:13] for old, new in lines if old != new] == [b'  "made_by": ']
+
+
+def test_a_matrix_that_does_not_say_what_made_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "matrix.json"
+    file.write_bytes(matrix().to_json().replace(b'  "made_by": null,\n', b""))
+    assert b"made_by" not in file.read_bytes()
+    assert read_matrix(file) == matrix()
+
+
+def test_what_made_it_has_a_schema(tmp_path: Path) -> None:
+    file = tmp_path / "matrix.json"
+    file.write_bytes(matrix().to_json().replace(b'"made_by": null', b'"made_by": {"command": "x"}'))
+    with pytest.raises(UsageError, match=r"matrix\.json: .*\$\.made_by"):
+        read_matrix(file)
+
+
+def test_a_report_is_told_in_what_the_harness_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "matrix.json"
+    monkeypatch.setattr(kill_matrix, "shipped_matrix", lambda: file)
+    specs = load_specs()
+    assert matrix_to_show(specs) is None
+    file.write_bytes(matrix().to_json())
+    assert (matrix_to_show(specs) or {})["another"] is None
+    made = Beginning(["faults"]).ended()
+    file.write_bytes(msgspec.structs.replace(matrix(), made_by=made).to_json())
+    assert (matrix_to_show(specs) or {})["another"] == []
+    parts = {name: "0" if name in ("judge", "specs") else sha for name, sha in harness_parts().items()}
+    other = msgspec.structs.replace(made, parts=parts)
+    file.write_bytes(msgspec.structs.replace(matrix(), made_by=other).to_json())
+    assert (matrix_to_show(specs) or {})["another"] == ["judge", "specs"]
 
 
 def test_one_mistake_ends_in_one_bucket() -> None:

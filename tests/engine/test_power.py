@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.engine import power
 from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import read_catalogue
+from aclnn_cts.engine.harness_parts import harness_parts
+from aclnn_cts.engine.manifest import sources_hash
 from aclnn_cts.engine.plan import Profile, plan_parts
 from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt, switched_on
 from aclnn_cts.spec.load import Specs, load_specs
@@ -166,6 +169,11 @@ def test_a_survivor_comes_first_and_is_an_exit_code(
     written = json.loads(out.read_text())
     assert written["format"] == "aclnn-cts/kill-matrix/1"
     assert written["faults"][0]["by_seed"][0]["found"] is False
+    made_by = written["made_by"]
+    assert made_by["command"] == f"aclnn-cts faults --op softmax_backward -o {shlex.quote(str(out))}"
+    assert made_by["sha256"] == sources_hash()
+    assert made_by["parts"] == harness_parts()
+    assert made_by["environment"]["python.version"]["known"] == "measured"
 
 
 def test_a_share_may_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -23,7 +22,7 @@ from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, cov
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.compare import compare_runs
-from aclnn_cts.engine.kill_matrix import with_chinese
+from aclnn_cts.engine.kill_matrix import matrix_to_show
 from aclnn_cts.engine.laws import PREFIX, laws_of
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
@@ -31,12 +30,11 @@ from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.magnitude import BINADES
-from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.spec.load import load_specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["KILL_MATRIX_FORMAT", "acceptance"]
+__all__ = ["acceptance"]
 
-KILL_MATRIX_FORMAT = "aclnn-cts/kill-matrix/1"
 
 SUFFICIENT = frozenset({"standard", "thorough"})
 """Profiles that acceptance can rest on."""
@@ -130,7 +128,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         findings=findings,
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
-            matrix=_kill_matrix(shipped),
+            matrix=matrix_to_show(shipped),
             disputes=collected.disputes,
             dispute_notes=tuple(collected.dispute_notes),
             second_oracle=dict(sorted(collected.second_oracle.items())),
@@ -219,17 +217,3 @@ def _chinese_reason(entry: Waiver, today: Mapping[str, Waiver]) -> str | None:
     now = today.get(entry.id)
     later = now.reason_zh if now is not None and now.reason == entry.reason else ""
     return entry.reason_zh or later or None
-
-
-def _kill_matrix(specs: Specs) -> Mapping[str, Any] | None:
-    """What `aclnn-cts faults` found with this version of the harness; None where it does not ship.
-
-    Sentences stand in it as they were when it was measured; those that the catalogue still has get its Chinese ones.
-    """
-    path = Path(__file__).resolve().parents[2] / "reports" / "kill_matrix.json"
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_bytes())
-    if not isinstance(document, dict) or document.get("format") != KILL_MATRIX_FORMAT:
-        return None
-    return with_chinese(document, specs)
