@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue
 from aclnn_cts.engine.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
+from aclnn_cts.engine.made_by import MadeBy
 from aclnn_cts.spec.load import Specs
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
@@ -71,6 +72,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         "was found, each decoy to the end."
     )
     yield ""
+    yield _made_by(matrix.made_by)
+    yield ""
     rows = (
         ("faults, of which equivalent to correct behaviour", f"{found.faults}, {found.equivalent}"),
         (
@@ -93,6 +96,26 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         "A campaign's finding tells these apart too, so that two mistakes are not taken for one."
     )
     yield ""
+
+
+def _made_by(made_by: MadeBy | None) -> str:
+    """By what the figures were made."""
+    if made_by is None:
+        return (
+            "By which harness, when and on what machine is not known: the stored matrix is of a version that did not "
+            "say. `make power` makes it anew."
+        )
+    facts = {name: fact.value for name, fact in made_by.environment.items()}
+    checkout = made_by.checkout
+    state = "a commit that is not known"
+    if checkout is not None:
+        state = f"commit {checkout.commit[:12]}" + ("" if checkout.clean else " with changes")
+    return (
+        f"Measured on {made_by.started[:10]} in {made_by.seconds / 60:,.0f} minutes on {facts['machine.cores']} cores "
+        f"of an {facts['machine.cpu'] or 'unknown processor'} ({facts['machine.architecture']}) with Python "
+        f"{facts['python.version']}, NumPy {facts['library.numpy']}: at {state} by `{made_by.command}`. A "
+        "[report](report.md) says whether what plans, generates, calls and judges is still the same."
+    )
 
 
 def _cells(catalogue: Catalogue, matrix: KillMatrix, specs: Specs) -> Iterator[str]:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance import Acceptance, RunFacts
 from aclnn_cts.core.acceptance_rows import PromiseRow
 
 __all__ = ["FaultRow", "KillMatrix", "kill_matrix_view", "promise_matrix", "state_of"]
+
+_JUDGING = "harness.judging_sha256"
+"""The fact of a run's environment that names what judged in it."""
 
 
 def promise_matrix(report: Acceptance) -> list[tuple[str, list[PromiseRow | None]]]:
@@ -57,6 +60,19 @@ class KillMatrix:
     seeds: tuple[int, ...]
     faults: tuple[FaultRow, ...]
     decoys: tuple[Mapping[str, Any], ...]
+    made_by: Mapping[str, Any] | None
+    """The command, harness, time and machine of the measurement (`engine.made_by`); None where it is not known."""
+    another: tuple[str, ...] | None
+    """Parts in which the harness that writes the report is another one; None where that is not known."""
+    judging_sha256: str
+    """Of what planned, generated, called and judged; empty where that is not known."""
+
+    def measured_harness_of(self, run: RunFacts) -> str:
+        """Whether a run was judged by the harness that was measured: `same`, `another` or `unknown`."""
+        found = next((value for name, value, _ in run.environment if name == _JUDGING), "")
+        if not found or not self.judging_sha256:
+            return "unknown"
+        return "same" if found == self.judging_sha256 else "another"
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -100,4 +116,7 @@ def kill_matrix_view(document: Mapping[str, Any] | None) -> KillMatrix | None:
         seeds=tuple(document.get("seeds", ())),
         faults=tuple(faults),
         decoys=tuple(document.get("decoys", ())),
+        made_by=document.get("made_by"),
+        another=None if document.get("another") is None else tuple(document["another"]),
+        judging_sha256=str(document.get("judging_sha256", "")),
     )

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["differing", "harness_parts"]
+__all__ = ["differing", "harness_parts", "judging_hash"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
@@ -25,6 +25,10 @@ _FOLDERS = (
     ("software device", "adapters/loopback", (".cpp", ".h", ".map", ".yaml")),
 )
 """What is found by its place and not imported by name, with the suffixes that count."""
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^(\n#]*)|import[ \t]+([^\n#]*))", re.MULTILINE
+)
+"""An import as this package writes it; to parse every module takes half a second, which each run would wait for."""
 
 
 @functools.cache
@@ -40,6 +44,12 @@ def harness_parts() -> Mapping[str, str]:
         room = path.relative_to(_PACKAGE).parts[0]
         parts.setdefault(room if room != path.name else "core", set()).add(path)
     return MappingProxyType({name: _hash(parts[name]) for name in sorted(parts)})
+
+
+def judging_hash(parts: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of all parts together, those of this harness if none are given: whether two harnesses judge alike."""
+    given = harness_parts() if parts is None else parts
+    return hashlib.sha256("".join(f"{name}\0{sha}\0" for name, sha in sorted(given.items())).encode()).hexdigest()
 
 
 def differing(other: Mapping[str, str]) -> tuple[str, ...]:
@@ -75,12 +85,13 @@ def _file(module: str) -> Path | None:
 
 
 def _names(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    """What a module imports, and names in it that may be modules."""
+    for source, names, modules in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        if source:
+            yield source
+        for item in (names or modules).strip("()").split(","):
+            name = item.partition(" as ")[0].strip()
+            yield f"{source}.{name}" if source else name
 
 
 def _hash(paths: set[Path]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
-from aclnn_cts.engine.harness_parts import differing
+from aclnn_cts.engine.harness_parts import differing, judging_hash
 from aclnn_cts.engine.made_by import MadeBy
 from aclnn_cts.spec.load import Specs
 
@@ -269,14 +269,21 @@ def matrix_to_show(specs: Specs) -> dict[str, Any] | None:
     """The matrix of this release as plain JSON values for a report; None where it has none.
 
     Each sentence that the catalogue still has as it was measured has its Chinese beside it, and `another` names the
-    parts in which the harness that made it is not this one (`harness_parts`): None where it does not say which it was.
+    parts in which the harness that made it is not this one (`harness_parts`), None where it does not say which it was;
+    `judging_sha256` is of all parts together, as runs' manifests have it.
     """
     if not shipped_matrix().is_file():
         return None
     matrix = read_matrix()
     made_by = matrix.made_by
     document = _with_chinese(msgspec.to_builtins(matrix), read_catalogue(specs))
-    return {**document, "another": None if made_by is None else list(differing(made_by.parts))}
+    if made_by is None:
+        return {**document, "another": None, "judging_sha256": ""}
+    return {
+        **document,
+        "another": list(differing(made_by.parts)),
+        "judging_sha256": judging_hash(made_by.parts),
+    }
 
 
 def _with_chinese(document: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:

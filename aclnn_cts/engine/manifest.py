@@ -20,6 +20,7 @@ from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
+from aclnn_cts.engine.harness_parts import judging_hash
 
 __all__ = [
     "CAMPAIGN",
@@ -183,6 +184,7 @@ def environment_facts() -> dict[str, Fact]:
         "python.executable": sys.executable or None,
         "harness.version": __version__,
         "harness.sha256": sources_hash(),
+        "harness.judging_sha256": judging_hash(),
     }
     facts |= {f"library.{name}": _installed(name) for name in _LIBRARIES}
     return {name: _fact(value, Known.MEASURED) for name, value in facts.items()}

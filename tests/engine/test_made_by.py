@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_the_parts_are_what_judges_and_not_what_shows() -> None:
         "adapters/cann/adapter.py",
     } <= found
     assert not any(name.startswith(("cli/", "reports/", "engine/acceptance/", "engine/bundle/")) for name in found)
+
+
+def test_no_import_is_overlooked() -> None:
+    for path in parts_module._imported(parts_module._ROOTS):
+        parsed = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                parsed |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                parsed |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        own = {name for name in parsed if name.startswith("aclnn_cts")}
+        assert own <= set(parts_module._names(path)), path
 
 
 def test_one_changed_file_makes_another_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
