@@ -44,7 +44,9 @@ BY_HYPOTHESIS = "campaign's cases by Hypothesis"
 NEEDED = (OWN, PLAIN, DEVICE, CAMPAIGN, BARE, BY_HYPOTHESIS)
 
 CASES, PLAIN_CASES = 1000, 100
-"""Of a round; a whole chunk where the campaign is measured by itself."""
+"""Of a turn; a whole chunk where the campaign is measured by itself."""
+TURNS = 3
+"""Of a round, where what is compared takes nearly the same time."""
 
 
 def random_chunk(spec: Spec, number: int, draws: int) -> Chunk:
@@ -214,7 +216,7 @@ def _of_the_engine(
             _bare(worker.bench, spec, CASES),
             _hypothesis(worker.bench, spec, CASES // 5),
         )
-        for name, figure in zip((CAMPAIGN, BARE, BY_HYPOTHESIS), interleave(works, rounds), strict=True):
+        for name, figure in zip((CAMPAIGN, BARE, BY_HYPOTHESIS), interleave(works, rounds, turns=TURNS), strict=True):
             found[f"{name}, {spec.operator}"] = figure.values
         if device is not None:
             [isolated] = interleave((_campaign(device, spec, CASES),), rounds)

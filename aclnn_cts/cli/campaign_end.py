@@ -12,7 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from aclnn_cts.cli.campaign_words import APART, apart, brief, described, operator_table, percent, standing, worst
+from aclnn_cts.cli.campaign_words import (
+    APART,
+    apart,
+    beside,
+    brief,
+    described,
+    operator_table,
+    percent,
+    standing,
+    worst,
+)
 from aclnn_cts.cli.output import LONGEST_LINE, count, show_table, span, wrap
 from aclnn_cts.engine.campaign.session import Ended
 from aclnn_cts.engine.campaign.status import OperatorStatus, Status
@@ -69,7 +79,7 @@ def _operators(operators: Sequence[OperatorStatus], room: int, findings: int) ->
 
 
 def _title(status: Status, number: int, shown: int, *, terminal: bool) -> str:
-    title = f"{count(number, 'finding')}, {len(status.findings) - number} waived"
+    title = f"{count(number, 'finding')}, {beside(status)}"
     if not number:
         return title
     what = f"; the most frequent {shown}" if shown < number else ""

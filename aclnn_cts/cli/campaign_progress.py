@@ -81,6 +81,7 @@ def progress(status: Status, run: Path) -> dict[str, Any]:
         "errors": total.errors,
         "skipped": total.skipped,
         "findings": len(found),
+        "alike": sum(finding.like is not None for finding in status.findings),
         "to_confirm": status.waiting,
         "last_findings": [_finding(each) for each in reversed(found[-LAST:])],
         "workers": _workers(status),

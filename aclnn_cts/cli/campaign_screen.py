@@ -17,6 +17,7 @@ from aclnn_cts.cli.campaign_words import (
     STILL,
     apart,
     at_work,
+    beside,
     brief,
     operator_table,
     percent,
@@ -234,7 +235,7 @@ def _bar(share: Share, width: int) -> Text:
 def _findings(status: Status, width: int, room: int) -> list[Text]:
     found = standing(status)
     title = Text(f"{count(len(found), 'finding')}", style="bold red" if found else "bold")
-    title.append(f", {len(status.findings) - len(found)} waived, {status.waiting} to confirm", style="")
+    title.append(f", {beside(status)}, {status.waiting} to confirm", style="")
     last = list(reversed(found))[: max(room - 1, 0)]
     if last:
         title.append(f"; the last, {FAILURES}/*DIGITS.json", style="dim")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.engine.campaign.dispatch import Slot
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding, distinct
 from aclnn_cts.engine.campaign.promise_coverage import Share
 from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.engine.run_directory import FAILURES, failure_name
@@ -23,6 +23,7 @@ __all__ = [
     "STILL",
     "apart",
     "at_work",
+    "beside",
     "brief",
     "described",
     "operator_table",
@@ -68,8 +69,15 @@ def worst(operators: Sequence[T]) -> list[T]:
 
 
 def standing(status: Status) -> list[Finding]:
-    """The findings without a waiver, in the order in which they were met."""
-    return [finding for finding in status.findings if not finding.waiver]
+    """The findings without a waiver that stand for themselves, in the order in which they were met."""
+    return [finding for finding in distinct(status.findings) if not finding.waiver]
+
+
+def beside(status: Status) -> str:
+    """What else there is than these: findings that a waiver speaks for, and those that are like one of them."""
+    alike = sum(finding.like is not None for finding in status.findings)
+    waived = sum(bool(finding.waiver) for finding in status.findings)
+    return f"{waived} waived, {alike} like another" if alike else f"{waived} waived"
 
 
 def operator_table(

@@ -117,7 +117,7 @@ def _file(
 ) -> int:
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.engine.bench import Bench
-    from aclnn_cts.engine.campaign.finding import bucketed, is_milder
+    from aclnn_cts.engine.campaign.buckets import bucketed, is_milder
     from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
     from aclnn_cts.engine.files import write_atomically
     from aclnn_cts.engine.promises import as_trial

@@ -14,7 +14,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.batches import BATCH_BYTES
-from aclnn_cts.engine.campaign.finding import gravity
+from aclnn_cts.engine.campaign.buckets import gravity
 from aclnn_cts.engine.company import MOST_CALLS, after_which
 from aclnn_cts.engine.host import SessionHost
 from aclnn_cts.engine.perform import Asked, Performed, Performer

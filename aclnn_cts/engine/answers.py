@@ -11,7 +11,8 @@ import msgspec
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Skip
 from aclnn_cts.engine.again import fails_in_company
-from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding, still_fails_so
+from aclnn_cts.engine.campaign.buckets import still_fails_so
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.store_reader import Query, ResultReader
 

@@ -30,7 +30,7 @@ _FAMILIES: Mapping[str, str] = {
 def bucket(signature: Signature) -> str:
     """What a person would look into together: a campaign's finding, whatever output, mode and dtype it shows in.
 
-    `signature` is the finding's (`campaign.finding.found_as`). One mistake in a kernel shows in many outputs, modes and
+    `signature` is the finding's (`campaign.buckets.found_as`). One mistake in a kernel shows in many outputs, modes and
     dtypes, and as several kinds of wrong values; a campaign keeps these apart, since two mistakes must not become one.
     """
     what = signature.constraint or signature.promise
@@ -52,7 +52,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     buckets: tuple[str, ...] = ()
     """Of all failures that were seen (`bucket`), and so are findings and signatures."""
     findings: tuple[str, ...] = ()
-    """The signatures under which a campaign would put the failures together (`campaign.finding.found_as`), as text."""
+    """The signatures under which a campaign would put the failures together (`campaign.buckets.found_as`), as text."""
     signatures: tuple[str, ...] = ()
     """The failures' own signatures, as text."""
     errors: int = 0

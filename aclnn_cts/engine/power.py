@@ -21,7 +21,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.variables import variable_set
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.finding import found_as
+from aclnn_cts.engine.campaign.buckets import found_as
 from aclnn_cts.engine.fault_attempt import Attempt, bucket
 from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
 from aclnn_cts.engine.laws import law_ids

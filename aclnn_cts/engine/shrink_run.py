@@ -13,7 +13,8 @@ from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.engine.again import preference
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, found_as, is_milder, together
+from aclnn_cts.engine.campaign.buckets import found_as, is_milder, together
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, Shrunk
 from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
 from aclnn_cts.engine.files import write_atomically

@@ -17,7 +17,8 @@ from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
 from aclnn_cts.engine.again import ALONE_FACT, preference
-from aclnn_cts.engine.campaign.finding import Finding, kind_of
+from aclnn_cts.engine.campaign.buckets import kind_of
+from aclnn_cts.engine.campaign.finding import Finding
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT

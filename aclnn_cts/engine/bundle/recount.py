@@ -16,7 +16,7 @@ from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.engine.bundle.sample import Sample
 from aclnn_cts.engine.bundle.statement import Statement
-from aclnn_cts.engine.campaign.finding import TOGETHER
+from aclnn_cts.engine.campaign.buckets import TOGETHER
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.run_directory import failure_name

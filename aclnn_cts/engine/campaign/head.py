@@ -11,11 +11,11 @@ import msgspec
 
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
+from aclnn_cts.engine.campaign.buckets import gravity
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.chunk_queue import ChunkQueue
 from aclnn_cts.engine.campaign.dispatch import Dispatcher
 from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import gravity
 from aclnn_cts.engine.campaign.inquiries import Inquiries, Question
 from aclnn_cts.engine.campaign.jobs import ChunkJob, ChunkResult, Examined, Failed
 from aclnn_cts.engine.campaign.memory import Memory
@@ -116,7 +116,7 @@ class Head:
                 continue
             question = self._inquiries.next_for(slot)
             if question is not None and self._may_examine(number, question):
-                self._inquiries.take(question)
+                question = self._inquiries.take(question)
                 self._examining[number] = question
                 self._turns.begin(number, finding=True)
                 least = COSTLY_SECONDS if question.costly else FINDING_SECONDS

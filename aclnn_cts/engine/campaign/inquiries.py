@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Signature
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.dispatch import Dispatcher
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding
-from aclnn_cts.engine.campaign.jobs import Examined, ExamineJob
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding, put_together
+from aclnn_cts.engine.campaign.jobs import KNOWN, Examined, ExamineJob
 from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.slots import Health, Slot
 from aclnn_cts.engine.record_codec import signature_key
@@ -102,9 +104,22 @@ class Inquiries:
         fitting = [question for question in self._waiting if question.may_go_to(slot.device, living)]
         return min(fitting, key=lambda question: question.costly, default=None)
 
-    def take(self, question: Question) -> None:
-        """A question is asked now."""
+    def take(self, question: Question) -> Question:
+        """A question is asked now; the same with all that is known by now."""
         self._waiting.remove(question)
+        job = question.job
+        if question.others:
+            return question
+        return replace(question, job=msgspec.structs.replace(job, known=self._known(job.signature)))
+
+    def _known(self, asked: Signature) -> tuple[tuple[Earlier, ...], ...]:
+        """Calls after which other findings show that conform alone."""
+        calls = [
+            item.trial.after
+            for item in self.memory.findings.values()
+            if item.signature.operator == asked.operator and item.trial is not None and item.trial.after
+        ]
+        return tuple(each for place, each in enumerate(calls) if each not in calls[:place])[:KNOWN]
 
     def drop_hopeless(self) -> None:
         """Forget what no device that can be opened may be asked."""
@@ -127,13 +142,7 @@ class Inquiries:
         if answer.trial is not None:
             finding.trial = answer.trial
             finding.message = answer.message or finding.message
-        met_elsewhere = finding.device and finding.device != device
-        if met_elsewhere and finding.confirmed == Confirmed.ALWAYS:
-            # It has failed on two devices already.
-            finding.elsewhere = answer.alone
-        elif met_elsewhere:
-            where = f"run again on {device}, since {finding.device}, which met it, could not be opened"
-            finding.note = "; ".join(filter(None, (finding.note, where)))
+        met_elsewhere = self._note_device(finding, device)
         self.memory.found(finding)
         for content in answer.blobs:
             self.memory.writer.blob(content)
@@ -141,6 +150,21 @@ class Inquiries:
             self._write(finding.signature, finding.trial)
         if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
+        if finding.confirmed == Confirmed.COMPANY:
+            for changed in put_together(self.memory.findings.values(), finding):
+                self.memory.found(changed)
+
+    @staticmethod
+    def _note_device(finding: Finding, device: str) -> bool:
+        """Note where a finding was looked into; whether another device had met it."""
+        met_elsewhere = bool(finding.device) and finding.device != device
+        if met_elsewhere and finding.confirmed == Confirmed.ALWAYS:
+            # It has failed on two devices already.
+            finding.elsewhere = finding.alone
+        elif met_elsewhere:
+            where = f"run again on {device}, since {finding.device}, which met it, could not be opened"
+            finding.note = "; ".join(filter(None, (finding.note, where)))
+        return met_elsewhere
 
     def lost(self, question: Question, reason: str, *, begun: bool) -> None:
         """The worker was lost that had been asked; `begun`: after it was open."""

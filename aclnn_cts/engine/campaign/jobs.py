@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.feedback import Learned
@@ -18,6 +18,7 @@ from aclnn_cts.engine.waiver_file import Waiver
 from aclnn_cts.engine.waiver_report import WaiverEvidence
 
 __all__ = [
+    "KNOWN",
     "Answer",
     "ChunkJob",
     "ChunkResult",
@@ -32,6 +33,10 @@ __all__ = [
     "decode_job",
     "encode",
 ]
+
+
+KNOWN = 4
+"""Sequences of calls that are tried before a finding that conforms alone; with so many known no other is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,8 @@ class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """Which met the first of them."""
     shrink: bool = True
     """False: only count how often it fails here."""
+    known: tuple[tuple[Earlier, ...], ...] = ()
+    """Calls after which other findings of the operator show that conform alone."""
     seconds: float | None = None
     """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""
 

@@ -10,9 +10,10 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
+from aclnn_cts.engine.campaign.buckets import kind_of, outputs_of
 from aclnn_cts.engine.campaign.chunk import Chunk
 from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
-from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding, kind_of, outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot

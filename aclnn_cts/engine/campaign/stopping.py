@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from aclnn_cts.engine.campaign.finding import distinct
 from aclnn_cts.engine.campaign.memory import Memory
 
 __all__ = ["Stop", "Stopping"]
@@ -107,7 +108,7 @@ class Stopping:
         if self.reason:
             return
         stop = self.stop
-        standing = sum(not finding.waiver for finding in self.memory.findings.values())
+        standing = sum(not finding.waiver for finding in distinct(self.memory.findings.values()))
         if stop.chunks is not None and self.memory.chunks >= stop.chunks:
             self.reason = f"all {stop.chunks} chunks are done"
             self._complete = True

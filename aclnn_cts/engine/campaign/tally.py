@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.engine.campaign.buckets import kind_of, outputs_of
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.engine.campaign.factors import Factors
 from aclnn_cts.engine.campaign.feedback import Learned
-from aclnn_cts.engine.campaign.finding import EXAMPLES, kind_of, outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import limit_key, packed
 from aclnn_cts.engine.coverage import Coverage

@@ -13,7 +13,8 @@ from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.bundle.verify import verify_bundle
 from aclnn_cts.engine.campaign import resuming
-from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, Finding, outputs_of
+from aclnn_cts.engine.campaign.buckets import outputs_of
+from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, Finding
 from aclnn_cts.engine.campaign.kept_coverage import NAMED
 from aclnn_cts.engine.run_directory import RunDirectory
 from tests.engine.conftest import Ran

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from aclnn_cts.engine.campaign import stopping
-from aclnn_cts.engine.campaign.finding import Confirmed
+from aclnn_cts.engine.campaign.finding import Confirmed, distinct
 from aclnn_cts.engine.campaign.jobs import ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.worker import open_worker
 from aclnn_cts.engine.run_directory import failure_name
 from aclnn_cts.engine.settings import BenchSettings
 from tests.engine.campaign.test_campaigns import findings, fuzz
+from tests.engine.campaign.test_examining import examined
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -28,9 +29,12 @@ def test_only_in_company(ran: Run) -> None:
     assert all(item.alone[0] == 0 and item.alone[1] >= 3 for item in found)
     shown = [item for item in found if item.trial is not None and item.trial.after]
     assert shown
-    for item in shown:
-        assert "alone it conforms; it fails again after " in item.note
-        assert item.shrunk
+    assert all("alone it conforms; it fails again after " in item.note for item in shown)
+    [stands] = distinct(found)
+    assert stands.trial is not None
+    assert stands.trial.after
+    assert stands.shrunk
+    assert stands.failures == sum(item.failures for item in found)
     file = run.path / "failures" / failure_name(shown[0].signature)
     again = ran("replay", str(file), "--adapter", "rare_adapter:Rare,fault=company", "-v")
     assert again.code == 1
@@ -99,8 +103,8 @@ def test_a_finding_takes_no_longer_than_it_may(ran: Run) -> None:
     worker = open_worker(WorkerOptions(settings=settings, waivers=(), chunk_seconds=600.0), None)
     with worker.bench.host:
         job = ExamineJob(signature=found.signature, trials=(found.trial,), chunk=None, seconds=0.0)
-        answer = worker.examine(job)
+        answer = examined(worker, job)
         assert answer.confirmed == Confirmed.WAITING
         assert answer.note == "not confirmed: running it again was broken off after 0 s; --resume tries it again"
-        answer = worker.examine(msgspec.structs.replace(job, seconds=None))
+        answer = examined(worker, msgspec.structs.replace(job, seconds=None))
         assert answer.confirmed == Confirmed.ALWAYS

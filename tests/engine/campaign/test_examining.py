@@ -11,12 +11,18 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Signature
 from aclnn_cts.engine.campaign.finding import Confirmed
-from aclnn_cts.engine.campaign.jobs import ExamineJob, WorkerOptions
+from aclnn_cts.engine.campaign.jobs import Examined, ExamineJob, WorkerOptions
 from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
 from aclnn_cts.engine.settings import BenchSettings
 from tests.engine.campaign.test_shrink import softmax
 
 VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+
+
+def examined(worker: CampaignWorker, job: ExamineJob) -> Examined:
+    answer = worker.do(job)
+    assert isinstance(answer, Examined)
+    return answer
 
 
 @pytest.fixture(name="worker")
@@ -31,7 +37,7 @@ def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
 @pytest.mark.parametrize("name", ["life-cycle/phase-one-alone", "law/repeat"])
 def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWorker, name: str) -> None:
     met = Trial(name, softmax((3, 5)).case)
-    found = worker.examine(ExamineJob(signature=VALUES, trials=(met,), chunk=None))
+    found = examined(worker, ExamineJob(signature=VALUES, trials=(met,), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.ALWAYS, (3, 3), True)
     assert found.trial is not None
     assert found.trial.promise == "values"
@@ -41,5 +47,5 @@ def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWork
 def test_a_shrunk_case_fails_like_its_finding(worker: CampaignWorker) -> None:
     # Nothing fails like this: the call is wrong, and no law is broken.
     law = Signature(operator=VALUES.operator, promise="law/repeat", kind=Fault.LAW, output="out", dtype="FLOAT16")
-    found = worker.examine(ExamineJob(signature=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
+    found = examined(worker, ExamineJob(signature=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.UNKNOWN, (0, 3), False)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import CallOptions, Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
-from aclnn_cts.engine.campaign.finding import (
+from aclnn_cts.engine.campaign.buckets import (
     VALUE_KINDS,
     bucketed,
     calls_alone,
@@ -25,6 +25,7 @@ from aclnn_cts.engine.campaign.finding import (
     still_fails_so,
     together,
 )
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding, distinct, put_together
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.spec.load import load_specs
@@ -251,3 +252,25 @@ def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
     once = together(signature)
     assert together(once) == once
     assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)
+
+
+def _in_company(output: str, **more: str) -> Finding:
+    signature = Signature(operator=VALID.operator, promise="values", kind=more.pop("kind", Fault.VALUE), output=output)
+    return Finding(signature=signature, confirmed=Confirmed.COMPANY, failures=3, **more)  # type: ignore[arg-type]
+
+
+def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() -> None:
+    one, two, law = _in_company("a"), _in_company("b"), _in_company("", kind=Fault.LAW)
+    apart = [_in_company("a", kind=Fault.CRASH), _in_company("c", waiver="known")]
+    alone = msgspec.structs.replace(_in_company("d"), confirmed=Confirmed.ALWAYS)
+    findings = [one, two, law, *apart, alone]
+    assert put_together(findings, one) == [two, law]
+    assert put_together(findings, two) == []
+    told = distinct(findings)
+    assert [item.signature for item in told] == [item.signature for item in (one, *apart, alone)]
+    assert [item.failures for item in told] == [9, 3, 3, 3]
+    assert one.failures == 3, "what is stored stays its own"
+    # One whose calls are known stands before those whose are not.
+    two.trial = Trial("values", VALID, after=(Earlier(VALID),))
+    assert put_together(findings, two) == [one, two, law]
+    assert (one.like, two.like, law.like) == (two.signature, None, two.signature)

@@ -6,9 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Signature
 from aclnn_cts.engine.campaign.dispatch import Dispatcher
 from aclnn_cts.engine.campaign.finding import Confirmed, Finding
@@ -19,6 +20,8 @@ from aclnn_cts.engine.campaign.slots import Health, Slot
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.spec.load import Specs
 from tests.engine.build_records import SOFTMAX, make_record
+
+CALLS = (Earlier(make_record(99).trial.case),)
 
 
 class Quiet(Inquiries):
@@ -59,8 +62,14 @@ class House:
 
     def asked(self, device: int) -> Question | None:
         question = self.inquiries.next_for(self.slots[device])
-        if question is not None:
-            self.inquiries.take(question)
+        return None if question is None else self.inquiries.take(question)
+
+    def say(self, confirmed: str, *, after: tuple[Earlier, ...]) -> Question:
+        question = self.asked(0)
+        assert question is not None
+        trial = msgspec.structs.replace(question.job.trials[0], after=after)
+        said = Examined(signature=question.job.signature, confirmed=confirmed, alone=(0, 6), trial=trial)
+        self.inquiries.answered(question, said, "device 0")
         return question
 
     def answer(self, device: int, failures: int, *, shrunk: bool = True) -> None:
@@ -193,6 +202,22 @@ def test_a_lost_worker_is_no_answer() -> None:
         assert found.confirmed == Confirmed.WAITING, number
         house.inquiries.lost(question, "it was ended by signal 9", begun=True)
     assert (found.confirmed, found.note) == (Confirmed.UNKNOWN, "it was ended by signal 9")
+
+
+def test_what_shows_only_after_other_calls_is_one_finding_of_its_operator() -> None:
+    house = House(1)
+    found = [house.finding() for _ in range(4)]
+    for finding in found:
+        house.inquiries.ask(finding)
+    # The first needs calls that are not found, the second one call, the third is another fault.
+    for after, confirmed in (((), Confirmed.COMPANY), (CALLS, Confirmed.COMPANY), ((), Confirmed.ALWAYS)):
+        house.say(confirmed, after=after)
+    first, second, third, last = found
+    assert (first.like, second.like, third.like) == (second.signature, None, None)
+    assert house.stored.count(first) == 2, "in the store too"
+    question = house.say(Confirmed.COMPANY, after=())
+    assert question.job.known == (CALLS,), "which are tried before others are searched"
+    assert last.like == second.signature
 
 
 def test_those_that_take_long_come_last() -> None:
