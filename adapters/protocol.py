@@ -79,6 +79,12 @@ class Capabilities:
     """One line for reports: what this is, and plainly so where it is software."""
     environment_zh: Mapping[str, str] = field(default_factory=dict)
     """In Chinese, by name: values of `Session.environment` that are sentences, for the Chinese report."""
+    measured: frozenset[str] = frozenset()
+    """Names in `Session.environment` whose values the adapter read, hashed, counted or set itself.
+
+    All others are what the implementation says of itself, without proof; `unknown` is neither, and may have its reason
+    behind a colon.
+    """
     statuses: bool = False
     """It returns aclnn statuses. Otherwise what it accepts or rejects is recorded and not judged."""
     phases: bool = False

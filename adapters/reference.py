@@ -51,6 +51,7 @@ class ReferenceSession:
             description="NumPy float64 oracle with the documented statuses",
             statuses=True,
             phases=True,
+            measured=frozenset({"numpy"}),
             in_place=True,
             isolate=False,
             deterministic=True,

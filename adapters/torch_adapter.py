@@ -99,6 +99,7 @@ class TorchSession:
                 "cubeMathType": "不下发给 torch：torch 按操作数的数据类型计算",
                 "RmsNormGrad": way_zh,
             },
+            measured=self._settings.measured | {"outputs"},
             in_place=adapter.direct,
             isolate=True,
             strided_outputs=adapter.direct,

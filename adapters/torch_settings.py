@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
@@ -23,6 +25,19 @@ FAULTS: tuple[type[Exception], ...] = tuple(
 OUT_OF_MEMORY: tuple[type[Exception], ...] = tuple(
     kind for name in ("OutOfMemoryError",) if isinstance(kind := getattr(torch, name, None), type)
 )
+
+_MEASURED = frozenset(
+    (
+        "device",
+        "float32_matmul_precision",
+        "flush_denormal",
+        "reduced_precision_reduction",
+        "tf32",
+        "threads",
+        "torch_record",
+    )
+)
+"""What is set here, or hashed. That a computation is `deterministic` remains torch's word."""
 
 
 def find_device(word: str) -> torch.device:
@@ -67,7 +82,7 @@ def synchroniser(device: torch.device) -> Callable[[], object]:
 
 
 class Settings:
-    """Makes the settings; `environment` is what the manifest records of them."""
+    """Makes the settings; `environment` is what the manifest records of them, `measured` what of it is no mere word."""
 
     def __init__(self, device: torch.device, *, threads: int, deterministic: bool, tf32: bool) -> None:
         self.device_name = _device_name(device)
@@ -107,10 +122,19 @@ class Settings:
             "flush_denormal": "unknown: this processor cannot set it" if flushes else _word(value=False),
         }
         self.environment_zh = {"flush_denormal": "未知：该处理器不支持此设置"} if flushes else {}
+        if record := _record_hash("torch"):
+            self.environment["torch_record"] = f"sha256 {record}"
         if device.type == "cuda":
             self.environment["cuda"] = str(torch.version.cuda)
         if device.type == "npu":
             self.environment["torch_npu"] = str(importlib.import_module("torch_npu").__version__)
+        self.measured = _MEASURED | self._versions() | ({"device_name"} if device.type == "cpu" else set())
+
+    def _versions(self) -> frozenset[str]:
+        """The versions that torch tells of itself and the installed files tell too."""
+        installed = {"torch": _installed("torch"), "torch_npu": _installed("torch_npu")}
+        installed["version"] = installed["torch"]
+        return frozenset(name for name, found in installed.items() if found and found == self.environment.get(name))
 
     def restore(self) -> None:
         """Put back what was there before."""
@@ -127,6 +151,23 @@ class Settings:
 
     def _set_attribute(self, owner: Any, name: str, value: object) -> None:  # noqa: ANN401 - torch's own namespaces
         self._set(lambda: getattr(owner, name), lambda new: setattr(owner, name, new), value)
+
+
+def _installed(name: str) -> str | None:
+    """The version of a distribution by its installed files, which a module's own word is held against."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _record_hash(name: str) -> str | None:
+    """SHA-256 of the list of a distribution's files and their sums, which pip leaves: the files are gigabytes."""
+    try:
+        record = importlib.metadata.distribution(name).read_text("RECORD")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return hashlib.sha256(record.encode()).hexdigest() if record else None
 
 
 def _word(value: bool) -> str:  # noqa: FBT001 - a value to print, not a switch

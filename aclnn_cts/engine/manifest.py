@@ -11,13 +11,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 
 from aclnn_cts import __version__
-from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
+from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.harness_parts import judging_hash
@@ -66,9 +65,9 @@ class Known:
     """How a fact is known (values of `Fact.known`)."""
 
     MEASURED = "measured"
-    """Asked of the machine, the library or the device by this program."""
+    """Read, hashed, counted or set by this program, by its adapters too, or asked of the system it runs on."""
     DECLARED = "declared"
-    """Said by a person or an adapter, and not checked."""
+    """Said by a person, or by an implementation of itself, and not checked."""
     UNKNOWN = "unknown"
 
 
@@ -211,15 +210,19 @@ def sources_hash() -> str:
 def adapter_facts(
     environment: Mapping[str, Value | Fact],
     *,
-    known: str = Known.DECLARED,
-    chinese: Mapping[str, str] = MappingProxyType({}),
+    capabilities: Capabilities | None = None,
 ) -> dict[str, Fact]:
     """What an adapter says of itself, its library and its device, under `adapter.`.
 
-    A plain value is taken as `known` says, None as unknown; an adapter that measured a thing hands over a Fact.
-    `chinese` has the values that are sentences in Chinese (`Capabilities.environment_zh`).
+    Its capabilities tell which values it measured, and have those that are sentences in Chinese too; all others are
+    declared. None, `unknown` and `unknown: why` are unknown.
     """
-    facts = {name: value if isinstance(value, Fact) else _fact(value, known) for name, value in environment.items()}
+    measured = capabilities.measured if capabilities is not None else frozenset()
+    chinese = capabilities.environment_zh if capabilities is not None else {}
+    facts = {
+        name: value if isinstance(value, Fact) else _fact(value, Known.MEASURED if name in measured else Known.DECLARED)
+        for name, value in environment.items()
+    }
     return {
         f"adapter.{name}": msgspec.structs.replace(fact, zh=chinese[name]) if name in chinese else fact
         for name, fact in facts.items()
@@ -227,7 +230,8 @@ def adapter_facts(
 
 
 def _fact(value: Value, known: str) -> Fact:
-    return Fact(value, Known.UNKNOWN if value is None else known)
+    unknown = value is None or (isinstance(value, str) and value.partition(":")[0] == Known.UNKNOWN)
+    return Fact(value, Known.UNKNOWN if unknown else known)
 
 
 def _installed(name: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Skip
@@ -78,7 +79,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         settings = options.settings.on(host, options.operators)
         options = replace(options, settings=settings)
         environment = dict(host.environment)
-        manifest = _manifest(options, environment, host.capabilities.environment_zh)
+        manifest = _manifest(options, environment, host.capabilities)
         spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
         waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
         bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
@@ -124,7 +125,7 @@ def _file_of(spec: Spec) -> Path:
     return shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)
 
 
-def _manifest(options: RunOptions, environment: Mapping[str, Any], chinese: Mapping[str, str]) -> Manifest:
+def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
     settings = options.settings
     return Manifest(
         command=options.command,
@@ -144,7 +145,7 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], chinese: Mapp
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment, chinese=chinese),
+        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
     )
 
 

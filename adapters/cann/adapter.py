@@ -109,6 +109,7 @@ class CannAdapter:
             capabilities=Capabilities(
                 description=description,
                 environment_zh=_chinese(chip, target, facts, software=software),
+                measured=_measured(facts, software=software),
                 statuses=True,
                 phases=True,
                 executes=device is not None,
@@ -212,15 +213,25 @@ def _facts(
     versions = dict.fromkeys(_VERSIONS, f"none: {SOFTWARE_DEVICE}")
     facts |= versions if software else installed_versions(os.environ)
     if software:
-        facts |= {name: f"{facts[name]} ({SOFTWARE_DEVICE})" for name in ("product", "soc")}
+        facts |= {name: f"{facts[name]} ({SOFTWARE_DEVICE})" for name in ("product", "soc") if facts[name] != "unknown"}
         # Seeded faults and injected crashes among them: a run on a device that was told to err says so.
         facts |= {name: value for name, value in os.environ.items() if name.startswith(_LOOPBACK_VARIABLES) and value}
     facts["version"] = facts["cann_version"] if not software else "loopback"
-    facts |= {f"library {file}": f"sha256 {digest}" for file, digest in library.hashes.items()}
+    facts |= {
+        f"library {file}": digest if digest.startswith("unknown") else f"sha256 {digest}"
+        for file, digest in library.hashes.items()
+    }
     for file in library.hashes:
         facts[f"symbols {file}"] = ", ".join(sorted(name for name, source in library.symbols.items() if source == file))
     facts |= {f"not loaded {file}": reason for file, reason in library.failures.items()}
     return facts
+
+
+def _measured(facts: Mapping[str, str], *, software: bool) -> frozenset[str]:
+    """The facts that were read, hashed or looked up here; the others are answers of the runtime, and what follows."""
+    names = {"device_id", "operators", "missing_functions", *(() if software else ("version", *_VERSIONS))}
+    kinds = ("library ", "symbols ", "not loaded ", _LOOPBACK_VARIABLES)
+    return frozenset(name for name in facts if name in names or name.startswith(kinds))
 
 
 def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
@@ -250,7 +261,8 @@ def _chinese(chip: Chip | None, target: Target, facts: Mapping[str, str], *, sof
     if software:
         told["implementation"] = stand_in
         told |= dict.fromkeys(_VERSIONS, "无：软件设备")
-        told |= {name: facts[name].replace(f" ({SOFTWARE_DEVICE})", "（软件设备）") for name in ("product", "soc")}
+        marked = (name for name in ("product", "soc") if SOFTWARE_DEVICE in facts[name])
+        told |= {name: facts[name].replace(f" ({SOFTWARE_DEVICE})", "（软件设备）") for name in marked}
     return told
 
 

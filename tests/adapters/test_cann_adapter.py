@@ -129,6 +129,13 @@ def test_the_manifest_says_what_was_run_on(tmp_path: Path, monkeypatch: pytest.M
             assert "软件设备" in stored[f"adapter.{name}"]["zh"], name
     for name in ("cann_version", "driver_version", "firmware_version"):
         assert facts[name] == "none: software device"
+    # What the adapter hashed and looked up is no word of the library's.
+    known = {name: stored[f"adapter.{name}"]["known"] for name in facts}
+    measured = {f"library {library}", f"symbols {library}", "device_id", "operators", "missing_functions"}
+    assert {name for name in known if known[name] == "measured"} - {"ACLNN_LOOPBACK_SOC"} == measured
+    assert {known[name] for name in ("implementation", "soc", "core_count", "runtime_version", "deterministic")} == {
+        "declared"
+    }
 
 
 def test_doctor_says_software_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,6 +179,9 @@ def test_first_phases_alone_need_no_runtime_where_the_product_is_stated(
     assert facts["device"] == "none: first phases alone"
     assert facts["description"].startswith("the first phases of the software device (loopback) without a runtime")
     assert "libascendcl.so: cannot open" in facts["not loaded libascendcl.so"]
+    stored = json.loads((tmp_path / "run" / "manifest.json").read_text())["environment"]
+    assert stored["adapter.not loaded libascendcl.so"]["known"] == "measured"
+    assert (stored["adapter.soc"]["value"], stored["adapter.soc"]["known"]) == ("unknown", "unknown")
     assert not any(outcome.phase_two for record in records(tmp_path / "run") for outcome in record.attempts[0])
 
 

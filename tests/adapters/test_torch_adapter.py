@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -171,6 +173,13 @@ def test_the_rstd_of_the_case_takes_the_place_of_torchs_own(sessions: Mapping[st
     assert values_of(buffers)["dgammaOut"] == (dy * [[1, 1], [1, -1]]).sum(axis=0).tolist()
 
 
+def test_a_version_that_only_torch_tells_is_no_more_than_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.0.0")
+    session = load(choose("torch")).open(Target(), {})
+    assert not {"torch", "version"} & session.capabilities.measured
+    session.close()
+
+
 def test_settings_are_recorded_and_put_back() -> None:
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     session = load(choose("torch:threads=1,deterministic=true")).open(Target(), {})
@@ -191,6 +200,10 @@ def test_settings_are_recorded_and_put_back() -> None:
     sentences = {name for name, value in environment.items() if value.count(" ") > 3}
     assert sentences <= set(session.capabilities.environment_zh) <= set(environment)
     assert {"cubeMathType", "RmsNormGrad"} <= sentences
+    measured = session.capabilities.measured
+    assert {"torch", "version", "torch_record", "threads", "tf32", "device", "outputs"} <= measured
+    assert not {"implementation", "torch_git", "cpu_capability", "deterministic", "RmsNormGrad"} & measured
+    assert re.fullmatch("sha256 [0-9a-f]{64}", environment["torch_record"])
     session.close()
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
 

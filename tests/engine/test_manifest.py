@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.manifest import (
     Fact,
@@ -52,6 +53,17 @@ def test_what_an_adapter_says() -> None:
         "adapter.driver": Fact("24.1", Known.DECLARED),
         "adapter.soc": Fact(None, Known.UNKNOWN),
         "adapter.tf32": Fact(value=False, known=Known.MEASURED),
+    }
+
+
+def test_what_an_adapter_measured_is_told_apart_from_what_is_said() -> None:
+    environment = {"version": "1", "library x": "sha256 0", "soc": "unknown", "flush": "unknown: no such switch"}
+    capabilities = Capabilities(measured=frozenset({"library x", "soc", "absent"}), environment_zh={"flush": "未知"})
+    assert adapter_facts(environment, capabilities=capabilities) == {
+        "adapter.version": Fact("1", Known.DECLARED),
+        "adapter.library x": Fact("sha256 0", Known.MEASURED),
+        "adapter.soc": Fact("unknown", Known.UNKNOWN),
+        "adapter.flush": Fact("unknown: no such switch", Known.UNKNOWN, "未知"),
     }
 
 

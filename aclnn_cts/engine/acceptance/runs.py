@@ -83,7 +83,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         problems=tuple(summary.problems),
         notes={note.text: note for note in (*summary.notes, *summary.holes())},
         environment=tuple(
-            (name, "" if fact.known == Known.UNKNOWN else str(fact.value), fact.known)
+            (name, "" if fact.value in (None, Known.UNKNOWN) else str(fact.value), fact.known)
             for name, fact in sorted(manifest.environment.items())
         ),
         environment_zh={name: fact.zh for name, fact in manifest.environment.items() if fact.zh},

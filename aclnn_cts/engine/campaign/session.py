@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import Skip
@@ -173,7 +174,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     with first.open_host(options.specs) as host:
         settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
         environment: Mapping[str, Any] = dict(host.environment)
-        chinese = host.capabilities.environment_zh
+        capabilities = host.capabilities
         bench = Bench(specs=options.specs, host=host, settings=settings)
         for spec in options.operators:
             if settings.target.product in spec.products:
@@ -182,11 +183,11 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
     options = replace(options, settings=settings)
     if earlier is None:
-        return options, _manifest(options, environment, chinese), waivers, ""
+        return options, _manifest(options, environment, capabilities), waivers, ""
     return options, earlier, waivers, check_implementation(options.out, earlier, adapter_facts(environment))
 
 
-def _manifest(options: CampaignOptions, environment: Mapping[str, Any], chinese: Mapping[str, str]) -> Manifest:
+def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
     settings = options.settings
     # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
     generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
@@ -211,7 +212,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], chinese:
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment, chinese=chinese),
+        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
     )
 
 
