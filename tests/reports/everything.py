@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
@@ -35,7 +36,9 @@ ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknow
         "device": "software device standing in for Ascend910B3",
         "RmsNormGrad": "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device",
     },
-    chinese={"description": "软件设备", "device": "软件设备", "RmsNormGrad": "自动求导"},
+    capabilities=Capabilities(
+        environment_zh={"description": "软件设备", "device": "软件设备", "RmsNormGrad": "自动求导"}
+    ),
 )
 
 
