@@ -79,6 +79,7 @@ def _templates() -> Environment:
         parts=_parts,
         listed=_listed,
         last_part=lambda path: Path(path).name,
+        sum_of_lengths=lambda pairs: sum(len(items) for _, items in pairs),
     )
     return environment
 

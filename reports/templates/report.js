@@ -28,6 +28,7 @@
     for (const group of section.querySelectorAll("[data-group]"))
       group.hidden = !group.querySelector("[data-item]:not([hidden])");
     form.querySelector("[data-shown]").textContent = shown;
+    form.classList.toggle("narrowed", shown < section.querySelectorAll("[data-item]").length);
   }
   const forms = document.querySelectorAll("form[data-filter]");
   for (const form of forms) {
