@@ -20,18 +20,18 @@ def chinese_message(card: FindingCard) -> str:
     """The smallest case's failure in a sentence or two; the meaning of its kind where no figures are recorded."""
     text = _sentence(card)
     facts = card.fault
-    if facts.call and facts.calls > 1 and card.kind not in (Fault.STATUS, Fault.LEAK):
+    if facts.call and facts.calls > 1 and card.case_kind not in (Fault.STATUS, Fault.LEAK):
         text += _said("call", calls=count_text(facts.calls), call=facts.call)
     return text
 
 
 def _sentence(card: FindingCard) -> str:
-    kind, facts = card.kind, card.fault
+    kind, facts = card.case_kind, card.fault
     worst = _worst(card)
     if kind in _VALUES or kind == Fault.LAW:
         if worst is None:
             return _meaning(card)
-        text = _element(worst, of_law=card.promise.startswith("law/"))
+        text = _element(worst, of_law=card.case_promise.startswith("law/"))
         if kind == Fault.MODEL:
             text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
@@ -84,7 +84,7 @@ def _status(card: FindingCard) -> str:
     if not facts.call:
         return _meaning(card)
     names = {"constraint": card.constraint, "returned": facts.returned, "promised": " / ".join(facts.promised)}
-    if card.kind == Fault.REJECTED:
+    if card.case_kind == Fault.REJECTED:
         return _said("rejected" if facts.returned else "raised", **names)
     if not facts.returned:
         return _said("status_raised", **names)
@@ -97,7 +97,7 @@ def _worst(card: FindingCard) -> WorstElement | None:
 
 
 def _meaning(card: FindingCard) -> str:
-    return phrase(f"fault.{card.kind}", "zh") + "。"
+    return phrase(f"fault.{card.case_kind}", "zh") + "。"
 
 
 def _number(value: float | str) -> str:

@@ -5,7 +5,7 @@ A run has too many trials to be tests by themselves; each test carries its count
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from aclnn_cts.core.acceptance import Acceptance
@@ -110,8 +110,15 @@ def _often(card: FindingCard) -> Iterator[str]:
         yield f"{campaign.failures} failures in the campaign {campaign.run}: {said}{alone}"
     if len(card.campaigns) < len(card.runs):
         yield f"{card.number} of {card.of} judged trials"
+    yield f"met in {_counted(card.by_promise(joined=False))}"
+    if joined := card.by_promise(joined=True):
+        yield f"looks the same in {_counted(joined)}; their calls were not made again one by one"
     if card.waived:
         yield f"{card.waived} of {card.number} recorded failures are waived"
+
+
+def _counted(promises: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({number})" for name, number in promises.items())
 
 
 def finding_text(card: FindingCard) -> str:

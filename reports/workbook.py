@@ -42,8 +42,8 @@ def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], l
     failed = [row for row in rows() if row.result == "failed"]
     tables: tuple[tuple[Sequence[str], Iterable[Sequence[object]], Sequence[int]], ...] = (
         (("what", "value"), _summary(report, language), (34, 110)),
-        (_FAILED, _failed(failed), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20)),
-        (_VALUES, _precision(failed), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20)),
+        (_FAILED, _failed(failed), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20, 9)),
+        (_VALUES, _precision(failed), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20, 9)),
         (_STATISTICS, _statistics(report), (34, 24, 9, 9, 9, 9, 9, 9, 60)),
         (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40)),
     )
@@ -110,7 +110,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
 
 _FAILED = (
     "run", "operator", "product", "promise", "constraint", "kind of fault", "message", "waiver", "dtype", "mode",
-    "share of the bound", "arguments", "trial",
+    "share of the bound", "arguments", "trial", "finding",
 )  # fmt: skip
 
 
@@ -118,12 +118,13 @@ def _failed(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
     for row in rows:
         yield (
             row.run, row.operator, row.product, row.promise, row.constraint, row.why, row.message, row.waiver,
-            row.dtype, row.mode, row.share, row.case, row.trial_id,
+            row.dtype, row.mode, row.share, row.case, row.trial_id, row.finding,
         )  # fmt: skip
 
 
 _VALUES = (
     "run", "operator", "output", "kind of fault", "share of the bound", "dtype", "mode", "waiver", "message", "trial",
+    "finding",
 )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def _precision(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
         if row.why in _PRECISION:
             yield (
                 row.run, row.operator, row.output, row.why, row.share, row.dtype, row.mode, row.waiver, row.message,
-                row.trial_id,
+                row.trial_id, row.finding,
             )  # fmt: skip
 
 

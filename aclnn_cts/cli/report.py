@@ -100,7 +100,7 @@ def report(
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
     for name, path in paths.items():
-        content = makers[name](shown, lambda: trial_rows(runs), lang)
+        content = makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -116,7 +116,8 @@ def page(run: Path) -> bytes:
     from aclnn_cts.engine.acceptance.build import acceptance
     from aclnn_cts.engine.acceptance.trials import trial_rows
 
-    return make(acceptance((run,)), lambda: trial_rows((run,)), "en")
+    shown = acceptance((run,))
+    return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")
 
 
 def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:

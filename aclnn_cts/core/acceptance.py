@@ -141,6 +141,8 @@ class TrialRow:
     share: float | str
     seconds: float
     case: str
+    finding: str
+    """The id of the report's card that a failure stands on; empty where no report was given, and of all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ __all__ = [
     "Confirmation",
     "FaultFacts",
     "FindingCard",
+    "FindingMember",
     "OutcomeLine",
     "Program",
     "RulerLine",
@@ -127,18 +128,39 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FindingMember:
+    """Failures of a finding that a run keeps under one signature."""
+
+    run: str
+    promise: str
+    """Of the trials."""
+    kind: str
+    constraint: str
+    symptom: str
+    waiver: str
+    number: int
+    file: str
+    """The trial file of that signature, in the run's folder `failures`."""
+    joined: bool
+    """Whether they only look like the finding: their calls were not made again one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingCard:
-    """All failures with one signature."""
+    """All failures that are put together as one finding."""
 
     id: str
     """`F1`, `F2`, ... in this report."""
     severity: str
     operator: str
     promise: str
+    """`values` for all that one fault of a call's values breaks; `members` has the promises that met it."""
     kind: str
-    """The gravest of its failures' where a campaign takes several kinds together."""
+    """The gravest of its failures', where several kinds are taken together."""
     kinds: Mapping[str, int]
     """Those of the recorded failures, where there are several."""
+    members: tuple[FindingMember, ...]
+    """All recorded failures, sorted out."""
     constraint: str
     output: str
     mode: str
@@ -147,7 +169,7 @@ class FindingCard:
     waived: int
     waivers: tuple[str, ...]
     of: int
-    """Judged trials of the same operator, promise, mode and dtype: what `number` is a part of."""
+    """Judged trials of the operator with the members' promises, modes and dtypes: what `number` is a part of."""
     runs: tuple[str, ...]
     message: str
     """Of the smallest case, as recorded."""
@@ -155,6 +177,12 @@ class FindingCard:
     """Operator (empty: the interface) and address of those that it contradicts."""
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
+    case_promise: str
+    """Of the trial that the figures are of."""
+    case_kind: str
+    chosen_of: int
+    """The failures that the case is the smallest of, where it was not shrunk: the gravest ones that are this finding
+    by themselves."""
     shrunk: bool
     """Whether a campaign or `aclnn-cts shrink` made the case smaller; else it is the smallest of those recorded."""
     executions: int
@@ -194,6 +222,14 @@ class FindingCard:
     """Of those that were run again alone in a fresh process, what came of it."""
     second_oracle: Mapping[str, int]
     """`agrees`, `not asked`: what the second oracle said of the expected value."""
+
+    def by_promise(self, *, joined: bool) -> dict[str, int]:
+        """Failures by promise, the most first: those that are the finding by themselves, or only look like it."""
+        found: dict[str, int] = {}
+        for item in self.members:
+            if item.joined == joined:
+                found[item.promise] = found.get(item.promise, 0) + item.number
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.findings import severity
+from aclnn_cts.engine.acceptance.together import severity
 from aclnn_cts.engine.acceptance.trials import trial_rows
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.reports.sentences import insufficiency_texts, verdict_text
@@ -44,7 +44,9 @@ def test_histograms_hold_every_element(faulty: Acceptance) -> None:
 
 def test_a_finding_is_shown_by_its_smallest_case_with_programs(faulty: Acceptance, faulty_run: Path) -> None:
     for card in faulty.findings:
-        mine = [row for row in trial_rows([faulty_run], result=Result.FAILED) if row.promise == card.promise]
+        rows = trial_rows([faulty_run], result=Result.FAILED, findings=faulty.findings)
+        mine = [row for row in rows if row.finding == card.id]
+        assert len(mine) == card.number
         assert card.trial_id in {row.trial_id for row in mine}
         assert card.number <= card.of
         assert card.replay.startswith("aclnn-cts replay ")
@@ -58,7 +60,7 @@ def test_a_finding_is_shown_by_its_smallest_case_with_programs(faulty: Acceptanc
     assert ranks == sorted(ranks)
 
 
-def test_an_unwaived_case_is_shown_before_a_smaller_waived_one(tmp_path: Path) -> None:
+def test_what_a_waiver_speaks_for_stands_on_a_card_of_its_own(tmp_path: Path) -> None:
     small = softmax_case(1)
     large = renamed(
         small,
@@ -71,8 +73,9 @@ def test_an_unwaived_case_is_shown_before_a_smaller_waived_one(tmp_path: Path) -
     )
     fields = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out", "share": 2.0}
     waived, unwaived = record(small, waiver="w", **fields), record(large, **fields)  # type: ignore[arg-type]  # any of its fields
-    [card] = acceptance([synthetic_run(tmp_path / "run", [waived, unwaived])]).findings
-    assert (card.number, card.waived, card.trial_id) == (2, 1, unwaived.trial_id)
+    first, second = acceptance([synthetic_run(tmp_path / "run", [waived, unwaived])]).findings
+    assert (first.number, first.waived, first.waivers, first.trial_id) == (1, 0, (), unwaived.trial_id)
+    assert (second.number, second.waived, second.waivers, second.trial_id) == (1, 1, ("w",), waived.trial_id)
     [waiver] = acceptance([tmp_path / "run"]).waivers
     assert (waiver.id, waiver.failures, waiver.reason, waiver.owner) == ("w", 1, None, None)
 

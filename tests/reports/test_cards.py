@@ -76,7 +76,7 @@ def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) 
     assert card.shrink in text
     # The run wrote the first failure down, which is another case.
     assert not card.file_is_case
-    assert "the trial file holds the first failure of the finding" in text
+    assert "the trial file holds the first failure of its sort" in text
 
 
 def test_the_trial_file_is_the_case_where_it_is_the_first(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge
 from aclnn_cts.engine.acceptance.speakers import FIRST_PHASE, PLAIN_CALL, Speakers
-from aclnn_cts.engine.record_codec import signature_key
+from aclnn_cts.engine.acceptance.together import Members
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
@@ -171,15 +171,16 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
     specs = load_specs()
     spec = specs[operator]
     speakers = Speakers(spec, specs.interface_clauses)
+    members = Members()
     for item in records:
-        speakers.add(item)
+        speakers.add(item, members.add(item, 0) if item.verdict.result == Result.FAILED else None)
     judge = ClauseJudge(
         spec=spec,
         interface={item.at: item for item in specs.interface_clauses},
         speakers=speakers,
         sides={},
         products=frozenset(spec.products),
-        findings={signature_key(item.signature): "F1" for item in records},
+        findings=dict.fromkeys(members.known.values(), "F1"),
     )
     return {row.at: row for row in judge.rows()}
 

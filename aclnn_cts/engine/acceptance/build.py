@@ -16,11 +16,12 @@ from aclnn_cts.core.note import Note
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
-from aclnn_cts.engine.acceptance.findings import finding_cards, finding_ids, take_findings
+from aclnn_cts.engine.acceptance.findings import finding_cards, take_findings
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
+from aclnn_cts.engine.acceptance.together import Members, finding_ids, put_together
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.kill_matrix import matrix_to_show
 from aclnn_cts.engine.laws import PREFIX, laws_of
@@ -67,18 +68,21 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
             )
             for name in dict.fromkeys(order)
             if name in used
-        }
+        },
+        members=Members(frozenset(number for number, run in enumerate(runs) if run.manifest.is_campaign)),
     )
     for number, run in enumerate(runs):
         with run.results() as results:
             for record in results.records():
                 collected.add(record, number)
-    take_findings(collected.failures, runs)
+    members = tuple(collected.members.known.values())
+    take_findings(members, runs)
+    failures = finding_ids(put_together(members))
+    ids = {member: name for name, entry in failures.items() for member in entry}
     summary = Summary()
     for run in runs:
         summary.include(run.summary())
     products = frozenset(run.manifest.target.product for run in runs)
-    ids = finding_ids(collected.failures)
     judges = {
         name: ClauseJudge(
             spec=specs[name],
@@ -100,7 +104,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
     programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
     promises = tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids))
-    findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
+    findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
         verdict=_verdict(summary, runs),

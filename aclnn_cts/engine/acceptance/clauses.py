@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.engine.acceptance.speakers import PLAIN_CALL, Said, Speakers
+from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.counts import ConstraintCount
 from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.model import Clause, Spec
@@ -38,8 +39,8 @@ class ClauseJudge:
     """By constraint: trials whose case holds it, and whose case breaks it."""
     products: frozenset[str]
     """Those that were run."""
-    findings: Mapping[str, str]
-    """Ids of findings by key of signature."""
+    findings: Mapping[Member, str]
+    """Ids of findings."""
 
     def rows(self) -> tuple[ClauseRow, ...]:
         """Every clause of the document, in its order."""
@@ -76,7 +77,7 @@ class ClauseJudge:
             waived=said.waived,
             skipped=dict(sorted(said.skipped.items())),
             evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
-            findings={self.findings[key]: number for key, number in said.findings.items()},
+            findings=_sum({self.findings[member]: number} for member, number in said.findings.items()),
         )
 
     def _found(self, clause: Clause, *, prefix: str) -> _Found:

@@ -12,24 +12,18 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import status_name
-from aclnn_cts.core.verdict import Record, Result, Signature, Skip, Verdict
+from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
-from aclnn_cts.engine.again import ALONE_FACT, preference
-from aclnn_cts.engine.campaign.buckets import kind_of
-from aclnn_cts.engine.campaign.finding import Finding
+from aclnn_cts.engine.acceptance.together import SECOND_ORACLE, Member, Members
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
-from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
 from aclnn_cts.judge.finer import FINER_FACT
 from aclnn_cts.judge.status import LIMIT_NOT_ENFORCED
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ACCEPTED", "REFUSED", "Collected", "EndsTally", "Failures", "OperatorTally", "returned_word"]
-
-SECOND_ORACLE = "second oracle"
-"""Key of the fact that says what the second oracle said (`engine.second_opinion`)."""
+__all__ = ["ACCEPTED", "REFUSED", "Collected", "EndsTally", "OperatorTally", "returned_word"]
 
 ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
@@ -78,46 +72,6 @@ class EndsTally:
 
 
 @dataclass(slots=True)
-class Failures:
-    """All failures with one signature."""
-
-    signature: Signature
-    smallest: Record
-    run: int
-    """The run of the smallest."""
-    number: int = 0
-    waived: int = 0
-    waivers: dict[str, int] = field(default_factory=dict)
-    runs: dict[int, None] = field(default_factory=dict)
-    kinds: Counter[str] = field(default_factory=Counter)
-    campaigns: dict[int, Finding] = field(default_factory=dict)
-    """What campaigns, and `aclnn-cts shrink`, have found out of it, by the number of the run."""
-    alone: Counter[str] = field(default_factory=Counter)
-    second: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def kind(self) -> str:
-        """The kind of fault: the gravest where a campaign takes several together."""
-        return kind_of(self.signature, (*self.kinds, *(item.kind for item in self.campaigns.values())))
-
-    def add(self, record: Record, run: int) -> None:
-        """Count one, and keep it where it is smaller than the smallest so far."""
-        self.number += 1
-        self.kinds[record.verdict.kind] += 1
-        self.runs.setdefault(run)
-        if record.waiver:
-            self.waived += 1
-            self.waivers[record.waiver] = self.waivers.get(record.waiver, 0) + 1
-        facts = record.verdict.facts
-        if (alone := facts.get(ALONE_FACT)) is not None:
-            self.alone[str(alone).partition(" (")[0]] += 1
-        if (second := facts.get(SECOND_ORACLE)) is not None:
-            self.second[str(second).partition(":")[0]] += 1
-        if preference(record) < preference(self.smallest):
-            self.smallest, self.run = record, run
-
-
-@dataclass(slots=True)
 class OperatorTally:
     """One operator's records."""
 
@@ -140,11 +94,11 @@ class OperatorTally:
     alike: Counter[str] = field(default_factory=Counter)
     """Of these, those with the same bits each time."""
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
+    def add(self, record: Record, member: Member | None = None) -> None:
+        """Count one record, with the member of a finding that a failure is."""
         promise, verdict, case = record.trial.promise, record.verdict, record.trial.case
         self.promises.setdefault(promise, EndsTally()).add(record)
-        self.speakers.add(record)
+        self.speakers.add(record, member)
         self.precision.add(record)
         for deviation in verdict.deviations:
             share = math.inf if math.isnan(deviation.share) else deviation.share
@@ -201,7 +155,7 @@ class Collected:
     """What the records of all runs come to."""
 
     operators: dict[str, OperatorTally]
-    failures: dict[str, Failures] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
     disputes: int = 0
     dispute_notes: list[Note] = field(default_factory=list)
     second_oracle: Counter[str] = field(default_factory=Counter)
@@ -213,17 +167,13 @@ class Collected:
     def add(self, record: Record, run: int) -> None:
         """Count one record of the run of that number."""
         verdict = record.verdict
-        self.operators[record.trial.case.operator].add(record)
+        member = self.members.add(record, run) if verdict.result == Result.FAILED else None
+        self.operators[record.trial.case.operator].add(record, member)
         if run not in self.statuses or not self.statuses[run]:
             self._see_status(record, run)
         if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
             self.second_oracle[str(second).partition(":")[0]] += 1
-        if verdict.result == Result.FAILED:
-            key = signature_key(record.signature)
-            if key not in self.failures:
-                self.failures[key] = Failures(record.signature, record, run)
-            self.failures[key].add(record, run)
-        elif verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
+        if verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
             self.disputes += 1
             if len(self.dispute_notes) < _MESSAGES:
                 self.dispute_notes.append(_dispute(verdict))

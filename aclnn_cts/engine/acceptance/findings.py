@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,63 +12,45 @@ import msgspec
 from aclnn_cts.core.acceptance_findings import (
     Confirmation,
     FindingCard,
+    FindingMember,
     OutcomeLine,
     RulerLine,
-    Severity,
     WorstElement,
 )
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
-from aclnn_cts.core.verdict import Fault, Record
-from aclnn_cts.engine.acceptance.collect import Collected, Failures
+from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.engine.acceptance.collect import Collected
 from aclnn_cts.engine.acceptance.fault_facts import fault_facts
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.programs import on_one_page, programs_of
+from aclnn_cts.engine.acceptance.together import Failures, Member, severity
+from aclnn_cts.engine.campaign.buckets import gravity
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
-from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 
-__all__ = ["finding_cards", "finding_ids", "severity", "take_findings"]
-
-_CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
-_MINOR = frozenset({Fault.MODEL, Fault.RULER})
+__all__ = ["finding_cards", "take_findings"]
 
 _TRIAL_BYTES = 6 * 1024
 _MESSAGE = 2_000
 """Characters of a message from outside."""
 
 
-def severity(kind: str) -> str:
-    """How grave a kind of fault is."""
-    return Severity.CRITICAL if kind in _CRITICAL else Severity.MINOR if kind in _MINOR else Severity.MAJOR
-
-
-def finding_ids(failures: Mapping[str, Failures]) -> dict[str, str]:
-    """`F1`, `F2`, ... by key of signature: unwaived ones first, then the gravest, then the most frequent."""
-
-    def order(key: str) -> tuple[bool, int, int, str]:
-        entry = failures[key]
-        grave = Severity.ORDER.index(severity(entry.kind))
-        return (entry.waived == entry.number, grave, -entry.number, key)
-
-    return {key: f"F{number}" for number, key in enumerate(sorted(failures, key=order), start=1)}
-
-
 def finding_cards(
     collected: Collected,
-    ids: Mapping[str, str],
+    failures: Mapping[str, Failures],
     clauses: Mapping[str, Sequence[tuple[str, str]]],
     runs: Sequence[RunDirectory],
     programs: Programs,
 ) -> tuple[FindingCard, ...]:
-    """The cards in the order of their ids; `clauses` are those that each finding contradicts, by its id."""
+    """The cards of `failures`, by id, in their order; `clauses` are those that each finding contradicts."""
     cards = [
-        _card(collected.failures[key], identifier, clauses.get(identifier, ()), collected, runs, programs)
-        for key, identifier in ids.items()
+        _card(entry, identifier, clauses.get(identifier, ()), collected, runs, programs)
+        for identifier, entry in failures.items()
     ]
     fitting = on_one_page([card.programs for card in cards])
     return tuple(
@@ -84,20 +67,21 @@ def _card(
     runs: Sequence[RunDirectory],
     programs: Programs,
 ) -> FindingCard:
-    signature, record = failures.signature, failures.smallest
-    mode = record.verdict.mode
-    number, small = _smallest(failures)
-    run = runs[number]
+    signature = failures.signature
+    shown = failures.shrunk or failures.shown
+    small = shown.finding if failures.shrunk is not None else None
+    record = shown.smallest
+    run = runs[shown.run]
     trial = small.trial if small is not None and small.trial is not None else record.shown
     if small is not None and small.record is not None:
         record = small.record
-    spec = collected.operators[signature.operator].spec
-    facts = fault_facts(record, spec)
-    made, missing, call = programs_of(trial, record, facts, spec, programs)
-    file = run.path / "failures" / failure_name(signature)
+    tally = collected.operators[signature.operator]
+    facts = fault_facts(record, tally.spec)
+    made, missing, call = programs_of(trial, record, facts, tally.spec, programs)
+    file = run.path / "failures" / failure_name(shown.stored)
     folders = run.manifest.settings.get("spec_folders", ())
-    judged = collected.operators[signature.operator].judged[signature.promise, mode, signature.dtype]
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
+    grave = gravity(record.verdict.kind)
     return FindingCard(
         id=identifier,
         severity=severity(failures.kind),
@@ -105,18 +89,22 @@ def _card(
         promise=signature.promise,
         kind=failures.kind,
         kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
+        members=tuple(_members(failures, runs)),
         constraint=signature.constraint,
         output=signature.output,
         mode=signature.mode,
         dtype=signature.dtype,
         number=failures.number,
         waived=failures.waived,
-        waivers=tuple(failures.waivers),
-        of=judged,
-        runs=tuple(runs[number].path.resolve().name for number in failures.runs),
+        waivers=tuple(sorted({item.waiver for item in failures if item.waiver})),
+        of=sum(tally.judged[sort] for sort in {sort for item in failures for sort in item.sorts}),
+        runs=tuple(_name(runs[number]) for number in failures.runs),
         message=(small.message if small is not None and small.message else record.verdict.message)[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
+        case_promise=record.trial.promise,
+        case_kind=record.verdict.kind,
+        chosen_of=sum(item.number for item in failures.members if gravity(item.kind) == grave),
         shrunk=small is not None,
         executions=small.executions if small is not None else 0,
         shrunk_whole=small is None or small.complete,
@@ -145,50 +133,66 @@ def _card(
         program_call=call,
         no_program=missing,
         replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
-        file=str(Path(run.path.resolve().name, "failures", file.name)),
+        file=str(Path(_name(run), "failures", file.name)),
         file_is_case=_id_of(file) == trial.id,
         campaigns=tuple(_campaigns(failures, runs)),
-        alone=dict(sorted(failures.alone.items())),
-        second_oracle=dict(sorted(failures.second.items())),
+        alone=_added(item.alone for item in failures),
+        second_oracle=_added(item.second for item in failures),
     )
 
 
-def _smallest(failures: Failures) -> tuple[int, Finding | None]:
-    """The run whose case is shown, and what was made smaller there: any shrunk case before a recorded one."""
-    sized = [
-        (item.trial.case.nbytes, number)
-        for number, item in failures.campaigns.items()
-        if item.shrunk and item.trial is not None
-    ]
-    if not sized:
-        return failures.run, None
-    _, number = min(sized)
-    return number, failures.campaigns[number]
-
-
-def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
-    for number, item in failures.campaigns.items():
-        if runs[number].manifest.is_campaign:
-            yield Confirmation(
-                run=runs[number].path.resolve().name,
-                failures=item.failures,
-                confirmed=item.confirmed,
-                alone=item.alone,
-                elsewhere=item.elsewhere,
-                where=item.slot,
-                note=item.note,
+def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:
+    """Those that are the finding by themselves, then those that look like it, the most frequent first."""
+    for joined, members in ((False, failures.members), (True, failures.joined)):
+        for item in sorted(members, key=lambda item: (-item.number, item.promise, item.kind, item.run)):
+            yield FindingMember(
+                run=_name(runs[item.run]),
+                promise=item.promise,
+                kind=item.kind,
+                constraint=item.stored.constraint,
+                symptom=item.symptom,
+                waiver=item.waiver,
+                number=item.number,
+                file=failure_name(item.stored),
+                joined=joined,
             )
 
 
-def take_findings(failures: Mapping[str, Failures], runs: Sequence[RunDirectory]) -> None:
+def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
+    met = {item.run: item.finding for item in failures if item.of_campaign and item.finding is not None}
+    for number, item in sorted(met.items()):
+        yield Confirmation(
+            run=_name(runs[number]),
+            failures=item.failures,
+            confirmed=item.confirmed,
+            alone=item.alone,
+            elsewhere=item.elsewhere,
+            where=item.slot,
+            note=item.note,
+        )
+
+
+def take_findings(members: Iterable[Member], runs: Sequence[RunDirectory]) -> None:
     """Add what the runs have stored of findings, beside their records."""
+    stored: dict[tuple[int, Signature], Finding] = {}
     for number, run in enumerate(runs):
         with run.results() as results:
             for _, value in results.states(FINDING_STATE):
                 finding = msgspec.convert(value, Finding)
-                entry = failures.get(signature_key(finding.signature))
-                if entry is not None and number in entry.runs:
-                    entry.campaigns[number] = finding
+                stored[number, finding.signature] = finding
+    for member in members:
+        known = stored.get((member.run, member.stored))
+        # Of a run, a waived failure shows nothing of those that are not, nor the other way round.
+        if known is not None and (member.of_campaign or known.waiver == member.waiver):
+            member.finding = known
+
+
+def _name(run: RunDirectory) -> str:
+    return run.path.resolve().name
+
+
+def _added(counts: Iterable[Counter[str]]) -> dict[str, int]:
+    return dict(sorted(sum(counts, Counter[str]()).items()))
 
 
 def _alone(trial: Trial) -> Trial:

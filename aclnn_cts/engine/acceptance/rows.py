@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from aclnn_cts.core.acceptance import OperatorPart
@@ -14,6 +13,7 @@ from aclnn_cts.engine.acceptance.possible import possible_cells
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.runs import ends_of
 from aclnn_cts.engine.acceptance.speakers import Said
+from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary import Summary
@@ -36,19 +36,19 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     )
 
 
-def promise_rows(tally: OperatorTally, summary: Summary, ids: Mapping[str, str]) -> Iterator[PromiseRow]:
-    """The promises of an operator in the order of a run; `ids` are those of findings by key of signature."""
+def promise_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]) -> Iterator[PromiseRow]:
+    """The promises of an operator in the order of a run; `ids` are those of findings."""
     order = {name: number for number, name in enumerate(PROMISES)}
     laws = summary.operator(tally.spec.operator).laws
     names = sorted({*tally.promises, *laws}, key=lambda name: (order.get(name, len(order)), name))
-    mine = {key: entry for key, entry in ids.items() if key.startswith(f'{{"operator":"{tally.spec.operator}"')}
+    mine = {member: entry for member, entry in ids.items() if member.stored.operator == tally.spec.operator}
     for name in names:
         ends = tally.promises[name].ends() if name in tally.promises else Ends()
         yield PromiseRow(
             operator=tally.spec.operator,
             promise=name,
             ends=ends,
-            findings=tuple(entry for key, entry in mine.items() if json.loads(key)["promise"] == name),
+            findings=tuple(dict.fromkeys(entry for member, entry in mine.items() if member.promise == name)),
             withheld=laws[name].withheld if name in laws else 0,
             worst=plain(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),
@@ -56,7 +56,7 @@ def promise_rows(tally: OperatorTally, summary: Summary, ids: Mapping[str, str])
 
 
 def constraint_rows(
-    tally: OperatorTally, summary: Summary, products: frozenset[str], ids: Mapping[str, str]
+    tally: OperatorTally, summary: Summary, products: frozenset[str], ids: Mapping[Member, str]
 ) -> Iterator[ConstraintRow]:
     """The constraints of an operator in the order of its spec."""
     spec = tally.spec
@@ -80,7 +80,7 @@ def constraint_rows(
             returned=dict(tally.returned[item.id].most_common()) if item.id in tally.returned else {},
             not_enforced=tally.not_enforced[item.id],
             applies=any(map(item.applies_to, products)),
-            findings=tuple(ids[key] for key in said.findings),
+            findings=tuple(dict.fromkeys(ids[member] for member in said.findings)),
         )
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES, OTHER_CASE, RepeatedFailure
-from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.spec.expression import UNDEFINED
 from aclnn_cts.spec.model import Clause, Spec
 
@@ -59,15 +59,15 @@ class Said:
     """By reason; errors of the harness stand among them as `error`."""
     good: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
-    findings: dict[str, int] = field(default_factory=dict)
-    """Failures by key of signature."""
+    findings: dict[Member, int] = field(default_factory=dict)
+    """Failures, by what they have in common."""
 
     @property
     def trials(self) -> int:
         """All of them."""
         return self.passed + self.failed + sum(self.skipped.values())
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record, member: Member | None = None) -> None:
         """Count one trial."""
         result = record.verdict.result
         if result == Result.PASSED and record.verdict.facts.get("phases") == 1:
@@ -80,8 +80,8 @@ class Said:
         elif result == Result.FAILED:
             self.failed += 1
             self.waived += bool(record.waiver)
-            key = signature_key(record.signature)
-            self.findings[key] = self.findings.get(key, 0) + 1
+            if member is not None:
+                self.findings[member] = self.findings.get(member, 0) + 1
             if len(self.bad) < _EVIDENCE:
                 self.bad.append(record.trial_id)
         else:
@@ -97,8 +97,8 @@ class Said:
             self.skipped[reason] = self.skipped.get(reason, 0) + number
         self.good = [*self.good, *other.good][:_EVIDENCE]
         self.bad = [*self.bad, *other.bad][:_EVIDENCE]
-        for key, number in other.findings.items():
-            self.findings[key] = self.findings.get(key, 0) + number
+        for member, number in other.findings.items():
+            self.findings[member] = self.findings.get(member, 0) + number
 
 
 def is_valid_call(record: Record) -> bool:
@@ -160,26 +160,26 @@ class Speakers:
         for example in self.spec.examples:
             self._example_of[f"{self.spec.document}, {example.at}"] = example.name
 
-    def add(self, record: Record) -> None:
-        """Let one record speak."""
+    def add(self, record: Record, member: Member | None = None) -> None:
+        """Let one record speak; `member` is that of a finding that a failure is."""
         promise, case = record.trial.promise, record.trial.case
         fault = record.verdict.kind if record.verdict.result == Result.FAILED else ""
         about = record.signature.output if fault in VALUE_FAULTS else ""
         if about and fault in _WRONG_VALUES and promise in LIFE_CYCLES:
-            self._set_aside(record, about)
+            self._set_aside(record, about, member)
         else:
             for name in self._promises(record, promise):
                 if name == _VALUES and fault in _WRONG_VALUES:
                     self._plain.add(about)
                 for listener in self._listeners.get(name, ()):
                     if listener.listens(record, about):
-                        listener.said.add(record)
+                        listener.said.add(record, member)
         constraint = case.origin.constraint or record.signature.constraint
         if constraint and self._is_about(record):
-            self.by_constraint.setdefault(constraint, Said()).add(record)
+            self.by_constraint.setdefault(constraint, Said()).add(record, member)
         example = self._example_of.get(case.origin.source or "") if promise == "example" else None
         if example is not None:
-            self.by_example.setdefault(example, Said()).add(record)
+            self.by_example.setdefault(example, Said()).add(record, member)
 
     def _promises(self, record: Record, promise: str) -> Iterator[str]:
         yield promise
@@ -198,14 +198,14 @@ class Speakers:
                 said.skipped[PLAIN_CALL] = said.skipped.get(PLAIN_CALL, 0) + aside.failed
         return said
 
-    def _set_aside(self, record: Record, output: str) -> None:
+    def _set_aside(self, record: Record, output: str, member: Member | None) -> None:
         """Keep a life-cycle trial until all records tell what the plain call does."""
         # Of two calls the failing one may be the other, of which no condition can be asked.
         names = (record.trial.promise,) if OTHER_CASE in record.trial.parameters else (record.trial.promise, _VALUES)
         for name in names:
             for listener in self._listeners.get(name, ()):
                 if listener.listens(record, output):
-                    self._aside.setdefault(listener.key, {}).setdefault(output, Said()).add(record)
+                    self._aside.setdefault(listener.key, {}).setdefault(output, Said()).add(record, member)
 
     @staticmethod
     def _is_about(record: Record) -> bool:

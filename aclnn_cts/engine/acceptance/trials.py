@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.acceptance import TrialRow
+from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.acceptance.collect import returned_word
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.runs import directories
+from aclnn_cts.engine.campaign.buckets import symptom
 from aclnn_cts.engine.manifest import is_software
+from aclnn_cts.engine.run_directory import failure_name
 
 __all__ = ["trial_rows"]
 
 
-def trial_rows(paths: Sequence[Path], *, result: str | None = None) -> Iterator[TrialRow]:
-    """All trials of the runs, or those with one result, in a stream."""
+def trial_rows(
+    paths: Sequence[Path], *, result: str | None = None, findings: Iterable[FindingCard] = ()
+) -> Iterator[TrialRow]:
+    """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
+    cards: dict[tuple[str, ...], str] = {
+        (item.run, item.file, item.promise, item.kind, item.symptom, item.waiver): card.id
+        for card in findings
+        for item in card.members
+    }
     for run in directories(paths):
         name = run.path.resolve().name
         stand_in = f" ({SOFTWARE_DEVICE})" if is_software(run.manifest) else ""
         with run.results() as results:
             for record in results.records():
                 if result is None or record.verdict.result == result:
-                    yield _trial_row(name, record, stand_in)
+                    yield _trial_row(name, record, stand_in, _card_of(name, record, cards))
 
 
-def _trial_row(run: str, record: Record, stand_in: str) -> TrialRow:
+def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
+    if record.verdict.result != Result.FAILED or not cards:
+        return ""
+    file, kind = failure_name(record.signature), record.verdict.kind
+    return cards.get((run, file, record.trial.promise, kind, symptom(record), record.waiver), "")
+
+
+def _trial_row(run: str, record: Record, stand_in: str, finding: str) -> TrialRow:
     verdict, case, signature = record.verdict, record.trial.case, record.signature
     worst = max((deviation.share for deviation in verdict.deviations), default=0.0)
     return TrialRow(
@@ -53,4 +70,5 @@ def _trial_row(run: str, record: Record, stand_in: str) -> TrialRow:
         case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
         if verdict.result == Result.FAILED
         else "",
+        finding=finding,
     )
