@@ -22,6 +22,7 @@ from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.together import Failures, Members, finding_ids, put_together
 from aclnn_cts.engine.acceptance.trials import trial_rows
+from aclnn_cts.engine.campaign.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.units import finding_text, test_units
@@ -217,6 +218,19 @@ def test_a_campaign_s_findings_stay_as_it_has_found_them() -> None:
     assert (first.number, second.number) == (2, 1)
     assert {entry.signature.promise for entry in (first, second)} == {"values", "law/scaling"}
     assert first.joined == second.joined == []
+
+
+def test_what_shows_only_after_other_calls_stands_on_the_card_of_the_one_that_tells_which() -> None:
+    members = Members(frozenset({0}))
+    stands, other, alone = (
+        members.add(failed(number, output=output), 0) for number, output in enumerate(("a", "b", "c"))
+    )
+    missing = failed(9, output="not in this report").signature
+    for member, like in ((stands, None), (other, stands.stored), (alone, missing)):
+        member.finding = Finding(signature=member.stored, confirmed=Confirmed.COMPANY, like=like)
+    first, second = finding_ids(put_together([other, alone, stands])).values()
+    assert (first.signature, first.members, first.alike) == (stands.stored, [stands], [other])
+    assert (second.members, second.alike) == ([alone], [])
 
 
 _SORTS = st.builds(

@@ -28,7 +28,7 @@ from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.programs import on_one_page, programs_of
 from aclnn_cts.engine.acceptance.together import Failures, Member, severity
 from aclnn_cts.engine.campaign.buckets import gravity
-from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, distinct
 from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
@@ -143,7 +143,7 @@ def _card(
 
 def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:
     """Those that are the finding by themselves, then those that look like it, the most frequent first."""
-    for joined, members in ((False, failures.members), (True, failures.joined)):
+    for joined, members in ((False, failures.members), (True, failures.joined), (False, failures.alike)):
         for item in sorted(members, key=lambda item: (-item.number, item.promise, item.kind, item.run)):
             yield FindingMember(
                 run=_name(runs[item.run]),
@@ -155,12 +155,21 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
                 number=item.number,
                 file=failure_name(item.stored),
                 joined=joined,
+                place=_place(item.stored) if members is failures.alike else "",
             )
 
 
+def _place(signature: Signature) -> str:
+    return ", ".join(filter(None, (signature.output, signature.dtype, signature.mode))) or "-"
+
+
 def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
-    met = {item.run: item.finding for item in failures if item.of_campaign and item.finding is not None}
-    for number, item in sorted(met.items()):
+    met: dict[int, dict[Signature, Finding]] = {}
+    for member in failures:
+        if member.of_campaign and member.finding is not None:
+            met.setdefault(member.run, {})[member.stored] = member.finding
+    for number, findings in sorted(met.items()):
+        item = next(iter(distinct(findings.values())), next(iter(findings.values())))
         yield Confirmation(
             run=_name(runs[number]),
             failures=item.failures,

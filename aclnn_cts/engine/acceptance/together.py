@@ -132,10 +132,12 @@ class Failures:
     """Those that are this finding by themselves."""
     joined: list[Member] = field(default_factory=list)
     """Those that only look like it: laws, life cycles and broken calls, whose calls were not made again alone."""
+    alike: list[Member] = field(default_factory=list)
+    """Those that a campaign's finding stands for which shows only after other calls (`Finding.like`)."""
 
     def __iter__(self) -> Iterator[Member]:
         """All members."""
-        return iter((*self.members, *self.joined))
+        return iter((*self.members, *self.joined, *self.alike))
 
     @property
     def number(self) -> int:
@@ -194,6 +196,9 @@ def put_together(members: Iterable[Member]) -> list[Failures]:
     found: dict[tuple[Signature, str], Failures] = {}
     for item in sorted(members, key=_order):
         waiver, rank, looks = _waiver(item), _rank(item.kind), item.by_looks
+        if (like := _like(item)) is not None and (like, waiver) in found:
+            found[like, waiver].alike.append(item)
+            continue
         if looks is not None and gravest.get((item.run, looks, waiver), rank + 1) <= rank:
             found[looks, waiver].joined.append(item)
             continue
@@ -205,7 +210,13 @@ def put_together(members: Iterable[Member]) -> list[Failures]:
 
 def _order(member: Member) -> int:
     """What makes one call first, then what may join that, then what may join a call that must be refused."""
+    if _like(member) is not None:
+        return 3
     return 0 if member.by_looks is None else 1 if member.by_looks.promise == "values" else 2
+
+
+def _like(member: Member) -> Signature | None:
+    return member.finding.like if member.finding is not None else None
 
 
 def _waiver(member: Member) -> str:
