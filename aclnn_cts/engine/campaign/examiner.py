@@ -130,7 +130,7 @@ class Examiner:
         items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
         for judged in self.bench.run(item.trial for item in items):
             for record in judged.records:
-                if self._same(record, job.signature):
+                if _may_be(record, job.signature) and self._same(record, job.signature):
                     return record, before
                 before.append(record.trial)
         return None, before
@@ -151,6 +151,13 @@ class Examiner:
         if record.verdict.result != Result.FAILED or self.waivers.explains(record):
             return False
         return found_as(record, self.specs, self._execute).signature == looked_for
+
+
+def _may_be(record: Record, looked_for: Signature) -> bool:
+    """Whether it is worth asking, for which calls of the trial may have to be made alone."""
+    found = record.signature
+    same_dtype = found.dtype == looked_for.dtype or not looked_for.dtype or bool(record.trial.parameters)
+    return same_dtype and (found.mode == looked_for.mode or not looked_for.mode or not found.mode)
 
 
 class _OutOfTimeError(Exception):
