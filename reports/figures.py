@@ -25,7 +25,12 @@ _PANEL = (5.85, 1.6)
 """Inches of a row of panels."""
 
 _BAR, _LIMIT, _BOUND, _POINT = "#2f6fab", "#b42318", "#52606d", "#2f6fab"
-_WORDS = ("precision.share", "precision.elements", "precision.magnitude", "precision.error", "precision.zero")
+_WORDS = tuple(
+    f"precision.{name}"
+    for name in ("share", "elements", "magnitude", "error", "none_judged", "all_exact", "not_recorded", "not_sampled")
+)
+_APART = 0.2
+"""Of a panel's width: how far labels of its ticks must stand from one another, so that they do not touch."""
 _ZERO = -2
 """Where the class of an expected zero stands among classes, which are numbered from the lowest of a panel."""
 
@@ -70,7 +75,8 @@ def _part(name: str, rows: Sequence[PrecisionRow], edges: Sequence[int], step: i
 def _plain(axes: Axes, x: str, y: str, *, more: str = "") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(length=2, width=0.5, pad=1.5, labelsize=6)
-    axes.set_xlabel(f"@@precision.{x}@@{more}", labelpad=1.5, fontsize=6)
+    # Where a tick's labels would stand, none are in an empty panel.
+    axes.set_xlabel(f"@@precision.{x}@@{more}", labelpad=1.5 if axes.get_xticks().size else 9, fontsize=6)
     axes.text(-0.02, 1.03, f"@@precision.{y}@@", transform=axes.transAxes, fontsize=6, ha="left", va="bottom")
 
 
@@ -79,6 +85,8 @@ def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
     bins = [edges[0] - 1, *edges, edges[-1] + 1]
     within = bins.index(0)
     counts = [math.log10(count) + 0.3 if count else 0.0 for count in row.histogram]
+    if not any(row.histogram):
+        _empty(axes, "none_judged")
     axes.stairs(counts[:within], bins[: within + 1], fill=True, color=_BAR)
     axes.stairs(counts[within:], bins[within:], fill=True, color=_LIMIT)
     axes.axvline(0, color=_LIMIT, linewidth=1.0)
@@ -89,15 +97,18 @@ def _histogram(axes: Axes, row: PrecisionRow, edges: Sequence[int]) -> None:
     shown = (edges[0], -8, -4, 0, edges[-1])
     axes.set_xticks(shown, [power(exponent) for exponent in shown])
     ticks = [exponent for exponent in range(top + 1) if top <= 3 or exponent % 2 == 0]
-    axes.set_yticks(
-        [exponent + 0.3 for exponent in ticks],
-        [f"{10**exponent:,}" if exponent < 4 else power(exponent, 10) for exponent in ticks],
-    )
+    if any(row.histogram):
+        axes.set_yticks(
+            [exponent + 0.3 for exponent in ticks],
+            [count_text(10**exponent) if exponent < 4 else power(exponent, 10) for exponent in ticks],
+        )
     _plain(axes, "share", "elements")
 
 
 def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
     """Error and bound of the worst elements against the magnitude of the expected value, both as powers of two."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - the report alone draws
+
     seen = [entry for entry in row.magnitudes if entry.error > 0 or entry.bound > 0]
     bounded = [entry for entry in seen if entry.bound > 0]
     axes.plot(
@@ -118,13 +129,31 @@ def _magnitudes(axes: Axes, row: PrecisionRow) -> None:
             markersize=2.4,
             color=colour,
         )
-    axes.xaxis.set_major_formatter(lambda value, _: power(round(value)))
-    axes.yaxis.set_major_formatter(lambda value, _: power(round(value)))
-    axes.locator_params(nbins=4)
-    if not seen:
-        axes.set_xticks([])
-        axes.set_yticks([])
+    for axis in (axes.xaxis, axes.yaxis):
+        # Whole exponents alone: a label says exactly where its tick stands.
+        axis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+        axis.set_major_formatter(lambda value, _: power(round(value)))
+    if seen:
+        axes.set_xlim(*_at_least_two(*axes.get_xlim()))
+        axes.set_ylim(*_at_least_two(*axes.get_ylim()))
+    else:
+        _empty(axes, "all_exact" if row.magnitudes else "not_recorded")
     _plain(axes, "magnitude", "error")
+
+
+def _at_least_two(low: float, high: float) -> tuple[float, float]:
+    """Limits that hold two whole numbers."""
+    more = max(0.0, 2.2 - (high - low)) / 2
+    return low - more, high + more
+
+
+def _empty(axes: Axes, why: str) -> None:
+    """Say in a panel without anything in it why it is so."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.text(
+        0.5, 0.5, f"@@precision.{why}@@", transform=axes.transAxes, fontsize=6.5, ha="center", va="center", color=_BOUND
+    )
 
 
 def _spread(axes: Axes, row: PrecisionRow, edges: Sequence[int], step: int) -> None:
@@ -145,18 +174,28 @@ def _spread(axes: Axes, row: PrecisionRow, edges: Sequence[int], step: int) -> N
                 shades.setdefault((y >= within, shade(count, most)), []).append((x, float(y)))
     for (beyond, dark), places in sorted(shades.items()):
         cells(axes, places, (REDS if beyond else BLUES)[dark])
-    axes.axhline(within, color=_LIMIT, linewidth=1.0)
     shown = (edges[0], -8, -4, 0, edges[-1])
     axes.set_yticks([within + exponent for exponent in shown], [power(exponent) for exponent in shown])
-    ticks = sorted({low, (low + high) // 2 // step * step, high}) if exponents else []
-    axes.set_xticks(
-        [*([_ZERO + 0.8] if zero else []), *((exponent - low) / step for exponent in ticks)],
-        [*(["0"] if zero else []), *(power(exponent) for exponent in ticks)],
-    )
-    if not row.spread:
-        axes.set_yticks([])
+    ends = [low, high, (low + high) // 2 // step * step] if exponents else []
+    wanted = [(_ZERO + 0.8, "0")] if zero else []
+    wanted += [((exponent - low) / step, power(exponent)) for exponent in ends]
+    ticks = _apart(wanted, _APART * (axes.get_xlim()[1] - axes.get_xlim()[0]))
+    axes.set_xticks([place for place, _ in ticks], [label for _, label in ticks])
+    if row.spread:
+        axes.axhline(within, color=_LIMIT, linewidth=1.0)
+    else:
+        _empty(axes, "not_sampled")
     elements = sum(sum(entry.counts) for entry in row.spread)
-    _plain(axes, "magnitude", "share", more=f"; n = {count_text(elements)}")
+    _plain(axes, "magnitude", "share", more=f" · n = {count_text(elements)}")
+
+
+def _apart(ticks: Sequence[tuple[float, str]], least: float) -> list[tuple[float, str]]:
+    """Those ticks, the first ones before the later, that stand so far from one another."""
+    kept: list[tuple[float, str]] = []
+    for place, label in ticks:
+        if all(abs(place - other) >= least for other, _ in kept):
+            kept.append((place, label))
+    return sorted(kept)
 
 
 def _log2(value: float) -> float:

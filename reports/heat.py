@@ -21,8 +21,8 @@ __all__ = ["coverage_figure"]
 _WIDTH = 11.7
 _CELL = (0.44, 0.2)
 """Inches of a cell."""
-_WIDE = 0.75
-"""Inches of a cell beneath which words stand."""
+_WIDE = {"layout": 0.75, "contents": 0.53}
+"""Inches of a cell beneath which words stand, by the kind of the map."""
 _LEFT, _RIGHT, _ABOVE, _BELOW = 0.75, 0.25, 0.32, 0.32
 """Inches around the cells of a panel: names of rows, room, the title, names of columns."""
 _HATCH, _NEVER = "#9aa5b1", "#7b8794"
@@ -63,7 +63,7 @@ def coverage_figure(operator: str, maps: Sequence[CoverageMap]) -> Markup:
 
 
 def _width(entry: CoverageMap) -> float:
-    return (_WIDE if entry.kind == "layout" else _CELL[0]) * len(entry.columns)
+    return _WIDE.get(entry.kind, _CELL[0]) * len(entry.columns)
 
 
 def _panel(axes: Axes, entry: CoverageMap) -> None:
@@ -122,5 +122,5 @@ def _column(kind: str, name: str) -> str:
     if kind == "layout" and pair(f"layout.{name}") is not None:
         return f"@@layout.{name}@@"
     if kind == "size" and "-" in name:
-        return f"≥ {name.partition('-')[0]}"
+        return f"≥ {count_text(int(name.partition('-')[0]))}"
     return name

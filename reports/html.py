@@ -163,11 +163,11 @@ def _listed(value: object) -> str:
 
 
 def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
-    """Clauses by operator in the order of the documents, the interface (an empty name) last."""
+    """Clauses by operator (none: the interface), in the order of the documents, those in the runs' scope first."""
     found: dict[str, list[ClauseRow]] = {}
     for row in report.clauses:
         found.setdefault(row.operator, []).append(row)
-    return list(found.items())
+    return sorted(found.items(), key=lambda entry: not entry[1][0].in_scope)
 
 
 def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:

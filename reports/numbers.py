@@ -22,10 +22,14 @@ def number_text(value: float | str) -> str:
 
 
 def share_text(value: float | str) -> str:
-    """A share of a bound: two digits, and no more than that it is far beyond."""
-    if isinstance(value, str):
-        return "∞" if value == "inf" else value
-    return f"{value:.2g}" if value < 1e6 else f"{value:.0e}"
+    """A share of a bound, or the headroom left of it: two digits (`0.61`, `-2 300`), and a power beyond a million."""
+    if isinstance(value, str) or not math.isfinite(value):
+        return {"inf": "∞", "-inf": "-∞"}.get(str(value), str(value))
+    size = abs(value)
+    if size < 99.5 or size >= 1e6:
+        mantissa, _, exponent = f"{value:.2g}".partition("e")
+        return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+    return count_text(round(float(f"{value:.2g}")))
 
 
 def seconds_text(value: float | None) -> str:

@@ -168,6 +168,22 @@ def test_axe_finds_what_is_wrong_in_one_row_of_many(browser: Any, page: Path) ->
     assert axe_violations(browser, context=SHADED, only=(CONTRAST,)).keys() == {CONTRAST}
 
 
+_ON_ONE_ANOTHER = """
+const found = [];
+for (const plot of document.querySelectorAll(".plot svg")) {
+  const texts = [...plot.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  texts.sort((one, other) => one[1].left - other[1].left);
+  for (const [index, [name, box]] of texts.entries())
+    for (const [next, other] of texts.slice(index + 1)) {
+      if (other.left >= box.right - 0.5) break;
+      if (other.top < box.bottom - 2 && box.top < other.bottom - 2) found.push([name, next]);
+    }
+}
+return found;
+"""
+"""Texts in plots that lie on one another; boxes have some room above and below, of which a little may be shared."""
+
+
 _TOO_WIDE = """
 return [...document.querySelectorAll(arguments[0])].filter((e) => e.scrollWidth > e.clientWidth + 1)
   .map((e) => e.textContent.trim().slice(0, 60));
@@ -176,12 +192,14 @@ return [...document.querySelectorAll(arguments[0])].filter((e) => e.scrollWidth 
 
 def test_tables_of_five_operators_fit_a_common_window(driver: Any, five: Acceptance, tmp_path: Path) -> None:
     path = tmp_path / "five.html"
-    path.write_text(render_html(five, sections=["numbers", "environment", "statuses"]), encoding="utf-8")
+    sections = ["numbers", "environment", "statuses", "precision", "coverage"]
+    path.write_text(render_html(five, sections=sections), encoding="utf-8")
     driver.set_window_size(1280, 1000)
     open_page(driver, path)
     for spoken in LANGUAGES:
         driver.find_element("css selector", f"button[data-language={spoken}]").click()
-        assert driver.execute_script(_TOO_WIDE, ".scroll:has(> .matrix), .statuses thead th") == []
+        assert driver.execute_script(_TOO_WIDE, ".scroll:has(> .matrix, > .rulers), .statuses thead th") == []
+        assert driver.execute_script(_ON_ONE_ANOTHER) == []
     names = "const t = document.querySelector('.environment'); return t.rows[0].cells[0].offsetWidth / t.offsetWidth"
     assert driver.execute_script(names) > 0.2
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -73,6 +74,23 @@ def test_ids_are_unlike_and_links_lead_somewhere(page: str) -> None:
 def test_the_same_run_gives_the_same_page(faulty: Acceptance, faulty_run: Path, page: str) -> None:
     assert render_html(acceptance([faulty_run])) == page
     assert render_html(faulty, language="zh") != page
+
+
+def test_documents_in_the_scope_of_the_runs_come_first(faulty: Acceptance) -> None:
+    section = render_html(faulty, sections=("traceability",))
+    order = re.findall(r'<h4 id="trace-([^"]+)"', section)
+    assert [name for name in order if name in {"aclnnSoftmaxBackward", "interface"}] == order[:2]
+    assert len(order) == 6
+    before, told, after = section.partition('id="outside-the-scope"')
+    assert told
+    assert 'id="trace-aclnnSoftmaxBackward"' in before
+    assert 'id="trace-aclnnRmsNormGrad"' in after
+
+
+def test_without_documents_out_of_scope_there_is_no_heading_for_them(five: Acceptance) -> None:
+    section = render_html(replace(five, clauses=five.clauses[:5]), sections=("traceability",))
+    assert "outside-the-scope" not in section
+    assert '<h3 id="trace-' in section
 
 
 def test_the_page_is_small(page: str) -> None:

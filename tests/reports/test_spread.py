@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.verdict import Record, Result
@@ -15,9 +20,11 @@ from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.bundle.record_json import record_from_json, record_schema, record_to_json
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.reports.figures import _apart, precision_figure
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.spread import spread_rows, spread_total
+from aclnn_cts.reports.text import LANGUAGES, phrase
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 
@@ -69,13 +76,41 @@ def test_the_page_draws_them_and_says_of_how_many_elements(faulty: Acceptance, f
     [figure] = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
     total = spread_total(faulty)
     assert f"{count_text(total.elements)} of {count_text(total.all)} elements" in section
-    assert figure.count("; n = ") == len(faulty.precision)
+    assert figure.count(" · n = ") == len(faulty.precision)
     for row in faulty.precision:
         elements = sum(sum(entry.counts) for entry in row.spread)
-        assert f"; n = {count_text(elements)}<" in figure
+        assert f" · n = {count_text(elements)}<" in figure
     assert "#b42318" in figure
     assert "The right panels as a table" in section
-    assert section.count('scope="rowgroup"') == sum(bool(row.spread) for row in faulty.precision)
+    assert section.count('scope="rowgroup" rowspan') == sum(bool(row.spread) for row in faulty.precision)
+
+
+def test_a_panel_without_anything_in_it_says_why(faulty: Acceptance) -> None:
+    row = next(row for row in faulty.precision if row.spread and row.magnitudes and any(row.histogram))
+
+    def drawn(**changes: Any) -> str:
+        return precision_figure("x", [replace(row, **changes)], faulty.share_edges, faulty.magnitude_step)
+
+    whole = drawn()
+    empty: dict[str, dict[str, Any]] = {
+        "not_sampled": {"spread": ()},
+        "not_recorded": {"magnitudes": ()},
+        "all_exact": {"magnitudes": tuple(replace(entry, error=0.0, bound=0.0) for entry in row.magnitudes)},
+        "none_judged": {"histogram": tuple(0 for _ in row.histogram)},
+    }
+    for name, changes in empty.items():
+        for language in LANGUAGES:
+            text = phrase(f"precision.{name}", language)
+            assert text not in whole
+            assert text in drawn(**changes), name
+
+
+@given(st.lists(st.floats(-50, 50), max_size=5), st.floats(0.1, 20))
+def test_ticks_stand_apart(places: list[float], least: float) -> None:
+    kept = [place for place, _ in _apart([(place, "") for place in places], least)]
+    assert set(kept) <= set(places)
+    assert all(after - before >= least for before, after in pairwise(kept))
+    assert kept[:1] != [] or not places
 
 
 def test_records_of_earlier_versions_have_none_and_the_page_says_so(tmp_path: Path) -> None:
