@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import xlsxwriter
 
 from aclnn_cts.core.acceptance import Acceptance, TrialRow
+from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.acceptance_rows import ClauseVerdict
 from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
-__all__ = ["SHEETS", "workbook_bytes"]
+__all__ = ["COLUMNS", "SHEETS", "workbook_bytes"]
 
 SHEETS = ("summary", "failed cases", "precision failures", "statistics", "traceability")
 
@@ -40,10 +41,11 @@ def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], l
         "wrap": book.add_format({"text_wrap": True}),
     }
     failed = [row for row in rows() if row.result == "failed"]
+    cards = {card.id: card for card in report.findings}
     tables: tuple[tuple[Sequence[str], Iterable[Sequence[object]], Sequence[int]], ...] = (
-        (("what", "value"), _summary(report, language), (34, 110)),
-        (_FAILED, _failed(failed), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20, 9)),
-        (_VALUES, _precision(failed), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20, 9)),
+        (_SUMMARY, _summary(report, language), (34, 110)),
+        (_FAILED, _failed(failed, cards), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20, 9, 10, 60, 60)),
+        (_VALUES, _precision(failed, cards), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20, 9, 10, 60, 60)),
         (_STATISTICS, _statistics(report), (34, 24, 9, 9, 9, 9, 9, 9, 60)),
         (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40)),
     )
@@ -73,6 +75,9 @@ def _write(sheet: Any, columns: Sequence[str], lines: Iterable[Sequence[object]]
                 sheet.write_string(line, number, str(cell)[:_LONGEST], formats["wrap"])
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, max(last, 1), len(columns) - 1)
+
+
+_SUMMARY = ("what", "value")
 
 
 def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object]]:
@@ -108,32 +113,44 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         )
 
 
+_OF_FINDING = ("finding", "severity", "smallest case", "replay")
+"""At the end of a failure's line: the card of the report that it is on, and that card's case and command."""
+
+
+def _finding(row: TrialRow, cards: Mapping[str, FindingCard]) -> Sequence[object]:
+    card = cards.get(row.finding)
+    if card is None:
+        return row.finding, "", "", ""
+    case = ", ".join(f"{name} = {value}" for name, value in card.case)
+    return card.id, card.severity, case, card.replay
+
+
 _FAILED = (
     "run", "operator", "product", "promise", "constraint", "kind of fault", "message", "waiver", "dtype", "mode",
-    "share of the bound", "arguments", "trial", "finding",
+    "share of the bound", "arguments", "trial", *_OF_FINDING,
 )  # fmt: skip
 
 
-def _failed(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
+def _failed(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> Iterable[Sequence[object]]:
     for row in rows:
         yield (
             row.run, row.operator, row.product, row.promise, row.constraint, row.why, row.message, row.waiver,
-            row.dtype, row.mode, row.share, row.case, row.trial_id, row.finding,
+            row.dtype, row.mode, row.share, row.case, row.trial_id, *_finding(row, cards),
         )  # fmt: skip
 
 
 _VALUES = (
     "run", "operator", "output", "kind of fault", "share of the bound", "dtype", "mode", "waiver", "message", "trial",
-    "finding",
+    *_OF_FINDING,
 )  # fmt: skip
 
 
-def _precision(rows: Iterable[TrialRow]) -> Iterable[Sequence[object]]:
+def _precision(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> Iterable[Sequence[object]]:
     for row in rows:
         if row.why in _PRECISION:
             yield (
                 row.run, row.operator, row.output, row.why, row.share, row.dtype, row.mode, row.waiver, row.message,
-                row.trial_id, row.finding,
+                row.trial_id, *_finding(row, cards),
             )  # fmt: skip
 
 
@@ -166,3 +183,7 @@ def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
             row.held, row.broken, row.verdict, reason, row.passed, row.failed,
             ", ".join(row.findings), ", ".join(row.evidence),
         )  # fmt: skip
+
+
+COLUMNS: Mapping[str, Sequence[str]] = dict(zip(SHEETS, (_SUMMARY, _FAILED, _VALUES, _STATISTICS, _TRACE), strict=True))
+"""The names of the columns, by sheet: other programs read them, so that they are the same in every language."""

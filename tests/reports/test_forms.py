@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
 import zipfile
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -21,7 +23,7 @@ from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.outline import CHAPTERS, outline_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.units import test_units as units_of
-from aclnn_cts.reports.workbook import SHEETS, workbook_bytes
+from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -130,6 +132,65 @@ def test_the_workbook_has_the_ecosystem_s_sheets(hostile: Acceptance, hostile_ru
     assert not any("<f>" in sheet for sheet in sheets)
     assert "=HYPERLINK" in strings
     assert content == workbook_bytes(hostile, lambda: trial_rows([hostile_run]), "en")
+
+
+def cells(content: bytes, sheet: str) -> list[list[str]]:
+    """The texts of a sheet of a workbook, line by line."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        shared = re.findall(r"<si><t[^>]*>(.*?)</t></si>", archive.read("xl/sharedStrings.xml").decode(), re.DOTALL)
+        text = archive.read(f"xl/worksheets/sheet{SHEETS.index(sheet) + 1}.xml").decode()
+    lines = re.findall(r"<row .*?</row>", text, re.DOTALL)
+    return [
+        [
+            html.unescape(shared[int(value)]) if kind == "s" else value
+            for kind, value in re.findall(r'<c [^>]*?(?:t="(\w)")?><v>(.*?)</v></c>', line)
+        ]
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("sheet", ["failed cases", "precision failures"])
+def test_each_failed_case_names_its_finding_and_how_to_replay_it(
+    faulty: Acceptance, faulty_run: Path, sheet: str
+) -> None:
+    content = workbook_bytes(faulty, lambda: trial_rows([faulty_run], findings=faulty.findings), "zh")
+    head, *lines = cells(content, sheet)
+    assert tuple(head) == tuple(COLUMNS[sheet])
+    cards = {card.id: card for card in faulty.findings}
+    seen = Counter(dict(zip(head, line, strict=True))["finding"] for line in lines)
+    assert seen
+    assert set(seen) <= set(cards)
+    if sheet == "failed cases":
+        assert seen == {card.id: card.number for card in faulty.findings}
+    for line in lines:
+        told = dict(zip(head, line, strict=True))
+        card = cards[told["finding"]]
+        assert (told["severity"], told["replay"]) == (card.severity, card.replay)
+        assert told["smallest case"].startswith("gradOutput = ")
+
+
+def test_the_sheets_and_columns_are_those_that_the_page_on_reports_names() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `([a-z ]+)` \| ([^|]+) \|$", page.partition("| sheet |")[2], re.MULTILINE))
+    assert {name: tuple(text.split(", ")) for name, text in told.items()} == {
+        name: tuple(columns) for name, columns in COLUMNS.items()
+    }
+    # What was there first stays where it was: other programs may count columns.
+    assert COLUMNS["failed cases"][:13] == (
+        "run",
+        "operator",
+        "product",
+        "promise",
+        "constraint",
+        "kind of fault",
+        "message",
+        "waiver",
+        "dtype",
+        "mode",
+        "share of the bound",
+        "arguments",
+        "trial",
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
