@@ -35,7 +35,8 @@ def test_a_share_has_two_digits_and_no_more(value: float | str, text: str) -> No
     assert share_text(value) == text
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+# Beyond 1.75e308 two digits round to a number that is no float any more.
+@given(st.floats(-1.74e308, 1.74e308))
 def test_a_share_says_what_it_is_to_two_digits(value: float) -> None:
     said = float(share_text(value).replace("\u202f", ""))
     assert said == pytest.approx(value, rel=0.051)
