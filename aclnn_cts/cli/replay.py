@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from aclnn_cts.cli.options import json_option, product_option, specs_option
-from aclnn_cts.cli.output import console, emit, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, limits_options, read_trials
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
@@ -116,9 +116,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
 def _files(source: Path) -> tuple[Path, ...]:
     if not source.is_dir():
         return (source,)
-    from aclnn_cts.engine.answers import failures_in
+    from aclnn_cts.engine.answers import failures_in, stood_for
 
-    files = failures_in(source)
+    apart = stood_for(source)
+    files = tuple(file for file in failures_in(source) if file.name not in apart)
+    if apart:
+        note(f"{count(len(apart), 'trial')} not made: alone they conform, and others that are made stand for them")
     if not files:
         raise UsageError(f"{source}: holds no findings to replay; give a run with some, or a case or trial file")
     return files
@@ -164,14 +167,13 @@ def _show(out: Console, answers: Sequence[Answered]) -> None:
     """What became of each finding of a directory."""
     from aclnn_cts.engine.answers import Answer
 
-    made = table("finding", "answer", "because")
-    made.columns[0].max_width = 44
     styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
     for entry in answers:
         waived = entry.record is not None and entry.record.waiver
         word = f"{entry.answer} (waived)" if waived else entry.answer
-        made.add_row(entry.file.stem, Text(word, style=styles.get(entry.answer, "")), entry.message)
-    show_table(out, made)
+        out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
+        if entry.message:
+            wrap(out, entry.message, indent=2)
     counts = Counter(entry.answer for entry in answers)
     wrap(out, ", ".join(f"{number} {word}" for word, number in counts.items()))
     out.print()

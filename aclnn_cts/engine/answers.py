@@ -16,7 +16,17 @@ from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.store_reader import Query, ResultReader
 
-__all__ = ["RUNS", "Answer", "Answered", "Recorded", "answer", "failures_in", "recorded_findings", "repeats"]
+__all__ = [
+    "RUNS",
+    "Answer",
+    "Answered",
+    "Recorded",
+    "answer",
+    "failures_in",
+    "recorded_findings",
+    "repeats",
+    "stood_for",
+]
 
 RUNS = 20
 """How often a finding is run that did not always fail: of one that fails every third time, one in 3,000 goes unseen."""
@@ -97,6 +107,22 @@ def failures_in(source: Path) -> tuple[Path, ...]:
     if (source / "manifest.json").is_file():
         return RunDirectory(source).failures()
     return tuple(sorted(source.glob("*.json")))
+
+
+def stood_for(source: Path) -> frozenset[str]:
+    """Names of the trial files that show nothing by themselves, since other findings of a campaign stand for theirs.
+
+    They conform alone, and which calls they need is not known.
+    """
+    if not (source / "manifest.json").is_file() or not RunDirectory(source).manifest.is_campaign:
+        return frozenset()
+    with RunDirectory(source).results() as results:
+        findings = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
+    return frozenset(
+        failure_name(item.signature)
+        for item in findings
+        if item.like is not None and (item.trial is None or not item.trial.after)
+    )
 
 
 def recorded_findings(source: Path, trials: Mapping[str, Trial]) -> Mapping[str, Recorded]:

@@ -13,10 +13,10 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
 from aclnn_cts.engine.again import ALONE_FACT
-from aclnn_cts.engine.answers import RUNS, Answer, Recorded, answer, recorded_findings, repeats
-from aclnn_cts.engine.campaign.finding import Confirmed
+from aclnn_cts.engine.answers import RUNS, Answer, Recorded, answer, recorded_findings, repeats, stood_for
+from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.engine.case_files import write_case_file
-from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.engine.summary import Summary
 from tests.engine.build_records import make_manifest
@@ -158,6 +158,39 @@ def test_a_failure_of_a_run_that_conformed_alone_is_not_fixed(ran: Run, tmp_path
     again = ran("replay", str(tmp_path / "made"), "--adapter", "reference")
     assert again.code == 0
     assert "1 did not fail this time" in again.out
+
+
+def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made(ran: Run, tmp_path: Path) -> None:
+    path = tmp_path / "campaign"
+    # The first finding stands for two, of which calls are known of one alone.
+    calls = (Earlier(softmax((5,)).case),)
+    trials = [softmax((size,)) for size in (11, 12, 13)]
+    trials = [
+        msgspec.structs.replace(trial, after=after) for trial, after in zip(trials, (calls, calls, ()), strict=True)
+    ]
+    records = [judged(trial, Result.FAILED) for trial in trials]
+    dtypes = ("FLOAT", "FLOAT16", "BF16")
+    signatures = [msgspec.structs.replace(records[0].signature, dtype=dtype) for dtype in dtypes]
+    records = [
+        msgspec.structs.replace(item, signature=signature) for item, signature in zip(records, signatures, strict=True)
+    ]
+    state = {
+        FINDING_STATE + failure_name(signature): Finding(
+            signature=signature,
+            confirmed=Confirmed.COMPANY,
+            trial=trial,
+            like=None if signature is signatures[0] else signatures[0],
+        )
+        for signature, trial in zip(signatures, trials, strict=True)
+    }
+    manifest = msgspec.structs.replace(make_manifest(), command="fuzz")
+    with create_run(path, manifest=manifest, specs={}) as writer:
+        writer.append_part(Summary(), records, state=state)
+        writer.finish()
+    assert stood_for(path) == {failure_name(signatures[2])}
+    again = ran("replay", str(path), "--adapter", "reference")
+    assert "1 trial not made: alone they conform" in again.err
+    assert "2 fixed" in again.out
 
 
 def test_json(ran: Run, tmp_path: Path) -> None:
