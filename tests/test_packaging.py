@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mypy.modulefinder import FindModuleCache, SearchPaths
 from mypy.options import Options
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "aclnn_cts"
@@ -172,3 +173,13 @@ def test_importing_what_stores_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.13"])
+def test_every_python_has_one_pin_of_each_package(python: str) -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    taken = [pin.name for pin in pins if pin.marker is None or pin.marker.evaluate({"python_version": python})]
+    assert len(taken) == len(set(taken))
+    # What a Python needs alone is in its standard library from the next on.
+    assert {pin.name for pin in pins} - set(taken) <= {"exceptiongroup", "tomli"}
