@@ -107,7 +107,8 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, tuple[Constrai
     if clause.promise is not None:
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
         about = f" of {clause.output}" if clause.output is not None else ""
-        wrap(out, f"- promise {clause.promise}{about}{condition}", indent=2)
+        faults = f", contradicted only by {joined(clause.faults)}" if clause.faults else ""
+        wrap(out, f"- promise {clause.promise}{about}{condition}{faults}", indent=2)
     if clause.interface is not None:
         wrap(out, f"- interface clause {clause.interface}", indent=2)
     if clause.example is not None:
@@ -149,6 +150,8 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, tuple[Con
         "example": clause.example,
     }
     document |= {key: value for key, value in others.items() if value is not None}
+    if clause.faults:
+        document["faults"] = list(clause.faults)
     if clause.untestable is not None:
         document["untestable"] = {"en": clause.untestable[0], "zh": clause.untestable[1]}
     if clause.contradicts:

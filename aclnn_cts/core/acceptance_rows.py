@@ -49,6 +49,8 @@ class UntestedReason:
     """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
     PLAIN_CALL = "plain call"
     """All that its trials show is wrong values that the plain call has too."""
+    OTHER_CALLS = "other calls"
+    """All that its trials show is failures that calls outside of its condition have too."""
     ONE_SIDE = "one side"
     """A constraint of it was never broken, or never held."""
 
@@ -166,6 +168,8 @@ class ClauseRow:
     constraints: tuple[str, ...]
     promise: str
     condition: str
+    faults: tuple[str, ...]
+    """The kinds of fault that contradict it; all where it names none."""
     interface: str
     untestable: tuple[str, str] | None
     contradicts: tuple[str, ...]
@@ -180,6 +184,8 @@ class ClauseRow:
     passed: int
     failed: int
     waived: int
+    otherwise: int
+    """Trials that failed and keep it: with wrong values, where it is not about them."""
     skipped: Mapping[str, int]
     evidence: tuple[str, ...]
     """Ids of trials: those that failed first, else some that passed."""
@@ -187,6 +193,11 @@ class ClauseRow:
     """Failures by id of the finding."""
     specific: tuple[str, ...] = ()
     """Findings for which no other clause has a larger part of its judged trials failing with them."""
+
+    @property
+    def judged(self) -> int:
+        """Trials that say something of it."""
+        return self.passed + self.failed + self.otherwise
 
     @property
     def all_waived(self) -> bool:

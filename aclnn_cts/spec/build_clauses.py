@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from aclnn_cts.core.verdict import Fault
 from aclnn_cts.spec.model import Clause
 from aclnn_cts.spec.problems import Problems
 from aclnn_cts.spec.schema import ClauseModel, ConstraintModel
 
-__all__ = ["build_clause", "check_clauses", "clauses_by_constraint"]
+__all__ = ["FAULTS", "build_clause", "check_clauses", "clauses_by_constraint"]
+
+FAULTS = tuple(sorted(value for name, value in vars(Fault).items() if name.isupper()))
+"""The kinds of fault that a clause may name."""
 
 _ENCODINGS = ("constraints", "promise", "interface", "example", "untestable")
 
@@ -36,6 +40,7 @@ def build_clause(
         when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
         when_text=entry.when,
         output=entry.output,
+        faults=tuple(entry.faults or ()),
         interface=entry.interface,
         example=entry.example,
         untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
@@ -83,6 +88,8 @@ def check_clauses(
             problems.known(entry.example, examples, (*path, "example"), "example")
         if entry.output is not None:
             _check_output(entry, entry.output, (*path, "output"), problems, outputs)
+        if entry.faults is not None:
+            _check_faults(entry, entry.faults, (*path, "faults"), problems)
         for address in entry.contradicts:
             problems.known(address, addresses, (*path, "contradicts"), "clause")
     _check_encoded(constraints, named, problems)
@@ -94,6 +101,18 @@ def _check_output(
     problems.known(output, outputs, path, "output")
     if entry.promise is None:
         problems.add(path, f"clause {entry.at}: `output` goes with a promise; take it away")
+
+
+def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | int, ...], problems: Problems) -> None:
+    if entry.promise is None:
+        problems.add(path, f"clause {entry.at}: `faults` goes with a promise; take it away")
+    if not faults:
+        problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
+    for number, kind in enumerate(faults):
+        if problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
+            problems.add((*path, number), f"clause {entry.at}: the kind of fault {kind!r} stands twice")
+    if set(faults) >= set(FAULTS):
+        problems.add(path, f"clause {entry.at}: every kind of fault is named; leave `faults` out")
 
 
 def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str], problems: Problems) -> None:

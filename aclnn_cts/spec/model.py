@@ -122,6 +122,8 @@ class Clause:
     when_text: str | None = None
     output: str | None = None
     """The one output that the clause is about, where its address does not name it."""
+    faults: tuple[str, ...] = ()
+    """The kinds of fault that contradict it; all where it names none."""
     interface: str | None = None
     example: str | None = None
     untestable: tuple[str, str] | None = None

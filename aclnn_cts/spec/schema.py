@@ -127,6 +127,7 @@ class ClauseModel(_Strict):
     promise: StrictStr | None = None
     when: StrictStr | None = None
     output: StrictStr | None = None
+    faults: Names | None = None
     interface: StrictStr | None = None
     example: StrictStr | None = None
     untestable: Bilingual | None = None

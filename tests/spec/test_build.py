@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.spec.build_clauses import FAULTS
 from aclnn_cts.spec.build_parameters import kind_of_type
 from aclnn_cts.spec.load import lint_files, load_specs, package_folder
 from tests.spec.small_spec import SMALL, changed, messages, spec_with, with_constraint
@@ -91,6 +92,12 @@ MISTAKES = [
     ("constraints: [out.shape]}", "promise: values, output: outt}", 26, "unknown output 'outt'; expected any of out;"),
     ("constraints: [out.shape]}", "promise: values, output: x}", 26, "unknown output 'x'; expected any of out"),
     ("constraints: [out.shape]}", "constraints: [out.shape], output: out}", 26, "`output` goes with a promise"),
+    ("constraints: [out.shape]}", "promise: values, faults: [crsh]}", 26, "unknown kind of fault 'crsh'; expected"),
+    ("constraints: [out.shape]}", "promise: values, faults: [crsh]}", 26, "did you mean 'crash'?"),
+    ("constraints: [out.shape]}", "promise: values, faults: [crash, crash]}", 26, "kind of fault 'crash' stands twice"),
+    ("constraints: [out.shape]}", "promise: values, faults: []}", 26, "where all of them contradict it, leave"),
+    ("constraints: [out.shape]}", "constraints: [out.shape], faults: [crash]}", 26, "`faults` goes with a promise"),
+    ("constraints: [out.shape]}", f"promise: values, faults: [{', '.join(FAULTS)}]}}", 26, "every kind of fault"),
     ("constraints: [out.shape]}", "interface: phases.1}", 26, "unknown clause of the interface 'phases.1'"),
     ("constraints: [out.shape]}", "example: one}", 26, "unknown example 'one'"),
     ("constraints: [out.shape]}", "untestable: {en: why}}", 26, "clauses.2.untestable.zh: missing"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Skip
-from aclnn_cts.engine.acceptance.speakers import PLAIN_CALL, Said, Speakers
+from aclnn_cts.engine.acceptance.said import OTHER_CALLS, PLAIN_CALL, Said
+from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.counts import ConstraintCount
 from aclnn_cts.spec.kinds import Strength
@@ -64,6 +65,7 @@ class ClauseJudge:
             constraints=clause.constraints,
             promise=clause.promise or "",
             condition=clause.when_text or "",
+            faults=clause.faults,
             interface=clause.interface or "",
             untestable=clause.untestable,
             contradicts=clause.contradicts,
@@ -75,6 +77,7 @@ class ClauseJudge:
             passed=said.passed,
             failed=said.failed,
             waived=said.waived,
+            otherwise=said.otherwise,
             skipped=dict(sorted(said.skipped.items())),
             evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
             findings=_sum({self.findings[member]: number} for member, number in said.findings.items()),
@@ -101,7 +104,7 @@ class ClauseJudge:
         found = _Found(ClauseVerdict.MET)
         reasons = []
         for item in stated:
-            said = speakers.by_constraint.get(item.id, Said())
+            said = speakers.said_of_constraint(item.id)
             side = self.sides.get(item.id, ConstraintCount())
             found.said.include(said)
             found.held += side.held
@@ -122,12 +125,14 @@ def _by_trials(said: Said, *, condition: bool) -> _Found:
     found = _Found(ClauseVerdict.MET, said=said, held=said.trials)
     if said.failed:
         found.verdict = ClauseVerdict.CONTRADICTED
-    elif said.passed:
+    elif said.passed or said.otherwise:
         pass
     elif said.skipped and set(said.skipped) == {Skip.OPEN}:
         found.verdict = ClauseVerdict.OPEN
     elif PLAIN_CALL in said.skipped:
         found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.PLAIN_CALL
+    elif OTHER_CALLS in said.skipped:
+        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.OTHER_CALLS
     elif said.skipped:
         found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.SKIPPED
     else:
@@ -148,6 +153,7 @@ def interface_rows(clauses: Sequence[Clause], judges: Sequence[ClauseJudge]) -> 
             passed=sum(row.passed for row in each),
             failed=sum(row.failed for row in each),
             waived=sum(row.waived for row in each),
+            otherwise=sum(row.otherwise for row in each),
             skipped=_sum(row.skipped for row in each),
             evidence=tuple(name for row in each for name in row.evidence)[:_EVIDENCE],
             findings=_sum(row.findings for row in each),
@@ -169,15 +175,11 @@ def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
     largest: dict[str, float] = {}
     for row in rows:
         for name, number in row.findings.items():
-            largest[name] = max(largest.get(name, 0.0), number / max(row.passed + row.failed, 1))
+            largest[name] = max(largest.get(name, 0.0), number / row.judged)
     return tuple(
         replace(
             row,
-            specific=tuple(
-                name
-                for name, number in row.findings.items()
-                if number / max(row.passed + row.failed, 1) >= largest[name]
-            ),
+            specific=tuple(name for name, number in row.findings.items() if number / row.judged >= largest[name]),
         )
         if row.findings
         else row

@@ -13,7 +13,7 @@ from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["fault_facts"]
+__all__ = ["call_at_fault", "fault_facts"]
 
 _UNTOUCHED = BufferState()
 
@@ -23,7 +23,7 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
     outcomes = record.attempts[0] if record.attempts else ()
     kind, output = record.verdict.kind, record.signature.output
     found = FaultFacts(basis=record.verdict.basis, calls=len(outcomes))
-    number = _at_fault(kind, output, outcomes)
+    number = call_at_fault(kind, output, outcomes)
     if number is None:
         return found
     outcome = outcomes[number]
@@ -47,7 +47,7 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
     )
 
 
-def _at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | None:
+def call_at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | None:
     """The number of the call that shows the fault, None where all of them do together."""
 
     def touched(outcome: Outcome, said: Callable[[BufferState], int]) -> bool:

@@ -12,7 +12,7 @@ from aclnn_cts.engine.acceptance.collect import OperatorTally, coverage_order
 from aclnn_cts.engine.acceptance.possible import possible_cells
 from aclnn_cts.engine.acceptance.precision import plain
 from aclnn_cts.engine.acceptance.runs import ends_of
-from aclnn_cts.engine.acceptance.speakers import Said
+from aclnn_cts.engine.acceptance.said import Said
 from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.engine.run_directory import RunDirectory
