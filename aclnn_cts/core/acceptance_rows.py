@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.verdict import MagnitudeCounts
+from aclnn_cts.core.verdict import MagnitudeCounts, Skip
 
 __all__ = [
     "CampaignCoverage",
@@ -47,10 +47,12 @@ class UntestedReason:
     """No trial met its condition."""
     SKIPPED = "skipped"
     """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
+    MOSTLY = "mostly skipped"
+    """Most of its trials have no verdict."""
     PLAIN_CALL = "plain call"
-    """All that its trials show is wrong values that the plain call has too."""
+    """Most of its trials show failures that the plain call has too."""
     OTHER_CALLS = "other calls"
-    """All that its trials show is failures that calls outside of its condition have too."""
+    """Most of its trials show failures that calls have too which it is not about."""
     ONE_SIDE = "one side"
     """A constraint of it was never broken, or never held."""
 
@@ -198,6 +200,11 @@ class ClauseRow:
     def judged(self) -> int:
         """Trials that say something of it."""
         return self.passed + self.failed + self.otherwise
+
+    @property
+    def aside(self) -> int:
+        """Trials that would have said something of it and did not."""
+        return sum(number for reason, number in self.skipped.items() if reason != Skip.OPEN)
 
     @property
     def all_waived(self) -> bool:

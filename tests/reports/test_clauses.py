@@ -10,6 +10,7 @@ from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.clauses import ClauseJudge
@@ -17,6 +18,7 @@ from aclnn_cts.engine.acceptance.listening import is_at_fault
 from aclnn_cts.engine.acceptance.said import FIRST_PHASE, OTHER_CALLS, OTHER_FAULT, PLAIN_CALL
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Members
+from aclnn_cts.reports.html import render_html
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
@@ -393,6 +395,82 @@ def test_wrong_values_contradict_what_a_reader_would_call_broken(faulty: Accepta
     assert {"function.1", "function.2", "function.3", "params.out.2"} <= shown
     assert shown - {"function.1", "function.2", "function.3", "params.out.2", "example.1"} == set()
     assert all(operator for operator, _ in contradicted)
+
+
+@pytest.mark.parametrize(
+    ("passed", "aside", "verdict"),
+    [
+        (0, 1, ClauseVerdict.UNTESTED),
+        (1, 2, ClauseVerdict.UNTESTED),
+        (2, 2, ClauseVerdict.MET),
+        (3, 2, ClauseVerdict.MET),
+    ],
+)
+def test_a_clause_is_met_where_as_many_trials_passed_as_were_set_aside(passed: int, aside: int, verdict: str) -> None:
+    plain = make_record(0, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
+    wrong = [
+        make_record(n, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
+        for n in range(aside)
+    ]
+    good = [make_record(n, operator=RMS, promise=STREAMS) for n in range(10, 10 + passed)]
+    streams = [row for row in judged(RMS, plain, *wrong, *good).values() if row.interface == "stream.1"]
+    assert streams
+    for row in streams:
+        assert (row.verdict, row.passed, row.aside, row.failed) == (verdict, passed, aside, 0)
+        assert row.reason == ("" if verdict == ClauseVerdict.MET else UntestedReason.PLAIN_CALL)
+        assert row.held == passed + aside
+
+
+def test_what_the_document_leaves_open_is_not_set_aside(tmp_path: Path) -> None:
+    trials = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.OPEN) for n in range(5)]
+    row = clause(report_of(tmp_path, record(softmax_case(9)), *trials), "function.1")
+    assert (row.verdict, row.passed, row.aside, row.skipped) == (ClauseVerdict.MET, 1, 0, {Skip.OPEN: 5})
+
+
+def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -> None:
+    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE) for n in range(3)]
+    error = record(softmax_case(3), result=Result.ERROR)
+    report = report_of(tmp_path, record(softmax_case(8)), record(softmax_case(9)), *skipped, error)
+    row = clause(report, "function.1")
+    assert (row.verdict, row.reason, row.passed, row.aside) == (ClauseVerdict.UNTESTED, UntestedReason.MOSTLY, 2, 4)
+    page = render_html(report, sections=("traceability",))
+    line = page[page.index('id="clause-aclnnSoftmaxBackward-function.1"') :].partition("</tr>")[0]
+    for text in (
+        "most of its trials have no verdict",
+        "2 ",
+        "passed",
+        "4 ",
+        "set aside",
+        "多数相应用例没有结论",
+        "未计入",
+    ):
+        assert text in line
+    assert "cannot be put to this implementation" in line
+
+
+def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: Path) -> None:
+    skipped = [broken(n, result=Result.SKIPPED, kind=Skip.NOT_JUDGED) for n in range(1, 3)]
+    row = clause(report_of(tmp_path, record(softmax_case()), broken(), *skipped), at_of("gradOutput.null"))
+    assert (row.verdict, row.reason, row.passed, row.aside) == (ClauseVerdict.UNTESTED, UntestedReason.MOSTLY, 1, 2)
+
+
+def test_a_failure_contradicts_whatever_was_set_aside(tmp_path: Path) -> None:
+    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE) for n in range(5)]
+    failed = record(softmax_case(9), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0)
+    assert clause(report_of(tmp_path, *skipped, failed), "function.1").verdict == ClauseVerdict.CONTRADICTED
+
+
+def test_a_crash_of_the_broken_call_is_a_matter_of_its_constraint_whatever_plain_calls_do(tmp_path: Path) -> None:
+    fine, died = Outcome(phase_one=0, phase_two=0), Outcome(ended=Ended.SIGNAL, signal=11)
+    plain = renamed(record(softmax_case(7), result=Result.FAILED, kind=Fault.CRASH), attempts=((died,),))
+    item = broken(result=Result.FAILED, kind=Fault.CRASH)
+    at = at_of("gradOutput.null")
+    row = clause(report_of(tmp_path / "a", plain, renamed(item, attempts=((fine, died),))), at)
+    assert (row.verdict, row.failed) == (ClauseVerdict.CONTRADICTED, 1)
+    row = clause(report_of(tmp_path / "b", plain, renamed(item, attempts=((died,),))), at)
+    assert row.failed == 1
+    row = clause(report_of(tmp_path / "c", plain, renamed(item, attempts=((died, fine),))), at)
+    assert (row.failed, row.skipped) == (0, {PLAIN_CALL: 1})
 
 
 def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:

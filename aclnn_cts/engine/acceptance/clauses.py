@@ -17,6 +17,7 @@ from aclnn_cts.spec.model import Clause, Spec
 __all__ = ["ClauseJudge", "interface_rows", "with_specific"]
 
 _EVIDENCE = 5
+_REASONS = {PLAIN_CALL: UntestedReason.PLAIN_CALL, OTHER_CALLS: UntestedReason.OTHER_CALLS}
 
 
 @dataclass(slots=True)
@@ -109,9 +110,10 @@ class ClauseJudge:
             found.said.include(said)
             found.held += side.held
             found.broken += side.broken
-            if item.strength == Strength.OPEN or (said.passed and side.held):
+            if item.strength == Strength.OPEN or (_is_judged(said) and side.held):
                 continue
-            reasons.append(UntestedReason.SKIPPED if said.skipped else UntestedReason.ONE_SIDE)
+            skipped = UntestedReason.SKIPPED if said.skipped else UntestedReason.ONE_SIDE
+            reasons.append(_aside_reason(said) if said.aside and not _is_judged(said) else skipped)
         if found.said.failed:
             found.verdict = ClauseVerdict.CONTRADICTED
         elif all(item.strength == Strength.OPEN for item in stated):
@@ -125,20 +127,29 @@ def _by_trials(said: Said, *, condition: bool) -> _Found:
     found = _Found(ClauseVerdict.MET, said=said, held=said.trials)
     if said.failed:
         found.verdict = ClauseVerdict.CONTRADICTED
-    elif said.passed or said.otherwise:
+    elif _is_judged(said):
         pass
-    elif said.skipped and set(said.skipped) == {Skip.OPEN}:
+    elif said.skipped and not said.aside:
         found.verdict = ClauseVerdict.OPEN
-    elif PLAIN_CALL in said.skipped:
-        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.PLAIN_CALL
-    elif OTHER_CALLS in said.skipped:
-        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.OTHER_CALLS
-    elif said.skipped:
-        found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.SKIPPED
     else:
         found.verdict = ClauseVerdict.UNTESTED
-        found.reason = UntestedReason.CONDITION if condition else UntestedReason.NOT_RUN
+        nothing = UntestedReason.CONDITION if condition else UntestedReason.NOT_RUN
+        found.reason = _aside_reason(said) if said.aside else nothing
     return found
+
+
+def _is_judged(said: Said) -> bool:
+    """Whether at least half of the trials that would have said something did."""
+    return said.judged > 0 and said.judged >= said.aside
+
+
+def _aside_reason(said: Said) -> str:
+    """Why most trials were set aside: the commonest reason."""
+    reasons = {reason: number for reason, number in said.skipped.items() if reason != Skip.OPEN}
+    commonest = max(reasons, key=lambda reason: (reasons[reason], reason))
+    if commonest in _REASONS:
+        return _REASONS[commonest]
+    return UntestedReason.MOSTLY if said.judged else UntestedReason.SKIPPED
 
 
 def interface_rows(clauses: Sequence[Clause], judges: Sequence[ClauseJudge]) -> tuple[ClauseRow, ...]:
