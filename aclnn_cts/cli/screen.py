@@ -163,19 +163,25 @@ def _show_device(out: Console, run: RunDirectory) -> None:
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
-    """Which precision was really used for FLOAT, which all formats differ from; modes with one answer on one line."""
-    answers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    operators: dict[str, int] = {}
-    for (operator, mode, dtype), names in precision_used(run).items():
+    """Which precision was really used for FLOAT, which all formats differ from; what has one answer on one line."""
+    answers: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
+    asked: dict[str, set[tuple[str, str]]] = {}
+    for (operator, output, mode, dtype), names in precision_used(run).items():
         if dtype == "FLOAT":
-            answers.setdefault((operator, names), []).append(mode)
-            operators[operator] = operators.get(operator, 0) + 1
+            answers.setdefault((operator, names), []).append((output, mode))
+            asked.setdefault(operator, set()).add((output, mode))
     if not answers:
         return
     wrap(out, "Precision really used, as far as probes can tell formats apart:", style="bold")
-    for (operator, names), modes in answers.items():
-        # Modes are named where they do not all have the same answer.
-        chosen = f" {', '.join(modes)}" if len(modes) < operators[operator] else ""
+    for (operator, names), places in answers.items():
+        # Outputs and modes are named where they do not all have the same answer.
+        outputs, modes = (dict.fromkeys(part) for part in zip(*places, strict=True))
+        words = []
+        if any((output, mode) not in places for output, mode in asked[operator] if mode in modes):
+            words.append(", ".join(outputs))
+        if any((output, mode) not in places for output, mode in asked[operator] if output in outputs):
+            words.append(", ".join(modes))
+        chosen = f" {'; '.join(words)}" if words else ""
         formats = " or ".join(names) or "none that is known"
         wrap(out, f"{operator.removeprefix('aclnn')}{chosen} (FLOAT): {formats}", indent=2)
     out.print()

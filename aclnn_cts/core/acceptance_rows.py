@@ -258,7 +258,8 @@ class PrecisionRow:
     used: tuple[str, ...] | None
     """Formats that every probe leaves possible; None where nothing was probed, or probes do not tell of this output."""
     told_apart: bool = True
-    """False where a probe found another output at fault: it names formats for all outputs at once."""
+    """False where a probe of an earlier version of the harness, which names formats for all outputs at once, found
+    another output at fault."""
     magnitudes: tuple[MagnitudeBin, ...]
     spread: tuple[MagnitudeCounts, ...]
     """All elements of the trials that were counted so, by magnitude of the expected value and by share of the bound."""

@@ -3,8 +3,8 @@
 An input holds one number v at one place, and 0 elsewhere; the others hold 1. Then products and sums are exact, and an
 output shows what became of v: 4097, 2049 and 257 need 13, 12 and 9 bits of significand; 98304 lies above FLOAT16's
 range, 3 * 2^-27 below its smallest number, and 5 * 2^-24 is one of its subnormal numbers. The oracle is asked once for
-each format, with the inputs rounded to it; the formats whose answer is the implementation's are named. Where two
-formats answer alike, both are.
+each format, with the inputs rounded to it; of each output the formats whose answer is the implementation's are named.
+Where two formats answer alike, both are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Verdict
+from aclnn_cts.core.verdict import Record, Verdict
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.engine.plan import Part
@@ -35,10 +35,13 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["CANDIDATES", "PRECISION_FACT", "PROBES", "Precision", "precision_used"]
+__all__ = ["CANDIDATES", "PRECISION_FACT", "PROBES", "Precision", "formats_of", "precision_used"]
 
 PRECISION_FACT = "precision used"
-"""Key of `Verdict.facts`: the names of the formats that answer as the implementation does."""
+"""Key of `Verdict.facts`: by output, the names of the formats that answer as the implementation does.
+
+Where an earlier version of the harness wrote it, one list for all outputs together.
+"""
 
 PROBES: Mapping[str, float] = {
     "13 bits": 4097.0,
@@ -134,7 +137,7 @@ class Precision:
         if outcome.ended != Ended.RETURNED or outcome.status or not performed[0].got:
             return verdict
         names = _answering_alike(performed[0], judge)
-        if names is None:
+        if not names:
             return verdict
         return msgspec.structs.replace(verdict, facts={**verdict.facts, PRECISION_FACT: names})
 
@@ -146,14 +149,15 @@ def _settled(drawing: Drawing, row: Mapping[str, str], mode: int | None, sampler
     return msgspec.structs.replace(drawing, dtypes=row, names=names, views={})
 
 
-def _answering_alike(performed: Performed, judge: Judge) -> list[str] | None:
-    """The formats that answer as the implementation does; None where the exact answer is no FLOAT number."""
+def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]:
+    """The formats that answer as the implementation does, for each output whose exact answer is a FLOAT number."""
     question = judge.question(performed)
-    outputs = judge.outputs_of_mode(performed)
     ideal = judge.oracle(question)
-    if not outputs or not all(_exact_in_float(ideal[name]) for name in outputs):
-        return None
-    alike = []
+    alike: dict[str, list[str]] = {
+        output: [] for output in judge.outputs_of_mode(performed) if _exact_in_float(ideal[output])
+    }
+    if not alike:
+        return {}
     saturates = judge.saturates(performed)
     for name, form in CANDIDATES.items():
         for away in (False, True):
@@ -162,8 +166,10 @@ def _answering_alike(performed: Performed, judge: Judge) -> list[str] | None:
                 for key, array in question.tensors.items()
             }
             expected = judge.oracle(msgspec.structs.replace(question, tensors=tensors, lattices={}))
-            if all(_same(expected[output].value, expected[output].open, performed, output) for output in outputs):
-                alike.append(name)
+            for output, names in alike.items():
+                if name not in names and _same(expected[output].value, expected[output].open, performed, output):
+                    names.append(name)
+            if all(name in names for names in alike.values()):
                 break
     return alike
 
@@ -196,13 +202,22 @@ def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Perfo
     return bool(same.all() if open_ is None else (same | open_).all())
 
 
-def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
-    """By operator, mode and dtype of a run's outputs: the formats that every probe leaves possible."""
-    found: dict[tuple[str, str, str], set[str]] = {}
+def formats_of(record: Record, output: str) -> Sequence[str] | None:
+    """The formats that a probe leaves possible for an output; None where it says nothing of it."""
+    names: Any = record.verdict.facts.get(PRECISION_FACT)
+    if isinstance(names, Mapping):
+        names = names.get(output)
+    return names if isinstance(names, Sequence) else None
+
+
+def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tuple[str, ...]]:
+    """By operator, output, mode and dtype of a run's probes: the formats that all of them leave possible."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
     with run.results() as results:
         for record in results.records(Query(promise=Precision().id)):
-            names = record.verdict.facts.get(PRECISION_FACT)
-            if names is not None:
-                key = (record.trial.case.operator, record.verdict.mode, record.signature.dtype)
-                found.setdefault(key, set(CANDIDATES)).intersection_update(names)
+            for deviation in record.verdict.deviations:
+                if (names := formats_of(record, deviation.output)) is not None:
+                    mode, dtype = record.verdict.mode, record.signature.dtype
+                    key = (record.trial.case.operator, deviation.output, mode, dtype)
+                    found.setdefault(key, set(CANDIDATES)).intersection_update(names)
     return {key: tuple(name for name in CANDIDATES if name in names) for key, names in found.items()}

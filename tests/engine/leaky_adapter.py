@@ -16,19 +16,21 @@ from aclnn_cts.spec.model import Spec
 
 
 class Leaky(ReferenceAdapter):
-    """`form` is the name of a candidate of the leak probes, with _ for spaces."""
+    """`form` is the name of a candidate of the leak probes, with _ for spaces; of one `output`, where it is named."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, output: str = "") -> None:
         self._form = CANDIDATES[form.replace("_", " ")]
+        self._output = output
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> LeakySession:
-        return LeakySession(target, specs, self._form)
+        return LeakySession(target, specs, self._form, self._output)
 
 
 class LeakySession(ReferenceSession):
-    def __init__(self, target: Target, specs: Mapping[str, Spec], form: BinaryFormat) -> None:
+    def __init__(self, target: Target, specs: Mapping[str, Spec], form: BinaryFormat, output: str) -> None:
         super().__init__(target, specs)
         self._form = form
+        self._output = output
 
     def _oracle(self, spec: Spec) -> Oracle:
         inner = super()._oracle(spec)
@@ -42,6 +44,8 @@ class LeakySession(ReferenceSession):
             if "gradBias" in found:
                 # The bias is no product of the matrix unit: a mode leaves it as it is.
                 found["gradBias"] = inner(call)["gradBias"]
+            if self._output:
+                return {**inner(call), self._output: found[self._output]}
             return found
 
         return oracle

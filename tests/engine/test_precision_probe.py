@@ -9,13 +9,18 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.cli.main import main
+from aclnn_cts.cli.output import console
+from aclnn_cts.cli.screen import show_end
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.plan import Part
-from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT, PROBES, Precision
+from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT, PROBES, Precision, formats_of
+from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.judge.finer import FINER_FACT
 from tests.engine.leaky_adapter import Leaky
 from tests.laws.support import bench, specs
+from tests.reports.runs import small_run
 
 CONV = "aclnnConvTbcBackward"
 COARSER = {
@@ -45,9 +50,16 @@ def of_mode(records: list[Record], mode: str) -> list[Record]:
 
 def named(records: list[Record]) -> set[str]:
     """The formats that every probe leaves possible."""
-    sets = [set(item.verdict.facts[PRECISION_FACT]) for item in records if PRECISION_FACT in item.verdict.facts]
+    sets = [alike_of(item) for item in records if PRECISION_FACT in item.verdict.facts]
     assert sets
     return set(CANDIDATES).intersection(*sets)
+
+
+def alike_of(record: Record) -> set[str]:
+    """The formats that a probe leaves possible for all of its outputs."""
+    names = record.verdict.facts[PRECISION_FACT]
+    assert names
+    return set(CANDIDATES).intersection(*names.values())
 
 
 @pytest.mark.parametrize("form", CANDIDATES)
@@ -75,7 +87,7 @@ def test_formats_that_answer_alike_are_named_together() -> None:
 
     def alike(probe: str) -> set[frozenset[str]]:
         return {
-            frozenset(item.verdict.facts[PRECISION_FACT])
+            frozenset(alike_of(item))
             for item in records
             if PRECISION_FACT in item.verdict.facts and PROBES[probe] in values(item)
         }
@@ -84,6 +96,44 @@ def test_formats_that_answer_alike_are_named_together() -> None:
     assert frozenset({"FLOAT16"}) in alike("above 65504")
     assert frozenset({"FLOAT16"}) in alike("below 2^-25")
     assert named(records) == {"FLOAT16"}
+
+
+RMS = "aclnnRmsNormGrad"
+
+
+@pytest.mark.parametrize("coarse", ["dxOut", "dgammaOut"])
+def test_each_output_has_the_format_that_it_shows_itself(coarse: str) -> None:
+    records = probed(Leaky("BF16", coarse), RMS, Target(product="atlas-a2"))
+    records = [item for item in records if item.signature.dtype == "FLOAT" and PRECISION_FACT in item.verdict.facts]
+    [fine] = {"dxOut", "dgammaOut"} - {coarse}
+    for output, form in ((coarse, "BF16"), (fine, "FLOAT")):
+        named_of = [set(names) for item in records if (names := formats_of(item, output)) is not None]
+        assert set(CANDIDATES).intersection(*named_of) == {form}
+    # Both outputs together fit no format, which the fact does not say of either.
+    assert any(not alike_of(item) for item in records)
+
+
+def test_both_outputs_at_fault_are_told_each_by_itself() -> None:
+    records = probed(Leaky("FLOAT16"), RMS, Target(product="atlas-a2"))
+    failed = [item for item in records if item.verdict.result == Result.FAILED and item.signature.dtype == "FLOAT"]
+    both = [item for item in failed if all(part.beyond for part in item.verdict.deviations)]
+    assert both
+    for item in both:
+        for deviation in item.verdict.deviations:
+            names = formats_of(item, deviation.output)
+            assert names is None or "FLOAT16" in names
+
+
+def test_a_run_tells_outputs_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunDirectory(
+        small_run(tmp_path / "run", "rms_norm_grad", adapter="leaky_adapter:Leaky,form=BF16,output=dxOut")
+    )
+    show_end(console(), run.summary(), run.path)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "RmsNormGrad dxOut (FLOAT): BF16" in told
+    assert "RmsNormGrad dgammaOut (FLOAT): FLOAT" in told
+    rows = {(row.output, row.dtype): row for row in acceptance([run.path]).precision}
+    assert (rows["dxOut", "FLOAT"].used, rows["dxOut", "FLOAT"].told_apart) == (("BF16",), True)
 
 
 def values(record: Record) -> set[float]:

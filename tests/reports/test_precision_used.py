@@ -41,7 +41,7 @@ def rows(*records: Record) -> dict[str, PrecisionRow]:
     return {row.output: row for row in tally.rows()}
 
 
-def test_probes_that_pass_speak_for_every_output() -> None:
+def test_a_probe_of_an_earlier_version_that_passes_speaks_for_every_output() -> None:
     found = rows(probe(ALL), probe(["FLOAT"]))
     assert {name: (row.used, row.told_apart) for name, row in found.items()} == {
         "a": (("FLOAT",), True),
@@ -63,6 +63,25 @@ def test_outputs_that_pass_and_have_no_format_together_are_not_told_apart() -> N
 def test_an_output_alone_is_always_told() -> None:
     assert rows(probe([], outputs=["a"]))["a"].used == ()
     assert rows(probe([], outputs=["a"], at_fault="guards"))["a"].told_apart
+
+
+def test_each_output_has_the_formats_that_its_own_probes_leave(tmp_path: Path) -> None:
+    items = [probe([], seed=seed, at_fault="b") for seed in range(2)]
+    facts = [{"a": ["FLOAT", "BF16"], "b": ["BF16"]}, {"a": ["FLOAT"], "b": ["BF16", "FLOAT16"]}]
+    told = [
+        renamed(item, verdict=renamed(item.verdict, facts={PRECISION_FACT: names}))
+        for item, names in zip(items, facts, strict=True)
+    ]
+    found = rows(*told)
+    assert {name: (row.used, row.told_apart) for name, row in found.items()} == {
+        "a": (("FLOAT",), True),
+        "b": (("BF16",), True),
+    }
+    # An output that a probe does not tell of is not probed by it.
+    alone = renamed(items[0], verdict=renamed(items[0].verdict, facts={PRECISION_FACT: {"b": ["BF16"]}}))
+    assert {name: row.used for name, row in rows(alone).items()} == {"a": None, "b": ("BF16",)}
+    page = render_html(acceptance([synthetic_run(tmp_path / "run", told)]), sections=["precision"])
+    assert phrase("precision.not_told_apart", "en") not in page
 
 
 def test_what_was_not_probed_is_said_to_be_so() -> None:

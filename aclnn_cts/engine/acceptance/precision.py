@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.acceptance_rows import MagnitudeBin, PrecisionRow, RulerRow
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, RulerResult, RulerVerdict
 from aclnn_cts.engine.laws import PREFIX
-from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT
+from aclnn_cts.engine.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
 from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.finer import FINER_FACT
 from aclnn_cts.judge.rulers.registry import RULERS
@@ -90,13 +90,17 @@ class _Output:
                     self.rulers.setdefault(name, _Ruler()).add(result)
 
     def _probe(self, deviation: Deviation, record: Record) -> None:
-        """A probe names the formats that explain all outputs at once: a fault of another says nothing of this one."""
+        """A probe names the formats of each output.
+
+        One of an earlier version names those of all outputs at once: a fault of another says nothing of this one.
+        """
         verdict = record.verdict
-        names: Sequence[str] | None = verdict.facts.get(PRECISION_FACT)
+        names = formats_of(record, deviation.output)
         if names is None:
             return
+        joint = not isinstance(verdict.facts[PRECISION_FACT], Mapping)
         at_fault = bool(deviation.beyond) or record.signature.output == deviation.output
-        if not at_fault and len(verdict.deviations) > 1 and (not names or verdict.result == Result.FAILED):
+        if joint and not at_fault and len(verdict.deviations) > 1 and (not names or verdict.result == Result.FAILED):
             self.told_apart = False
         formats = set(CANDIDATES) if self.formats is None else self.formats
         self.formats = formats & set(names)
