@@ -145,7 +145,7 @@ def padding() -> Law:
     return Law(
         id="padding",
         en="the padding row is zero even where its gradients are nan, and no other row sees them",
-        zh="即使填充行的梯度为 nan,填充行结果仍为零,其它行不受影响",
+        zh="即使填充行的梯度为 nan，填充行结果仍为零，其它行不受影响",
         applies=_used,
         draw=lambda choose: {"at": choose(0, 2**16), "special": choose(0, 2)},
         calls=calls,
@@ -228,7 +228,7 @@ def relabel() -> Law:
     return Law(
         id="relabel",
         en="rows of the table under other numbers get the same gradients",
-        zh="给表的各行重新编号,各行梯度不变",
+        zh="给表的各行重新编号，各行梯度不变",
         applies=lambda case: (
             _several_rows(case) and any(name == "indices" and t.numel > 0 for name, t in case.tensors())
         ),

@@ -142,7 +142,7 @@ def split_law(
     return Law(
         id="split",
         en="a batch cut in two gives the same results as the whole",
-        zh="把批切成两段分别计算,与整体计算结果一致",
+        zh="把批切成两段分别计算，与整体计算结果一致",
         applies=applies,
         draw=_draw_axis,
         calls=calls,
@@ -210,7 +210,7 @@ def permute(axes: Axes) -> Law:
     return Law(
         id="permute",
         en="rows and channels in another order give the same results in that order",
-        zh="打乱行或通道的顺序,结果只随之换序",
+        zh="打乱行或通道的顺序，结果只随之换序",
         applies=lambda case: bool(_usable(axes, case)),
         draw=_draw_axis,
         calls=calls,

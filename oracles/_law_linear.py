@@ -151,7 +151,7 @@ def scaling(gradient: str) -> Law:
     return Law(
         id="scaling",
         en="a gradient times a power of two gives the result times that power",
-        zh="梯度乘以 2 的幂,结果也乘以同一个幂",
+        zh="梯度乘以 2 的幂，结果也乘以同一个幂",
         applies=lambda case: _floating(case, gradient),
         draw=draw,
         calls=calls,

@@ -91,7 +91,7 @@ def repeat(gradient: str) -> Law:
     return Law(
         id="repeat",
         en="the same call again gives the same bits where something promises it",
-        zh="在有承诺依据之处,同一调用重复执行,结果逐位相同",
+        zh="在有承诺依据之处，同一调用重复执行，结果逐位相同",
         draw=draw,
         calls=calls,
         check=check,

@@ -237,7 +237,7 @@ def _row_sum() -> Law:
     return Law(
         id="row-sum",
         en="a slice of the gradient sums to nothing where the output is a softmax",
-        zh="当 output 是 softmax 结果时,梯度沿 dim 求和为零",
+        zh="当 output 是 softmax 结果时，梯度沿 dim 求和为零",
         draw=lambda choose: {"way": choose(0, 1), "key": choose(0, 2**32 - 1)},
         calls=calls,
         check=check,

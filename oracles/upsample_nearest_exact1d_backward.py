@@ -253,7 +253,7 @@ def _total() -> Law:
     return Law(
         id="total",
         en="upsampling with a scale from the sizes keeps the total gradient of each line",
-        zh="缩放系数由尺寸推出时,每一行梯度的总和保持不变",
+        zh="缩放系数由尺寸推出时，每一行梯度的总和保持不变",
         calls=calls,
         check=check,
     )

@@ -170,7 +170,7 @@ class DtypeRows(NoLimits):
 
     def describe_zh(self, product: str) -> str:
         count = len(self.rows.get(product, ()))
-        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内, 共 {count} 行"
+        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内，共 {count} 行"
 
 
 @dataclass(frozen=True, slots=True)
