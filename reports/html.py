@@ -100,6 +100,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             script=Markup(script),  # noqa: S704 - as said
             policy=_POLICY.format(digest),
             t=both,
+            mark={name: both(f"mark.{name}") for name in words("page")["mark"]},
             spans=spans,
             t_en=lambda address: phrase(address, "en"),
             t_zh=lambda address: phrase(address, "zh"),

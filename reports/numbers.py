@@ -13,23 +13,18 @@ def count_text(value: int) -> str:
 
 
 def number_text(value: float | str) -> str:
-    """A measured number to five digits; the words for inf and nan as they are."""
+    """A measured number, to three digits as the recorded messages have it; the words for inf and nan as they are."""
     if isinstance(value, str):
         return value
     if not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return f"{value:.5g}"
+    return f"{value:.3g}"
 
 
 def share_text(value: float | str) -> str:
-    """A share of a bound, or the headroom left of it: two digits (`0.61`, `-2 300`), and a power beyond a million."""
-    if isinstance(value, str) or not math.isfinite(value):
-        return {"inf": "∞", "-inf": "-∞"}.get(str(value), str(value))
-    size = abs(value)
-    if size < 99.5 or size >= 1e6:
-        mantissa, _, exponent = f"{value:.2g}".partition("e")
-        return f"{mantissa}e{int(exponent)}" if exponent else mantissa
-    return count_text(round(float(f"{value:.2g}")))
+    """A share of a bound, or the headroom left of it: the same, without words for infinity."""
+    text = number_text(value)
+    return {"inf": "∞", "-inf": "-∞"}.get(text, text)
 
 
 def seconds_text(value: float | None) -> str:

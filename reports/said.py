@@ -1,4 +1,7 @@
-"""What a failure is, said in Chinese: a sentence from its figures, beside which its recorded English message stands."""
+"""What a failure is, said in Chinese: a sentence from its figures, beside which its recorded English message stands.
+
+Numbers look as they do in that message.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Mapping
 from aclnn_cts.core.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, RulerVerdict
-from aclnn_cts.reports.numbers import count_text, number_text, share_text
+from aclnn_cts.reports.numbers import number_text, share_text
 from aclnn_cts.reports.text import phrase, words
 
 __all__ = ["chinese_message"]
@@ -21,7 +24,7 @@ def chinese_message(card: FindingCard) -> str:
     text = _sentence(card)
     facts = card.fault
     if facts.call and facts.calls > 1 and card.case_kind not in (Fault.STATUS, Fault.LEAK):
-        text += _said("call", calls=count_text(facts.calls), call=facts.call)
+        text += _said("call", calls=facts.calls, call=facts.call)
     return text
 
 
@@ -44,19 +47,19 @@ def _sentence(card: FindingCard) -> str:
         return _said(facts.ended if facts.ended in _ENDS else "crash", signal=facts.signal)
     figures: Mapping[str, tuple[str, dict[str, object]]] = {
         Fault.HANG: ("hang", {"seconds": number_text(facts.seconds)}),
-        Fault.UNWRITTEN: ("unwritten", {"number": count_text(facts.unwritten)}),
+        Fault.UNWRITTEN: ("unwritten", {"number": facts.unwritten}),
         Fault.SHAPE: ("shape", {"form": facts.form}),
         Fault.DTYPE: ("dtype", {"form": facts.form}),
         Fault.GUARD: (
             "guard",
             {
-                "before": count_text(facts.guard_before),
-                "after": count_text(facts.guard_after),
-                "gap": count_text(facts.gap),
+                "before": facts.guard_before,
+                "after": facts.guard_after,
+                "gap": facts.gap,
             },
         ),
-        Fault.INPUT: ("input", {"number": count_text(facts.changed)}),
-        Fault.LEAK: ("leak", {"number": count_text(facts.grown)}),
+        Fault.INPUT: ("input", {"number": facts.changed}),
+        Fault.LEAK: ("leak", {"number": facts.grown}),
     }
     known = figures.get(kind)
     if known is None or not facts.call or (kind in (Fault.SHAPE, Fault.DTYPE) and not facts.form):
@@ -74,8 +77,8 @@ def _element(worst: WorstElement, *, of_law: bool) -> str:
         expected=_number(worst.expected),
         bound=number_text(worst.bound),
         share=share_text(worst.share),
-        beyond=count_text(worst.beyond),
-        elements=count_text(worst.elements),
+        beyond=worst.beyond,
+        elements=worst.elements,
     )
 
 

@@ -41,7 +41,7 @@ def verdict_text(report: Acceptance, language: Language) -> str:
     if report.verdict == "fails":
         if ends.unwaived:
             return phrase("cover.fails", language, **figures)
-        reasons = "; ".join(
+        reasons = phrase("mark.semi", language).join(
             note_text(run_note(run, text), language).rstrip("。") for run in report.runs for text in run.violations
         )
         return phrase("cover.fails_violation", language, reason=reasons)
@@ -74,7 +74,7 @@ def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
             found.append(phrase("cover.quick_unfinished", language, run=run.name))
         elif run.interrupted:
             found.append(phrase("cover.quick_interrupted", language, run=run.name))
-    return [phrase("cover.quick", language, what="; ".join(found))]
+    return [phrase("cover.quick", language, what=phrase("mark.semi", language).join(found))]
 
 
 def remark_texts(report: Acceptance, language: Language) -> list[str]:
@@ -111,7 +111,7 @@ def product_text(run: RunFacts, language: Language) -> str:
 
 def products_text(report: Acceptance, language: Language) -> str:
     """The products of all runs."""
-    return ", ".join(dict.fromkeys(product_text(run, language) for run in report.runs))
+    return phrase("mark.list", language).join(dict.fromkeys(product_text(run, language) for run in report.runs))
 
 
 def ran_on_text(report: Acceptance) -> str:

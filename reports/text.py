@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ __all__ = ["LANGUAGES", "Language", "both", "pair", "phrase", "spans", "words"]
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, Language] = ("en", "zh")
 
+_CODE = re.compile("`([^`]+)`")
 _FOLDER = Path(__file__).parent / "words"
 
 
@@ -50,12 +52,13 @@ def phrase(address: str, language: Language, /, **values: object) -> str:
 
 
 def both(address: str, /, **values: object) -> Markup:
-    """A text in both languages as HTML, of which the page shows one; values are escaped."""
+    """A text in both languages as HTML, of which the page shows one; values are escaped, `words` are code."""
     safe = {name: escape(value) for name, value in values.items()}
     found = pair(address)
     if found is None:
         return escape(phrase(address, "en"))
-    return spans(*(Markup(text).format(**safe) for text in found))  # noqa: S704 - our own files
+    texts = (_CODE.sub(r"<code>\1</code>", text) for text in found)
+    return spans(*(Markup(text).format(**safe) for text in texts))  # noqa: S704 - our own files
 
 
 def spans(english: object, chinese: object) -> Markup:

@@ -95,7 +95,10 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         yield phrase("cover.started", language), run.started
         yield phrase("cover.harness", language), run.harness
         for name, value, known in run.environment:
-            yield name, f"{value} ({phrase(f'known.{known}', language)})"
+            said = (
+                f"{phrase('mark.open', language)}{phrase(f'known.{known}', language)}{phrase('mark.close', language)}"
+            )
+            yield name, f"{value}{said}"
     ends = report.ends
     for key, number in (
         ("numbers.planned", ends.planned),
@@ -108,7 +111,9 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         yield phrase(key, language), number
     for verdict in (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN):
         yield (
-            f"{phrase('numbers.clauses', language)}: {phrase(f'verdict.{verdict}', language)}",
+            phrase("mark.colon", language).join(
+                (phrase("numbers.clauses", language), phrase(f"verdict.{verdict}", language))
+            ),
             report.counted(verdict),
         )
 

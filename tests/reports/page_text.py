@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-__all__ = ["SKIPPED", "Block", "english", "visible_blocks"]
+__all__ = ["SKIPPED", "Block", "english", "half_width", "visible_blocks"]
 
 _WORD = r"[A-Za-z]?[a-z]+(?:['\u2019-][a-z]+)*"
 _RUN = re.compile(rf"(?<![\w./=-]){_WORD}(?:[ ,;:()\u201c\u201d\"]+{_WORD}){{3,}}(?![\w./=-])")
@@ -49,3 +49,18 @@ def visible_blocks(driver: Any, skipped: str = SKIPPED) -> list[Block]:
 def english(text: str) -> list[str]:
     """The runs of English words in a text."""
     return _RUN.findall(text)
+
+
+_HAN = "[\u4e00-\u9fff]"
+_HALF_WIDTH = re.compile(
+    rf".{{0,9}}(?:{_HAN} ?[,;:!?](?![\w]*=)|[,;:] ?{_HAN}|{_HAN}\(|\){_HAN}|\({_HAN}|{_HAN}\)"
+    rf"|{_HAN}[^()\[\]]*[,;][A-Za-z]).{{0,9}}"
+)
+
+
+def half_width(text: str) -> list[str]:
+    """Commas, colons, parentheses of Latin text that stand right beside Chinese, each with what is around it.
+
+    What stands between Latin words or numbers is theirs: `(T, B, Ci)`.
+    """
+    return [found.group() for found in _HALF_WIDTH.finditer(text)]

@@ -11,7 +11,7 @@ from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.reports.html import SECTIONS, render_html
 from tests.reports.browser import MISSING, open_page
 from tests.reports.everything import RECORDED, everything, the_run_before
-from tests.reports.page_text import SKIPPED, Block, english, visible_blocks
+from tests.reports.page_text import SKIPPED, Block, english, half_width, visible_blocks
 
 pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.xdist_group("browser")]
 
@@ -61,6 +61,16 @@ def test_no_english_sentence_hides_as_code(blocks: dict[str, list[Block]]) -> No
     """Expressions of a spec have a few words in a row."""
     left = {(block.section, run) for block in blocks["zh, code too"] for run in english(block.text)}
     assert {(name, run) for name, run in left if len(run.split()) > 4} == set()
+
+
+def test_chinese_has_its_own_marks(blocks: dict[str, list[Block]]) -> None:
+    left = {(block.section, found) for block in blocks["zh"] for found in half_width(block.text)}
+    assert left == set()
+
+
+def test_no_mark_of_code_is_shown_as_it_was_written(blocks: dict[str, list[Block]]) -> None:
+    shown = {(block.section, block.text) for name in ("en", "zh") for block in blocks[name] if "`" in block.text}
+    assert shown == set()
 
 
 def test_english_is_found_where_it_stands(blocks: dict[str, list[Block]]) -> None:

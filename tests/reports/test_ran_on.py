@@ -81,7 +81,7 @@ FORMS: dict[str, Callable[[Acceptance], str]] = {
 def test_the_product_never_stands_alone(form: str, report: Acceptance) -> None:
     text = unmarked(FORMS[form](report)) if form != "junit" else FORMS[form](report)
     assert DEVICE in text
-    assert "atlas-a2 (software device)" in text or "atlas-a2（软件设备）" in text  # noqa: RUF001 - as Chinese has it
+    assert "atlas-a2 (software device)" in text or "atlas-a2（软件设备）" in text
 
 
 def test_the_page_says_so_on_its_cover_and_in_its_bar_in_both_languages(report: Acceptance) -> None:

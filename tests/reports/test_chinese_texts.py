@@ -1,0 +1,93 @@
+"""Chinese texts of ours, wherever they are kept: marks of their own width, and numbers as in the English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
+from aclnn_cts.engine.fault_catalogue import read_catalogue
+from aclnn_cts.engine.laws import laws_of
+from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.reports.text import words
+from aclnn_cts.spec.load import load_specs
+from tests.reports.page_text import half_width
+
+HAN = re.compile("[\u4e00-\u9fff]")
+WORDS = ("method", "page", "rulers", "said", "terms")
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from leaves(entry, f"{path}.{key}")
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from leaves(entry, f"{path}.{number}")
+    elif isinstance(value, str):
+        yield path, value
+
+
+def in_words() -> Iterator[tuple[str, str]]:
+    for name in WORDS:
+        yield from leaves(dict(words(name)), name)
+
+
+def in_specs() -> Iterator[tuple[str, str]]:
+    specs = load_specs()
+    for spec in specs.values():
+        for clause in (*spec.clauses, *specs.interface_clauses):
+            yield f"{spec.stem} {clause.at}", clause.zh
+            yield f"{spec.stem} {clause.at} untestable", (clause.untestable or ("", ""))[1]
+        for item in spec.constraints:
+            for product in spec.products:
+                yield f"{spec.stem} {item.id}", item.rule.describe_zh(product)
+        for law in laws_of(spec).values():
+            yield f"{spec.stem} law {law.id}", law.zh
+
+
+def in_catalogue() -> Iterator[tuple[str, str]]:
+    catalogue = read_catalogue(load_specs())
+    for fault in catalogue.faults.values():
+        yield fault.id, fault.sentence_zh
+        yield f"{fault.id} equivalent", fault.equivalent_zh
+    for decoy in catalogue.decoys.values():
+        yield decoy.id, decoy.sentence_zh
+
+
+def in_waivers() -> Iterator[tuple[str, str]]:
+    for waiver in read_waivers(shipped_waivers()):
+        yield waiver.id, waiver.reason_zh
+
+
+def in_torch() -> Iterator[tuple[str, str]]:
+    pytest.importorskip("torch", reason="torch is not installed")
+    session = load(choose("torch")).open(Target(product=DEFAULT_PRODUCT), {})
+    yield from session.capabilities.environment_zh.items()
+    session.close()
+
+
+@pytest.mark.parametrize("source", [in_words, in_specs, in_catalogue, in_waivers, in_torch])
+def test_no_latin_mark_stands_beside_chinese(source: Any) -> None:
+    texts = [(where, text) for where, text in source() if HAN.search(text)]
+    assert len(texts) >= 2
+    assert {where: half_width(re.sub("`[^`]*`", "x", text)) for where, text in texts if half_width(text)} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["一,二", "一, two", "one, 二", "一:", "一(two)", "(一)", "为 0,rstd 就", "x)二"],
+)
+def test_a_latin_mark_is_found(text: str) -> None:
+    assert half_width(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["一，(T, B, Ci) 二", "gradInput[t,b,i] 按 x[k,i]", "one, two (three)", "按 f(x, y) 一"]
+)
+def test_marks_of_latin_words_are_their_own(text: str) -> None:
+    assert half_width(text) == []
