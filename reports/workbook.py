@@ -47,7 +47,7 @@ def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], l
         (_FAILED, _failed(failed, cards), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20, 9, 10, 60, 60)),
         (_VALUES, _precision(failed, cards), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20, 9, 10, 60, 60)),
         (_STATISTICS, _statistics(report), (34, 24, 9, 9, 9, 9, 9, 9, 60)),
-        (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 10, 10, 30, 40)),
+        (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40, 10, 10)),
     )
     for name, (columns, lines, widths) in zip(SHEETS, tables, strict=True):
         sheet = book.add_worksheet(name)
@@ -174,7 +174,7 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
 
 _TRACE = (
     "operator", "clause", "English", "中文", "certainty", "encoded by", "kept or tried", "broken", "verdict",
-    "reason", "passed", "failed", "failed otherwise", "set aside", "findings", "evidence",
+    "reason", "passed", "failed", "findings", "evidence", "failed otherwise", "set aside",
 )  # fmt: skip
 
 
@@ -187,9 +187,8 @@ def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
             f"{row.encoding}: {by}"
             + (f" when {row.condition}" if row.condition else "")
             + (f", contradicted only by {', '.join(row.faults)}" if row.faults else ""),
-            row.held, row.broken, row.verdict, reason, row.passed, row.failed, row.otherwise,
-            row.aside,
-            ", ".join(row.findings), ", ".join(row.evidence),
+            row.held, row.broken, row.verdict, reason, row.passed, row.failed,
+            ", ".join(row.findings), ", ".join(row.evidence), row.otherwise, row.aside,
         )  # fmt: skip
 
 
