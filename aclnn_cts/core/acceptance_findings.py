@@ -10,6 +10,7 @@ __all__ = [
     "FaultFacts",
     "FindingCard",
     "FindingMember",
+    "NoProgram",
     "OutcomeLine",
     "Program",
     "RulerLine",
@@ -97,6 +98,21 @@ class RulerLine:
     """Why no figure decided (`RulerWhy`); empty where one did."""
     figures: tuple[tuple[str, float | str, str, float], ...]
     """Name, value, relation, limit."""
+
+
+class NoProgram:
+    """Why a card has no program (values of `FindingCard.no_program`)."""
+
+    ELEMENTS = "elements"
+    """The case has more elements than a program holds."""
+    CALLS = "calls"
+    """The calls of the trial together have."""
+    TEXT = "text"
+    """Every program is longer than a page shows."""
+    ROOM = "room"
+    """The page's room for programs is used up."""
+    TRIAL = "trial"
+    """None can be made of the trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +228,9 @@ class FindingCard:
     program_call: tuple[int, int]
     """Which of how many calls of the trial the programs make; (1, 1) where it has one, 0 for all of a law's in turn."""
     no_program: str
-    """Why there is no program: `too large`, `room`; empty where there is one."""
+    """Why there is no program (`NoProgram`); empty where there is one."""
+    program_elements: tuple[int, int]
+    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
     replay: str
     file: str
     """Its trial file in the run directory."""

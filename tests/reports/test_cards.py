@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FindingCard, Program
+from aclnn_cts.core.acceptance_findings import FindingCard, NoProgram, Program
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import BufferState, Outcome
@@ -244,7 +244,37 @@ def test_a_program_says_that_it_does_not_measure_a_ruler(tmp_path: Path) -> None
     assert "The programs judge by the derived bound" in text
 
 
-@pytest.mark.parametrize("reason", ["too large", "room"])
+def test_a_case_too_large_for_a_program_says_so_and_how_to_make_it_smaller(tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "run", [failed(of_size(30_000))])
+    card, text = card_and_text(acceptance([run]))
+    assert (card.programs, card.no_program, card.program_elements) == ((), NoProgram.ELEMENTS, (270_000, 65_536))
+    shown = " ".join(text.replace("\u202f", "").split())
+    assert "the case has 270000 elements, of which a program holds 65536 at most" in shown
+    assert "用例有 270000 个元素，程序最多容纳 65536 个" in shown
+    advice = shown[shown.index("no-program") :].partition("</p>")[0]
+    assert f"<code>aclnn-cts shrink {run}</code>" in advice
+    # One that was shrunk and is still too large cannot be shrunk again.
+    recorded, small = failed(of_size(30_000)), Trial("values", of_size(20_000))
+    card, text = card_and_text(acceptance([campaign(tmp_path / "small", recorded, small)]))
+    assert (card.no_program, card.program_elements[0]) == (NoProgram.ELEMENTS, 180_000)
+    advice = text[text.index("no-program") :].partition("</p>")[0]
+    assert "even shrunk" in advice
+    assert "aclnn-cts shrink" not in advice
+
+
+def test_calls_that_are_too_large_together_name_shrink_and_one_call(tmp_path: Path) -> None:
+    item = failed(of_size(5_000), GOOD, GOOD, kind=Fault.LAW, name="law/linear")
+    item = msgspec.structs.replace(item, trial=Trial("law/linear", item.trial.case, {"way": 0, "key": 5}))
+    item = msgspec.structs.replace(item, trial_id=item.trial.id)
+    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
+    assert (card.programs, card.no_program) == ((), NoProgram.CALLS)
+    assert card.program_elements[0] > 2 * 45_000
+    advice = text[text.index("no-program") :].partition("</p>")[0]
+    assert "aclnn-cts repro FILE --call N" in advice
+    assert card.shrink in advice
+
+
+@pytest.mark.parametrize("reason", [value for name, value in vars(NoProgram).items() if name.isupper()])
 def test_every_reason_has_words(reason: str) -> None:
     assert pair(f"no_program.{reason}") is not None
 

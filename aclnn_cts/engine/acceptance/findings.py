@@ -13,6 +13,7 @@ from aclnn_cts.core.acceptance_findings import (
     Confirmation,
     FindingCard,
     FindingMember,
+    NoProgram,
     OutcomeLine,
     RulerLine,
     WorstElement,
@@ -54,7 +55,7 @@ def finding_cards(
     ]
     fitting = on_one_page([card.programs for card in cards])
     return tuple(
-        replace(card, programs=shown, no_program=card.no_program or ("" if shown else "room"))
+        replace(card, programs=shown, no_program=card.no_program or ("" if shown else NoProgram.ROOM))
         for card, shown in zip(cards, fitting, strict=True)
     )
 
@@ -77,7 +78,7 @@ def _card(
         record = small.record
     tally = collected.operators[signature.operator]
     facts = fault_facts(record, tally.spec)
-    made, missing, call = programs_of(trial, record, facts, tally.spec, programs)
+    made = programs_of(trial, record, facts, tally.spec, programs)
     file = run.path / "failures" / failure_name(shown.stored)
     folders = run.manifest.settings.get("spec_folders", ())
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
@@ -129,9 +130,10 @@ def _card(
             for output, result in outputs.items()
         ),
         outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
-        programs=made,
-        program_call=call,
-        no_program=missing,
+        programs=made.programs,
+        program_call=made.call,
+        no_program=made.missing,
+        program_elements=made.elements,
         replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
         file=str(Path(_name(run), "failures", file.name)),
         file_is_case=_id_of(file) == trial.id,

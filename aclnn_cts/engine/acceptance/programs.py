@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from aclnn_cts.core.acceptance_findings import FaultFacts, Program
+from aclnn_cts.core.acceptance_findings import FaultFacts, NoProgram, Program
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.engine.laws import PREFIX
 from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, TooManyElementsError
 from aclnn_cts.engine.repro.write import LANGUAGES, Programs
 from aclnn_cts.spec.model import Spec
 
@@ -36,10 +38,21 @@ _PROGRAMS_BYTES = 3 * 1024 * 1024
 """All programs of a page together."""
 
 
-def programs_of(
-    trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs
-) -> tuple[tuple[Program, ...], str, tuple[int, int]]:
-    """Programs that show a finding, or why there are none; and which of how many calls they make."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePrograms:
+    """The programs of a finding."""
+
+    programs: tuple[Program, ...] = ()
+    call: tuple[int, int]
+    """Which of how many calls they make (`FindingCard.program_call`)."""
+    missing: str = ""
+    """Why there is none (`NoProgram`)."""
+    elements: tuple[int, int] = (0, 0)
+    """Of the calls, and those that a program holds, where these are too few."""
+
+
+def programs_of(trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs) -> MadePrograms:
+    """Programs that show a finding, or why there are none."""
     item: Trial | Case = trial
     call = (1, 1)
     try:
@@ -51,10 +64,13 @@ def programs_of(
             call = (facts.call, facts.calls)
             item = calls[facts.call - 1]
         texts = programs.texts(item, LANGUAGES)
+    except TooManyElementsError as error:
+        reason = NoProgram.CALLS if call[0] == 0 else NoProgram.ELEMENTS
+        return MadePrograms(call=call, missing=reason, elements=(error.elements, MAX_ELEMENTS))
     except UsageError:
-        return (), "too large", call
+        return MadePrograms(call=call, missing=NoProgram.TRIAL)
     made = tuple(Program(language=name, text=text) for name, text in texts.items() if len(text) <= _PROGRAM_BYTES)
-    return made, "" if made else "too large", call
+    return MadePrograms(programs=made, call=call, missing="" if made else NoProgram.TEXT)
 
 
 def on_one_page(made: Sequence[tuple[Program, ...]]) -> list[tuple[Program, ...]]:

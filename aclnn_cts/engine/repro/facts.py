@@ -126,17 +126,27 @@ class Program:
         return tuple((number, name) for number, call in judged for name in self.calls[call].outputs)
 
 
+class TooManyElementsError(UsageError):
+    """The cases of a program have more elements, `elements`, than `MAX_ELEMENTS`."""
+
+    def __init__(self, message: str, elements: int) -> None:
+        super().__init__(message)
+        self.elements = elements
+
+
 def reproduction(
     case: Case, spec: Spec, judge: Judge, *, sentence: str, valued: bool = False, judged: bool = True
 ) -> Reproduction:
-    """Collect the facts of a call; UsageError for one too large to be written into a program.
+    """Collect the facts of a call; TooManyElementsError for one too large to be written into a program.
 
     - `valued`: its promise asks for values, also of what the document leaves open.
     - `judged`: what comes of it is looked at.
     """
     total = sum(tensor.storage_numel for _, tensor in case.tensors())
     if case.call.phases == 2 and total > MAX_ELEMENTS:
-        raise UsageError(f"the case has {total} elements; a program holds at most {MAX_ELEMENTS}: shrink it first")
+        raise TooManyElementsError(
+            f"the case has {total} elements; a program holds at most {MAX_ELEMENTS}: shrink it first", total
+        )
     evaluation = evaluate(spec, case)
     phases = case.call.phases
     performed, storages = (None, {}) if phases == 1 else _memory(case, spec)

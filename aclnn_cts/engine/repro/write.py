@@ -20,7 +20,7 @@ from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.perform import Asked
 from aclnn_cts.engine.promises import VALUED, as_trial, promise
 from aclnn_cts.engine.repro.cpp import cpp_program
-from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, Program, Reproduction, reproduction
+from aclnn_cts.engine.repro.facts import MAX_ELEMENTS, Program, Reproduction, TooManyElementsError, reproduction
 from aclnn_cts.engine.repro.python import python_program
 from aclnn_cts.engine.repro.relations import relations_of
 from aclnn_cts.engine.repro.steps import steps_before, steps_of
@@ -103,9 +103,10 @@ class Programs:
             tensor.storage_numel for case in cases.values() if case.call.phases == 2 for _, tensor in case.tensors()
         )
         if elements > MAX_ELEMENTS and len(asked) > 1:
-            raise UsageError(
+            raise TooManyElementsError(
                 f"the calls of the trial have {elements} elements; a program holds at most {MAX_ELEMENTS}: name one of "
-                f"its {len(asked)} calls with --call N"
+                f"its {len(asked)} calls with --call N",
+                elements,
             )
         return Program(
             calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED, judged=key in own) for key in unlike),
