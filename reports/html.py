@@ -77,6 +77,7 @@ def _templates() -> Environment:
         bytes=bytes_text,
         short=_short,
         parts=_parts,
+        dotted=_dotted,
         listed=_listed,
         last_part=lambda path: Path(path).name,
         sum_of_lengths=lambda pairs: sum(len(items) for _, items in pairs),
@@ -119,6 +120,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             verdicts=_verdicts(report.clauses),
             severities=_severities(report),
             sentence=verdict_sentence(report),
+            verdict="waived" if report.verdict == "conforms" and report.ends.waived else report.verdict,
             insufficiencies=insufficiencies(report),
             remarks=remarks(report),
             matrix=promise_matrix(report),
@@ -156,6 +158,11 @@ def _short(name: str) -> str:
 def _parts(name: str) -> Markup:
     """A name that a line may end in, before each of its words."""
     return Markup("<wbr>").join(re.findall(r"[A-Z]?[^A-Z]+|[A-Z]", name))
+
+
+def _dotted(name: str) -> Markup:
+    """A name that a line may end in, behind each of its dots."""
+    return Markup(".<wbr>").join(name.split("."))
 
 
 def _listed(value: object) -> str:

@@ -52,6 +52,8 @@ class RunFacts:
     """What the implementation says of itself in a line; empty where it says nothing."""
     ran_on_zh: str
     """The same in Chinese, where the implementation says it."""
+    version: str
+    """Of the implementation; empty where it is not known."""
     software: bool
     """Whether a software device stood in for the product."""
     target: Mapping[str, Any]

@@ -37,6 +37,7 @@ __all__ = [
     "ran_on_zh",
     "sources_hash",
     "timestamp",
+    "version_of",
 ]
 
 MANIFEST_FORMAT = "aclnn-cts/manifest/1"
@@ -133,6 +134,12 @@ def ran_on_zh(manifest: Manifest) -> str:
     """The same in Chinese; empty where the implementation does not say it."""
     fact = _ran_on(manifest)
     return (fact.zh or "") if fact is not None else ""
+
+
+def version_of(manifest: Manifest) -> str:
+    """The implementation's version; empty where it is not known."""
+    fact = manifest.environment.get("adapter.version")
+    return "" if fact is None or fact.known == Known.UNKNOWN else str(fact.value)
 
 
 def _ran_on(manifest: Manifest) -> Fact | None:

@@ -239,6 +239,23 @@ def test_differences_of_manifests() -> None:
     ]
 
 
+def test_a_fact_that_only_one_harness_records_is_no_change_of_the_implementation() -> None:
+    def causes(sha256: str) -> dict[str, str]:
+        first = make_manifest(environment={"harness.sha256": Fact("1")})
+        facts = {"harness.sha256": Fact(sha256), "adapter.record": Fact("x"), "adapter.library /lib/a.so": Fact("y")}
+        return {item.name: item.cause for item in manifest_differences(first, make_manifest(environment=facts))}
+
+    assert causes("2") == {
+        "environment.harness.sha256": Cause.HARNESS,
+        "environment.adapter.record": Cause.HARNESS,
+        "environment.adapter.library /lib/a.so": Cause.LIBRARY,
+    }
+    assert causes("1") == {
+        "environment.adapter.record": Cause.LIBRARY,
+        "environment.adapter.library /lib/a.so": Cause.LIBRARY,
+    }
+
+
 def test_the_json_is_plain(compare: Compare) -> None:
     found = compare([make_record(1)], [make_record(1, **FAILED)])
     document = json.loads(json.dumps(comparison_to_json(found), allow_nan=False))

@@ -93,6 +93,23 @@ def test_without_documents_out_of_scope_there_is_no_heading_for_them(five: Accep
     assert '<h3 id="trace-' in section
 
 
+def test_a_verdict_that_rests_on_waivers_says_so_wherever_it_stands(tmp_path: Path) -> None:
+    failed = record(
+        softmax_case(), result=Result.FAILED, kind=Fault.VALUE, message="wrong", output="out", waiver="known", share=2.0
+    )
+    changes = {"environment": {"adapter.version": Fact("<2.1>", "declared")}}
+    for records, verdict, said in (
+        ([record(softmax_case(1)), failed], "waived", "conforms with waivers"),
+        ([record(softmax_case(1))], "conforms", "conforms"),
+    ):
+        run = synthetic_run(tmp_path / verdict, records, changes=changes)
+        cover = render_html(acceptance([run]), sections=("cover",))
+        assert f'<p class="sentence {verdict}">' in cover
+        assert f'<span class="verdict-chip {verdict}"><span class="l" lang="en">{said}</span>' in cover
+        assert cover.count(f'<span class="l" lang="en">{said}</span>') == 2
+        assert "&lt;2.1&gt;" in cover
+
+
 def test_the_page_is_small(page: str) -> None:
     assert len(page.encode()) < 10 * 1024 * 1024
     assert sum(map(len, re.findall(r"<svg.*?</svg>", page, re.DOTALL))) < 4 * 1024 * 1024

@@ -13,7 +13,7 @@ from aclnn_cts.core.acceptance import EvidenceFile, RunFacts
 from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.counts import Counts
-from aclnn_cts.engine.manifest import Known, is_software, ran_on, ran_on_zh
+from aclnn_cts.engine.manifest import Known, is_software, ran_on, ran_on_zh, version_of
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.spec.model import Spec
@@ -70,6 +70,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         product=manifest.target.product,
         ran_on=ran_on(manifest),
         ran_on_zh=ran_on_zh(manifest),
+        version=version_of(manifest),
         software=is_software(manifest),
         target=msgspec.to_builtins(manifest.target),
         started=manifest.started,

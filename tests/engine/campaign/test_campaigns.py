@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.bundle.verify import verify_bundle
@@ -16,7 +17,9 @@ from aclnn_cts.engine.campaign import resuming
 from aclnn_cts.engine.campaign.buckets import outputs_of
 from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, Finding
 from aclnn_cts.engine.campaign.kept_coverage import NAMED
+from aclnn_cts.engine.manifest import Fact
 from aclnn_cts.engine.run_directory import RunDirectory
+from tests.engine.build_records import make_manifest
 from tests.engine.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -280,6 +283,20 @@ def test_another_state_of_the_harness_is_told(ran: Run, tmp_path: Path, monkeypa
     more = fuzz(ran, "none", "--chunks", "2", "--resume", out=path)
     assert more.code == 0
     assert "note: aclnn-cts itself has changed since the campaign began" in more.err
+
+
+def test_a_fact_that_an_earlier_harness_did_not_record_hinders_no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = make_manifest(environment={"harness.sha256": Fact("then"), "adapter.version": Fact("1")})
+    now = {"adapter.version": Fact("1"), "adapter.record": Fact("x")}
+    monkeypatch.setattr(resuming, "sources_hash", lambda: "now")
+    path = Path("mine")
+    assert "has changed" in resuming.check_implementation(path, manifest, now)
+    more = {"adapter.library /lib/custom.so": Fact("sha256 0")}
+    with pytest.raises(UsageError, match=r"library /lib/custom\.so was not told"):
+        resuming.check_implementation(path, manifest, now | more)
+    monkeypatch.setattr(resuming, "sources_hash", lambda: "then")
+    with pytest.raises(UsageError, match="record was not told"):
+        resuming.check_implementation(path, manifest, now)
 
 
 def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: Run, tmp_path: Path) -> None:
