@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.made_by import checkout
 from aclnn_cts.engine.manifest import environment_facts, timestamp
 from benchmarks.measure import Figure
 
@@ -113,20 +112,8 @@ def this_machine() -> Machine:
 
 def this_commit() -> str:
     """The commit that is checked out; `unknown` without git or a repository."""
-    git = shutil.which("git")
-    if git is None:
-        return "unknown"
-    try:
-        commit = _said(git, "rev-parse", "--short=12", "HEAD")
-        changes = _said(git, "status", "--porcelain", "--", ":/", *_NO_PART)
-    except subprocess.CalledProcessError:
-        return "unknown"
-    return commit + ("+" if changes else "")
-
-
-def _said(git: str, *words: str) -> str:
-    root = FOLDER.parent.parent
-    return subprocess.run([git, *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+    found = checkout(FOLDER.parent.parent, leave_out=_NO_PART)
+    return "unknown" if found is None else found.commit[:12] + ("" if found.clean else "+")
 
 
 def store_figures(name: str, measured: Measured) -> Path:
