@@ -134,7 +134,7 @@ class Settings:
         """The versions that torch tells of itself and the installed files tell too."""
         installed = {"torch": _installed("torch"), "torch_npu": _installed("torch_npu")}
         installed["version"] = installed["torch"]
-        return frozenset(name for name, found in installed.items() if found and found == self.environment.get(name))
+        return frozenset(name for name, found in installed.items() if _same_version(found, self.environment.get(name)))
 
     def restore(self) -> None:
         """Put back what was there before."""
@@ -180,3 +180,10 @@ def _device_name(device: torch.device) -> str:
     namespace: Any = getattr(torch, device.type)
     get_name = getattr(namespace, "get_device_name", None)
     return str(get_name(device)) if get_name is not None else str(device)
+
+
+def _same_version(installed: str | None, told: str | None) -> bool:
+    """Whether the files are of the version that a package tells of itself: PyPI's have no local part (`+cu130`)."""
+    if not installed or not told:
+        return False
+    return told in (installed, f"{installed}+{told.partition('+')[2]}")

@@ -26,10 +26,14 @@ def csv_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], langua
 
 
 def harmless(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula (OWASP, CSV injection): text gets an apostrophe before it."""
-    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_number(value):
-        return f"'{value}"
-    return value
+    """A cell that no spreadsheet takes for a formula (OWASP, CSV injection): text gets an apostrophe before it.
+
+    A NUL, which many readers and Python 3.10's writer of CSV refuse, is shown by its symbol.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "\N{SYMBOL FOR NULL}")
+    return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
 
 
 def _is_number(text: str) -> bool:

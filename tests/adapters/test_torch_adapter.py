@@ -11,6 +11,7 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.torch_settings import _same_version
 from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
@@ -247,3 +248,20 @@ def test_in_a_runner() -> None:
         assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED] * len(EXAMPLES)
         assert [values_of(buffers) for buffers in views] == list(EXAMPLES.values())
         assert host.environment["implementation"] == "torch"
+
+
+@pytest.mark.parametrize(
+    ("installed", "told", "same"),
+    [
+        ("2.13.0+cpu", "2.13.0+cpu", True),
+        ("2.13.0", "2.13.0+cu130", True),
+        ("2.13.0", "2.12.1+cu130", False),
+        ("2.13.0+cpu", "2.13.0+cu130", False),
+        (None, "2.13.0", False),
+        ("2.13.0", None, False),
+    ],
+)
+def test_a_version_is_measured_where_the_installed_files_are_of_it(
+    installed: str | None, told: str | None, same: bool
+) -> None:
+    assert _same_version(installed, told) == same
