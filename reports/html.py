@@ -78,6 +78,7 @@ def _templates() -> Environment:
         short=_short,
         parts=_parts,
         dotted=_dotted,
+        moment=lambda text: text.removesuffix("+00:00").replace("T", " "),
         listed=_listed,
         last_part=lambda path: Path(path).name,
         sum_of_lengths=lambda pairs: sum(len(items) for _, items in pairs),

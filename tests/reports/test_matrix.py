@@ -77,7 +77,7 @@ def credibility(faulty: Acceptance, **facts: object) -> str:
 def test_by_what_the_matrix_was_made_stands_beside_it(faulty: Acceptance) -> None:
     page = credibility(faulty, made_by=MADE_BY, another=[], judging_sha256="0")
     assert "aclnn-cts faults -o &#39;&lt;x&gt;&#39;" in page
-    assert "begun 2026-11-22T09:00:00+00:00 (UTC), in 1 h 02 min, by" in page
+    assert "begun 2026-11-22 09:00:00 (UTC), in 1 h 02 min, by" in page
     assert "of commit 0123456789ab, with changes that were not committed." in page
     assert "Abacus 9" in page
     assert "all that plans, generates, calls and judges is the same, byte for byte" in page
