@@ -12,7 +12,7 @@ from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
 
-__all__ = ["gate_time", "power_page"]
+__all__ = ["gate_time", "made_by_text", "power_page"]
 
 
 def power_page(specs: Specs) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         "was found, each decoy to the end."
     )
     yield ""
-    yield _made_by(matrix.made_by)
+    yield made_by_text(matrix.made_by)
     yield ""
     rows = (
         ("faults, of which equivalent to correct behaviour", f"{found.faults}, {found.equivalent}"),
@@ -98,7 +98,7 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield ""
 
 
-def _made_by(made_by: MadeBy | None) -> str:
+def made_by_text(made_by: MadeBy | None) -> str:
     """By what the figures were made."""
     if made_by is None:
         return (
@@ -110,8 +110,9 @@ def _made_by(made_by: MadeBy | None) -> str:
     state = "a commit that is not known"
     if checkout is not None:
         state = f"commit {checkout.commit[:12]}" + ("" if checkout.clean else " with changes")
+    took = f"{made_by.seconds:.0f} s" if made_by.seconds < 120 else f"{made_by.seconds / 60:,.0f} minutes"
     return (
-        f"Measured on {made_by.started[:10]} in {made_by.seconds / 60:,.0f} minutes on {facts['machine.cores']} cores "
+        f"Measured on {made_by.started[:10]} in {took} on {facts['machine.cores']} cores "
         f"of an {facts['machine.cpu'] or 'unknown processor'} ({facts['machine.architecture']}) with Python "
         f"{facts['python.version']}, NumPy {facts['library.numpy']}: at {state} by `{made_by.command}`. A "
         "[report](report.md) says whether what plans, generates, calls and judges is still the same."

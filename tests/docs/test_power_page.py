@@ -1,0 +1,28 @@
+"""The page on the harness's own power names by what its figures were made."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aclnn_cts.engine.made_by import Beginning, Checkout
+from docs.power import made_by_text
+
+
+def test_the_command_the_commit_and_the_machine_are_named() -> None:
+    made = msgspec.structs.replace(
+        Beginning(["faults", "--seeds", "5"]).ended(),
+        checkout=Checkout(commit="0123456789abcdef", clean=False),
+        started="2026-11-22T09:00:00+00:00",
+        seconds=3700.0,
+    )
+    text = made_by_text(made)
+    assert text.startswith("Measured on 2026-11-22 in 62 minutes on ")
+    assert "at commit 0123456789ab with changes by `aclnn-cts faults --seeds 5`." in text
+    clean = msgspec.structs.replace(made, checkout=Checkout(commit="0123456789abcdef", clean=True), seconds=90.0)
+    assert " in 90 s on " in made_by_text(clean)
+    assert "at commit 0123456789ab by `" in made_by_text(clean)
+    assert "at a commit that is not known by" in made_by_text(msgspec.structs.replace(made, checkout=None))
+
+
+def test_a_matrix_of_an_earlier_version_does_not_say() -> None:
+    assert "is not known" in made_by_text(None)
