@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aclnn_cts import reports
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.engine.fault_catalogue import read_catalogue
@@ -91,3 +93,29 @@ def test_a_latin_mark_is_found(text: str) -> None:
 )
 def test_marks_of_latin_words_are_their_own(text: str) -> None:
     assert half_width(text) == []
+
+
+SAID = r"\{\{ (?:m\.)?(?:t|spans|note|ruler)\((?:[^{}]|\{[^{}]*\})*\) \}\}"
+LATIN_MARKS = (
+    re.compile(rf"{SAID}(?:</\w+>)*(?:[:;,] |: ?<| \()"),
+    re.compile(rf'{SAID}(?:(?!\{{% (?:end)?for)[^\n])*?\{{\{{ ", " if not loop\.last \}}\}}'),
+)
+"""A Latin mark behind what is said in both languages: at once, or between the entries of a list of such."""
+
+
+def test_templates_part_what_is_said_in_both_languages_by_marks_of_both() -> None:
+    found = {
+        (path.name, hit.group()[-60:])
+        for path in (Path(reports.__file__).parent / "templates").glob("*.html")
+        for pattern in LATIN_MARKS
+        for hit in pattern.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{{ t("a.b") }}: {{ x }}', '<b>{{ t("a." ~ b) }}</b> (', '{{ t("a.b") }} x {{ n }}{{ ", " if not loop.last }}'],
+)
+def test_a_latin_mark_in_a_template_is_found(text: str) -> None:
+    assert any(pattern.search(text) for pattern in LATIN_MARKS)
