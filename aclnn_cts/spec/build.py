@@ -27,7 +27,9 @@ from aclnn_cts.spec.yaml_file import YamlFile
 
 __all__ = ["CALL_POINTERS", "Interface", "build_interface", "build_spec"]
 
-CALL_POINTERS = ("workspaceSize", "executor", "workspace")
+WORKSPACE = "workspace"
+"""What a clause of the interface may be about, as one of an operator is about an output."""
+CALL_POINTERS = ("workspaceSize", "executor", WORKSPACE)
 
 
 class Interface:
@@ -47,7 +49,7 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         problems.validation(error, InterfaceModel)
         return Interface(), problems
     clauses = [build_clause(entry, ("clauses", number), problems, ()) for number, entry in enumerate(model.clauses)]
-    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=(), outputs=())
+    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=(), outputs=(WORKSPACE,))
     return Interface(model.constraints, clauses), problems
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -471,6 +472,27 @@ def test_a_crash_of_the_broken_call_is_a_matter_of_its_constraint_whatever_plain
     assert row.failed == 1
     row = clause(report_of(tmp_path / "c", plain, renamed(item, attempts=((died, fine),))), at)
     assert (row.failed, row.skipped) == (0, {PLAIN_CALL: 1})
+
+
+def test_a_write_beside_one_output_says_nothing_of_another_nor_of_the_workspace() -> None:
+    stray = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.GUARD, output="dxOut")
+    beyond = make_record(2, operator=RMS, result=Result.FAILED, kind=Fault.GUARD, output="workspace")
+    good = make_record(3, operator=RMS)
+    for bad, contradicted in ((stray, "params.dxOut.1"), (beyond, "phase2.workspace.1")):
+        rows = judged(RMS, good, bad)
+        for at in ("params.dxOut.1", "params.dgammaOut.1", "phase2.workspace.1", "phase2.workspaceSize.1"):
+            shown = at == contradicted or (bad is beyond and at.startswith("phase2"))
+            assert rows[at].verdict == (ClauseVerdict.CONTRADICTED if shown else ClauseVerdict.MET), at
+
+
+def test_a_broken_call_that_writes_astray_as_plain_calls_do_is_no_matter_of_its_constraint(tmp_path: Path) -> None:
+    at = at_of("gradOutput.null")
+    stray: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.GUARD, "output": "out"}
+    plain = record(softmax_case(5), **stray)
+    row = clause(report_of(tmp_path / "a", plain, broken(**stray), broken(1)), at)
+    assert (row.verdict, row.failed, row.skipped) == (ClauseVerdict.MET, 0, {PLAIN_CALL: 1})
+    row = clause(report_of(tmp_path / "b", record(softmax_case(5)), broken(**stray), broken(1)), at)
+    assert (row.verdict, row.failed) == (ClauseVerdict.CONTRADICTED, 1)
 
 
 def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:

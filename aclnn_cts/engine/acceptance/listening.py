@@ -155,8 +155,8 @@ class Listener:
         return is_at_fault(failed, met, self.failed_outside[sort], outside)
 
     def _is_of_another(self, record: Record) -> bool:
-        """Whether it is about the contents of an output that the clauses are not about."""
-        about = record.signature.output if _is_of_contents(record) else ""
+        """Whether it is about the contents of an output, or the memory beside it, that the clauses are not about."""
+        about = record.signature.output if _is_of_one_output(record) else ""
         return bool(about and self.key.output and self.key.output != about)
 
     def _counts(self, kind: str) -> bool:
@@ -171,8 +171,9 @@ class Listener:
             return False
 
 
-def _is_of_contents(record: Record) -> bool:
-    return record.verdict.result == Result.FAILED and record.verdict.kind in VALUE_FAULTS
+def _is_of_one_output(record: Record) -> bool:
+    kind = record.verdict.kind
+    return record.verdict.result == Result.FAILED and (kind in VALUE_FAULTS or kind == Fault.GUARD)
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ _BREAKING = frozenset({_STATUS, *_IN_A_ROW})
 _LIMIT = "boundary"
 _LIKE_VALUES = frozenset({_LIMIT, "precision"})
 """Promises whose valid calls are held to `values` too."""
+_OF_MEMORY = frozenset({Fault.GUARD, Fault.INPUT})
 _OF_BROKEN = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
 """Kinds that are about a broken call, and not about its valid twin."""
 
@@ -63,8 +64,10 @@ def key_of(clause: Clause, spec: Spec) -> Key:
 
 
 def _is_of_twin(record: Record) -> bool:
-    """Whether the valid twin of a broken call is at fault."""
+    """Whether the valid twin of a broken call is at fault, or such a call does what any call may do."""
     kind = record.verdict.kind
+    if kind in _OF_MEMORY and not is_valid_call(record):
+        return True
     if "twin" not in record.trial.parameters or kind in _OF_BROKEN:
         return False
     if kind == Fault.REJECTED or kind in VALUE_FAULTS:
