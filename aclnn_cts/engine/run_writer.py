@@ -189,12 +189,13 @@ def create_run(
     is full; what was made is then removed.
     """
     made = not path.exists()
-    _make_room(path)
+    begun = _make_room(path)
     store = None
     try:
         # First of all, as its lock keeps out a second run that found the directory empty too.
         store = ResultStore(path / RESULTS)
-        _remove(path, without=_RESULTS)
+        if begun:
+            _remove(path, without=_RESULTS)
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
         for name, content in specs.items():
@@ -215,25 +216,30 @@ def create_run(
         raise
 
 
-def _make_room(path: Path) -> None:
-    """Make the directory, or see that it may be filled; raises UsageError."""
+def _make_room(path: Path) -> bool:
+    """Make the directory, or see that it may be filled; whether a run had begun there. Raises UsageError."""
     if not str(path).isprintable():
         raise UsageError(f"{str(path)!r}: a run's directory cannot have line breaks or control characters in its name")
     try:
         path.mkdir(parents=True, exist_ok=True)
         held = next(path.iterdir(), None)
-        if held is not None and _only_begun(path) and remove_unused(path / RESULTS):
-            held = None
+        begun = held is not None and _only_begun(path) and remove_unused(path / RESULTS)
     except OSError as error:
         raise UsageError(f"{path}: cannot be used: {error.strerror}; choose another directory with -o") from None
-    if held is not None:
+    if held is not None and not begun:
         what = "a run already" if (path / MANIFEST).exists() else f"other files already ({held.name})"
         raise UsageError(f"{path}: holds {what}; choose another directory with -o, or one that is empty")
+    return begun
 
 
 def _only_begun(path: Path) -> bool:
-    """Whether a directory holds nothing but what a run makes before its manifest."""
+    """Whether a directory holds nothing but what a run makes before its manifest, its results the first of all.
+
+    Folders alone with the names of ours are somebody's own.
+    """
     held = {entry.name for entry in path.iterdir()}
+    if RESULTS not in held:
+        return held <= _RESULTS
     manifests = {name for name in held if name.startswith(f".{MANIFEST}.") and name.endswith(".partial")}
     filled = (next((path / name).iterdir(), None) for name in held & {BLOBS, FAILURES})
     return held - manifests <= {*_RESULTS, SPECS, WAIVERS, BLOBS, FAILURES} and not any(filled)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -204,6 +206,28 @@ def test_a_directory_of_a_run_that_was_killed_before_its_manifest_begins_anew(tm
     (path / "specs").mkdir()
     create(path).close()
     assert RunDirectory(path).manifest.specs
+
+
+@pytest.mark.parametrize("names", [["specs"], ["waivers"], ["specs", "waivers"], ["failures"]])
+def test_a_folder_of_somebody_s_own_is_not_taken_for_a_beginning(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / names[0] / "mine.yaml").write_text("mine")
+    with pytest.raises(UsageError, match="holds other files already"):
+        create(tmp_path)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == names
+    assert (tmp_path / names[0] / "mine.yaml").read_text() == "mine"
+
+
+def test_a_database_of_somebody_s_own_is_not_taken_for_a_beginning(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "mine.yaml").write_text("mine")
+    with contextlib.closing(sqlite3.connect(tmp_path / "results.sqlite")) as connection:
+        connection.execute("CREATE TABLE mine (value)")
+    with pytest.raises(UsageError, match="holds other files already"):
+        create(tmp_path)
+    assert (tmp_path / "specs" / "mine.yaml").exists()
+    assert (tmp_path / "results.sqlite").exists()
 
 
 def test_what_a_run_has_stored_is_not_taken_for_a_beginning(tmp_path: Path) -> None:

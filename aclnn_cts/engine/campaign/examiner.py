@@ -187,11 +187,13 @@ class _Confirmation:
     def of_company(
         met: Record, after: tuple[Earlier, ...], chunk: Chunk | None, executions: int, *, shows: bool = True
     ) -> _Confirmation:
+        """`shows`: whether the calls were searched for this finding, and are not those of another."""
         number = sum(item.times for item in after)
         calls = "one call" if number == 1 else f"{number} calls"
         index = chunk.index if chunk is not None else 0
+        whose = "came before it" if shows else "another finding needs"
         note = (
-            f"alone it conforms; it fails again after {calls} that came before it, which its trial makes first"
+            f"alone it conforms; it fails again after {calls} that {whose}, which its trial makes first"
             if after
             else f"alone it conforms; in a fresh process it fails again after the trials of chunk {index} before it"
         )

@@ -93,10 +93,11 @@ def distinct(findings: Iterable[Finding]) -> list[Finding]:
 def put_together(findings: Iterable[Finding], changed: Finding) -> list[Finding]:
     """Have one of the findings that show only after other calls stand for all of its operator and sort of fault.
 
-    That is the first whose calls are known; those that changed are given. `changed` is one of them.
+    That is the first whose calls are known and whose case was made smaller, as far as there is one. Those that changed
+    are given. `changed` is one of them.
     """
     alike = [item for item in findings if item.confirmed == Confirmed.COMPANY and _sort(item) == _sort(changed)]
-    first = min(alike, key=lambda item: item.trial is None or not item.trial.after, default=None)
+    first = min(alike, key=lambda item: (item.trial is None or not item.trial.after, not item.shrunk), default=None)
     told = []
     for item in alike:
         like = first.signature if first is not None and item is not first else None

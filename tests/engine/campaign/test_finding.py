@@ -254,9 +254,9 @@ def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
     assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)
 
 
-def _in_company(output: str, **more: str) -> Finding:
-    signature = Signature(operator=VALID.operator, promise="values", kind=more.pop("kind", Fault.VALUE), output=output)
-    return Finding(signature=signature, confirmed=Confirmed.COMPANY, failures=3, **more)  # type: ignore[arg-type]
+def _in_company(output: str, *, kind: str = Fault.VALUE, waiver: str = "") -> Finding:
+    signature = Signature(operator=VALID.operator, promise="values", kind=kind, output=output)
+    return Finding(signature=signature, confirmed=Confirmed.COMPANY, failures=3, waiver=waiver)
 
 
 def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() -> None:
@@ -274,3 +274,7 @@ def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() ->
     two.trial = Trial("values", VALID, after=(Earlier(VALID),))
     assert put_together(findings, two) == [one, two, law]
     assert (one.like, two.like, law.like) == (two.signature, None, two.signature)
+    # One of them that was made smaller stands before one that was not.
+    one.trial, one.shrunk = two.trial, True
+    assert put_together(findings, one) == [one, two, law]
+    assert (one.like, two.like, law.like) == (None, one.signature, one.signature)
