@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.adapters.cann.session import COLD_FACT
+from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.comparison import Because, Cause, CauseCount, Difference
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Record

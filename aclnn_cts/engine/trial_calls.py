@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip, Verdict
@@ -14,6 +13,7 @@ from aclnn_cts.engine.life_cycle import asked_calls
 from aclnn_cts.engine.perform import Asked
 from aclnn_cts.engine.promises import promise
 from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
 from aclnn_cts.spec.model import Spec
 

@@ -22,16 +22,15 @@ from aclnn_cts.adapters.cann.execution import GIVEN_UP, Api, Execution
 from aclnn_cts.adapters.cann.library import Library, Missing
 from aclnn_cts.adapters.cann.manners import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.memory import RuntimeFailure
-from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.adapters.cann.streams import Streams
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
+from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["COLD_FACT", "GROWTH_FACT", "TIMES_FACT", "CannSession"]
+__all__ = ["GROWTH_FACT", "TIMES_FACT", "CannSession"]
 
-COLD_FACT = "cold"
-"""Whether the library met an accepted call for the first time in its process."""
 GROWTH_FACT = "bytes grown"
 """Resident memory gained over the second half of calls made in a row, in bytes."""
 TIMES_FACT = "calls in the second half"

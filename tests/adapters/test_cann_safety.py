@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.adapters.cann.safety import UNSAFE_MANNERS, hazard
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
@@ -14,6 +13,7 @@ from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.host import InProcessHost
 from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.generate.hazard import UNSAFE_MANNERS, hazard
 from aclnn_cts.spec.kinds_tensor import MAX_RANK
 from tests.adapters.recording_device import SPECS, RecordingDevice, open_session
 

@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.cann.safety import hazard
 from aclnn_cts.core.case import Case
 from aclnn_cts.engine.campaign.factors import Bits, Factors, Value
 from aclnn_cts.engine.counts import OperatorSummary
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.generate.breaking import boundary_cases
+from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.model import Spec
 

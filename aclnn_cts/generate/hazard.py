@@ -1,4 +1,4 @@
-"""What must never be sent to a real device, and why: the one list that engine and session both go by.
+"""What must never be sent to a real device, and why: the one list that trials and adapters both read.
 
 Part of it stands in the specs, as constraints with an `unsafe` reason (indices out of range, a null size array, a
 gradient without axes): they are the document's. The rest holds for every operator and stands here.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aclnn_cts.adapters.protocol import Manner
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.spec.evaluate import Evaluation, evaluate
@@ -30,7 +29,7 @@ UNSAFE_MANNERS: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
 )
 """Manners of calling that only a software device can be asked for."""
 
-_NO_MANNER: Manner = MappingProxyType({})
+_NO_MANNER: Mapping[str, str | int | bool] = MappingProxyType({})
 
 
 def hazard(
@@ -39,7 +38,7 @@ def hazard(
     *,
     both_phases: bool,
     evaluation: Evaluation | None = None,
-    manner: Manner = _NO_MANNER,
+    manner: Mapping[str, str | int | bool] = _NO_MANNER,
 ) -> str:
     """Why this call must not reach a real device; empty where it may.
 
