@@ -15,8 +15,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from aclnn_cts.core.acceptance import Acceptance, RunFacts
-from aclnn_cts.core.acceptance_findings import Severity
-from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, CoverageMap, PrecisionRow
+from aclnn_cts.core.acceptance_rows import ClauseRow, CoverageMap, PrecisionRow
+from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.verdict import Severity
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix

@@ -14,22 +14,9 @@ __all__ = [
     "OutcomeLine",
     "Program",
     "RulerLine",
-    "Severity",
     "WaiverRow",
     "WorstElement",
 ]
-
-
-class Severity:
-    """How grave a finding is, by its kind alone (values of `FindingCard.severity`)."""
-
-    CRITICAL = "critical"
-    """Memory, the process or the device is at risk."""
-    MAJOR = "major"
-    """A result or an answer is wrong."""
-    MINOR = "minor"
-    """Beyond an assumption or a rule of the ecosystem, and not beyond a document."""
-    ORDER = (CRITICAL, MAJOR, MINOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

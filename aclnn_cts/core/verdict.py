@@ -20,6 +20,7 @@ __all__ = [
     "RulerResult",
     "RulerVerdict",
     "RulerWhy",
+    "Severity",
     "Signature",
     "Skip",
     "Verdict",
@@ -59,6 +60,18 @@ class Fault:
     LIMIT_VALUE = "wrong value beyond a limit"
     RULER = "ruler"
     """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
+
+
+class Severity:
+    """How grave a finding is, by its kind alone (values of `FindingCard.severity`)."""
+
+    CRITICAL = "critical"
+    """Memory, the process or the device is at risk."""
+    MAJOR = "major"
+    """A result or an answer is wrong."""
+    MINOR = "minor"
+    """Beyond an assumption or a rule of the ecosystem, and not beyond a document."""
+    ORDER = (CRITICAL, MAJOR, MINOR)
 
 
 class Skip:

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import Severity
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.verdict import Fault, Result, Severity, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.together import severity
 from aclnn_cts.engine.acceptance.trials import trial_rows

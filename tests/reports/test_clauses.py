@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_rows import ClauseRow, ClauseVerdict, UntestedReason
+from aclnn_cts.core.acceptance_rows import ClauseRow
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.clauses import ClauseJudge
+from aclnn_cts.engine.acceptance.clauses import ClauseRows
 from aclnn_cts.engine.acceptance.said import FIRST_PHASE
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Members
+from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
@@ -48,15 +50,15 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
     members = Members()
     for item in records:
         speakers.add(item, members.add(item, 0) if item.verdict.result == Result.FAILED else None)
-    judge = ClauseJudge(
+    verdicts = ClauseVerdicts(
         spec=spec,
         interface={item.at: item for item in specs.interface_clauses},
         speakers=speakers,
         sides={},
         products=frozenset(spec.products),
-        findings=dict.fromkeys(members.known.values(), "F1"),
     )
-    return {row.at: row for row in judge.rows()}
+    rows = ClauseRows(verdicts=verdicts, findings=dict.fromkeys(members.known.values(), "F1"))
+    return {row.at: row for row in rows.rows()}
 
 
 def at_of(constraint: str) -> str:

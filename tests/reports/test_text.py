@@ -9,11 +9,10 @@ import pytest
 from markupsafe import Markup
 
 from aclnn_cts import reports
-from aclnn_cts.core.acceptance_findings import Severity
-from aclnn_cts.core.acceptance_rows import ClauseVerdict, UntestedReason
+from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.comparison import Cause, FindingState
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.verdict import Fault, Result, Severity, Skip
 from aclnn_cts.engine.campaign.finding import Confirmed
 from aclnn_cts.engine.manifest import Known
 from aclnn_cts.engine.promises import PROMISES

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_rows import ClauseVerdict
 from aclnn_cts.core.case import Origin
+from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.acceptance.build import acceptance

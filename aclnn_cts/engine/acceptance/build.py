@@ -13,7 +13,7 @@ from aclnn_cts.core.acceptance_rows import ClauseRow
 from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note
-from aclnn_cts.engine.acceptance.clauses import ClauseJudge, interface_rows, with_specific
+from aclnn_cts.engine.acceptance.clauses import ClauseRows, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
 from aclnn_cts.engine.acceptance.findings import finding_cards, take_findings
@@ -22,6 +22,7 @@ from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, cov
 from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Members, finding_ids, put_together
+from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.kill_matrix import matrix_to_show
 from aclnn_cts.engine.laws import PREFIX, laws_of
@@ -83,21 +84,23 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     for run in runs:
         summary.include(run.summary())
     products = frozenset(run.manifest.target.product for run in runs)
-    judges = {
-        name: ClauseJudge(
-            spec=specs[name],
-            interface=interface,
-            speakers=collected.operators[name].speakers if name in collected.operators else None,
-            sides=summary.operator(name).constraints if name in collected.operators else {},
-            products=products,
+    rows_of = {
+        name: ClauseRows(
+            verdicts=ClauseVerdicts(
+                spec=specs[name],
+                interface=interface,
+                speakers=collected.operators[name].speakers if name in collected.operators else None,
+                sides=summary.operator(name).constraints if name in collected.operators else {},
+                products=products,
+            ),
             findings=ids,
         )
         for name in dict.fromkeys(order)
     }
     clauses = with_specific(
         (
-            *(row for judge in judges.values() for row in judge.rows()),
-            *interface_rows(shipped.interface_clauses, [judges[name] for name in collected.operators]),
+            *(row for entry in rows_of.values() for row in entry.rows()),
+            *interface_rows(shipped.interface_clauses, [rows_of[name] for name in collected.operators]),
         )
     )
     targets = [run.manifest.target for run in runs]

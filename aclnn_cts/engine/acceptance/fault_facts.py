@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.acceptance_findings import FaultFacts
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import BufferState
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
 from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.engine.fault_call import call_at_fault
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["call_at_fault", "fault_facts"]
+__all__ = ["fault_facts"]
 
 _UNTOUCHED = BufferState()
 
@@ -45,28 +45,6 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
         grown=grown if isinstance(grown, int) else 0,
         form=str(outcome.facts.get((shape_fact if kind == Fault.SHAPE else dtype_fact)(output), "")),
     )
-
-
-def call_at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | None:
-    """The number of the call that shows the fault, None where all of them do together."""
-
-    def touched(outcome: Outcome, said: Callable[[BufferState], int]) -> bool:
-        return bool(said(outcome.buffers.get(output, _UNTOUCHED)))
-
-    tests: dict[str, Callable[[Outcome], bool]] = {
-        Fault.CRASH: lambda item: item.ended not in (Ended.RETURNED, Ended.RAISED, Ended.TIME_LIMIT),
-        Fault.HANG: lambda item: item.ended == Ended.TIME_LIMIT,
-        Fault.GUARD: lambda item: touched(item, lambda state: state.guard_before + state.guard_after + state.gap),
-        Fault.INPUT: lambda item: touched(item, lambda state: state.changed),
-        Fault.UNWRITTEN: lambda item: touched(item, lambda state: state.unwritten),
-        Fault.REJECTED: lambda item: item.ended == Ended.RAISED or bool(item.status),
-        Fault.LEAK: lambda item: GROWN_BYTES in item.facts,
-    }
-    test = tests.get(kind)
-    if test is None:
-        # Of a broken call and its valid twin, the broken one is called last.
-        return len(outcomes) - 1 if outcomes else None
-    return next((number for number, item in enumerate(outcomes) if test(item)), None)
 
 
 def _promised(record: Record, spec: Spec) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.acceptance.fault_facts import call_at_fault
 from aclnn_cts.engine.acceptance.listening import (
     VALUE_FAULTS,
     VALUES,
@@ -35,6 +34,7 @@ from aclnn_cts.engine.acceptance.listening import (
 )
 from aclnn_cts.engine.acceptance.said import Said
 from aclnn_cts.engine.acceptance.together import Member
+from aclnn_cts.engine.fault_call import call_at_fault
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES, OTHER_CASE, RepeatedFailure
 from aclnn_cts.spec.model import Clause, Spec
 

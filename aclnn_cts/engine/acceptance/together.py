@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from aclnn_cts.core.acceptance_findings import Severity
-from aclnn_cts.core.verdict import Fault, Record, Signature
+from aclnn_cts.core.verdict import Fault, Record, Severity, Signature
 from aclnn_cts.engine.again import ALONE_FACT, preference
 from aclnn_cts.engine.campaign.buckets import bucketed, gravity, kind_of, symptom, together
 from aclnn_cts.engine.campaign.finding import Finding
