@@ -72,7 +72,7 @@ def cases(
     chosen = _kinds(kinds)
     specs = load_specs(folders)
     spec = specs.find(operator, where="OP")
-    target = Target(product=checked_product(product, spec, specs))
+    target = Target(product=checked_product(product, spec))
     found = Generation(spec=spec, target=target, kinds=chosen, seed=seed, count=number)
     if output is not None:
         write_case_file(output, found)

@@ -141,7 +141,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         operators=chosen,
         settings=BenchSettings(
             adapter=adapter,
-            target=checked_target(product, specs),
+            target=checked_target(product),
             spec_folders=folders,
             max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
             unsafe=unsafe,

@@ -49,13 +49,13 @@ def import_atk(
     if output.suffix != ".jsonl":
         raise UsageError(f"-o {output}: expected a name that ends in .jsonl, since it holds one case a line")
     specs = load_specs(folders)
-    checked_target(product, specs)
+    checked_target(product)
     left: list[AtkEntry] = []
     totals = {str(file): Counter[bool]() for file in files}
 
     def contents() -> Iterator[Trial | Case]:
         for file in files:
-            for entry in entries_of(file, specs, product_of=lambda spec: checked_product(product, spec, specs)):
+            for entry in entries_of(file, specs, product_of=lambda spec: checked_product(product, spec)):
                 totals[entry.file][entry.content is not None] += 1
                 if entry.content is not None:
                     yield entry.content

@@ -7,17 +7,16 @@ from typing import Any
 
 import click
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
+from aclnn_cts.spec.package import check_product, product_names
 
 __all__ = [
     "IntegerWithin",
     "checked_product",
     "checked_target",
     "json_option",
-    "known_products",
     "product_option",
     "specs_option",
 ]
@@ -36,7 +35,7 @@ specs_option = click.option(
 product_option = click.option(
     "--product",
     metavar="P",
-    help="atlas-inference, atlas-training or atlas-a2; default: the device's own, else atlas-a2 where supported.",
+    help=f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported.",
 )
 
 
@@ -64,23 +63,14 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
         return (self._low is None or self._low <= number) and (self._high is None or number <= self._high)
 
 
-def known_products(specs: Specs) -> tuple[str, ...]:
-    """Every product that any operator names, in the order of the files."""
-    return tuple(dict.fromkeys(product for spec in specs.values() for product in spec.products))
-
-
-def checked_product(product: str | None, spec: Spec, specs: Specs) -> str:
+def checked_product(product: str | None, spec: Spec) -> str:
     """The product asked for, else the default where the operator supports it, else the operator's last.
 
     UsageError for an unknown product and for one that the operator's document does not name.
     """
     if product is None:
         return DEFAULT_PRODUCT if DEFAULT_PRODUCT in spec.products else spec.products[-1]
-    known = known_products(specs)
-    if product not in known:
-        raise UsageError(
-            f"--product: {product!r} is not known; expected one of {', '.join(known)}{nearest(product, known)}"
-        )
+    check_product(product, where="--product")
     if product not in spec.products:
         raise UsageError(
             f"--product: {product!r} is not supported by {spec.operator}; its document names {', '.join(spec.products)}"
@@ -88,14 +78,11 @@ def checked_product(product: str | None, spec: Spec, specs: Specs) -> str:
     return product
 
 
-def checked_target(product: str | None, specs: Specs) -> Target:
+def checked_target(product: str | None) -> Target:
     """The target of a run: the product asked for, else the implementation's own, which is not known yet.
 
     An operator may lack it; that one is skipped.
     """
-    known = known_products(specs)
-    if product is not None and product not in known:
-        raise UsageError(
-            f"--product: {product!r} is not known; expected one of {', '.join(known)}{nearest(product, known)}"
-        )
+    if product is not None:
+        check_product(product, where="--product")
     return Target(product=product or OWN_PRODUCT)

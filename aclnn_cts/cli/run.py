@@ -138,7 +138,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     chosen = specs.select(operators)
     chosen_profile = profile(profile_name)
     trials = read_trials(case_files, specs)
-    target = checked_target(product, specs)
+    target = checked_target(product)
     if trials:
         target = _target_of(trials, product, case_files)
     path = out if out is not None else default_run_path("run", adapter)

@@ -26,7 +26,7 @@ def show(*, operator: str, product: str | None, folders: tuple[Path, ...], as_js
     """Show the parameters, modes and constraints of an operator on one product, and the clauses they come from."""
     specs = load_specs(folders)
     spec = specs.find(operator, where="OP")
-    chosen = checked_product(product, spec, specs)
+    chosen = checked_product(product, spec)
     if as_json:
         emit(_document(spec, chosen))
         return

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-__all__ = ["DTYPES", "FLOATING", "DType", "itemsize", "numpy_dtype"]
+__all__ = ["DTYPES", "FLOATING", "JUDGED_INPUTS", "JUDGED_OUTPUTS", "DType", "itemsize", "numpy_dtype"]
 
 
 class DType(msgspec.Struct, frozen=True):
@@ -54,6 +54,12 @@ _ROWS = (
 
 DTYPES: MappingProxyType[str, DType] = MappingProxyType({row[0]: DType(*row) for row in _ROWS})
 FLOATING: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float")
+JUDGED_INPUTS: frozenset[str] = frozenset(
+    name for name, dtype in DTYPES.items() if dtype.kind in ("float", "signed", "unsigned", "bool")
+)
+"""What an oracle can be given: widened to float64, int64 or bool."""
+JUDGED_OUTPUTS = FLOATING
+"""What an output can be compared in: a bound is derived from a binary floating-point format."""
 
 _NUMPY = {
     "FLOAT": "float32",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
@@ -29,6 +29,7 @@ from aclnn_cts.engine.waiver_report import WaiverEvidence
 from aclnn_cts.engine.waivers import pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
+from aclnn_cts.spec.package import check_product
 
 __all__ = ["PINNED", "Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
 
@@ -70,11 +71,8 @@ def gate_options(
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
     specs = load_specs(spec_folders)
-    products = tuple(dict.fromkeys(name for spec in specs.values() for name in spec.products))
-    if product is not None and product not in products:
-        raise UsageError(
-            f"--product: {product!r} is not known; expected one of {', '.join(products)}{nearest(product, products)}"
-        )
+    if product is not None:
+        check_product(product, where="--product")
     if not 0 <= seed < _SEEDS:
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
     if max_bytes < 1:

@@ -7,29 +7,24 @@ weakest basis that a bound rests on is part of each verdict.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
-
-import msgspec
+from typing import Any, get_args
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.load import package_folder
 from aclnn_cts.spec.model import Spec
-from aclnn_cts.spec.yaml_file import read_yaml
+from aclnn_cts.spec.package import checked_file, package_folder, products
+from aclnn_cts.spec.schema import PRECISION_SECTIONS, Basis, PrecisionFileModel, PrecisionModel, ResultFormat
+from aclnn_cts.spec.yaml_file import YamlFile, read_yaml
 
-__all__ = ["BASES", "Basis", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
+__all__ = ["BASES", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
 
-Basis: TypeAlias = Literal["assumed", "published", "document"]
 BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
-
-_DType: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
-_Format: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
 
 
 def weakest(bases: Iterable[str]) -> str:
@@ -79,117 +74,28 @@ class ComputeModel:
         return f"{operand}, accumulation in {self.accumulation.name}{truncating}, output in {self.output.name}{through}"
 
 
-class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    basis: Basis
-    source: str
-
-
-class _Operand(_Section, frozen=True, forbid_unknown_fields=True, rename={"origin": "from"}):
-    origin: Literal["storage", "mode"]
-
-
-class _Accumulation(_Section, frozen=True, forbid_unknown_fields=True):
-    format: _DType
-    rounding: Literal["nearest", "truncation"]
-
-
-class _Result(_Section, frozen=True, forbid_unknown_fields=True, rename={"origin": "from"}):
-    origin: Literal["accumulation", "operand", "input"]
-
-
-class _Output(_Section, frozen=True, forbid_unknown_fields=True):
-    rounding: Literal["nearest", "truncation"]
-
-
-class _Subnormals(_Section, frozen=True, forbid_unknown_fields=True):
-    compute: Literal["kept", "may_flush"]
-    result: Literal["kept", "may_flush"]
-
-
-class _Repeatable(_Section, frozen=True, forbid_unknown_fields=True):
-    when: Literal["always", "deterministic", "never"]
-    source_zh: str = ""
-
-
-_SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repeatable")
 _SELECTORS = ("outputs", "products", "dtypes", "operands")
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    operator: str | None = None
-    outputs: tuple[str, ...] | None = None
-    products: tuple[str, ...] | None = None
-    dtypes: tuple[_DType, ...] | None = None
-    operands: tuple[_Format, ...] | None = None
-    operand: _Operand | None = None
-    accumulation: _Accumulation | None = None
-    result: _Result | None = None
-    output: _Output | None = None
-    subnormals: _Subnormals | None = None
-    repeatable: _Repeatable | None = None
-
-    def matches(self, question: Mapping[str, str | None]) -> bool:
-        if self.operator is not None and self.operator != question["operator"]:
+def _matches(entry: PrecisionModel, question: Mapping[str, str | None]) -> bool:
+    if entry.operator is not None and entry.operator != question["operator"]:
+        return False
+    for selector in _SELECTORS:
+        accepted = getattr(entry, selector)
+        if accepted is not None and question[selector] not in accepted:
             return False
-        for selector in _SELECTORS:
-            accepted = getattr(self, selector)
-            if accepted is not None and question[selector] not in accepted:
-                return False
-        return True
-
-
-class _Significand(_Section, frozen=True, forbid_unknown_fields=True):
-    bits: int
-
-
-class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    models: tuple[_Entry, ...]
-
-
-class _ProductOverflow(msgspec.Struct, frozen=True):
-    default: Literal["saturation", "infnan"]
-
-
-class _Product(msgspec.Struct, frozen=True):
-    overflow: _ProductOverflow
-
-
-class _Products(msgspec.Struct, frozen=True):
-    """What is read here of `products.yaml`."""
-
-    products: dict[str, _Product]
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["aclnn-cts/precision/1"]
-    models: tuple[_Entry, ...]
-    significands: dict[str, _Significand] = {}
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Precision:
     """The models of one `precision.yaml`, and of the spec files that add to it. Compared and hashed by identity."""
 
-    entries: tuple[_Entry, ...]
+    entries: tuple[PrecisionModel, ...]
     formats: Mapping[str, BinaryFormat]
     """Operand formats by name, with the significand that a bound may count on."""
     overflow: Mapping[str, str]
     """Overflow mode by product."""
-
-    def extended(self, operator: str, section: object, *, where: str) -> Precision:
-        """With the `precision` section of an operator's own spec file: `models` as in `precision.yaml`, no `operator`.
-
-        Raises UsageError with `where` (the file) and the path inside the section.
-        """
-        own: _Own = _convert(section, _Own, where=f"{where}: precision")
-        for index, entry in enumerate(own.models):
-            if entry.operator is not None:
-                raise UsageError(
-                    f"{where}: precision: $.models[{index}].operator: {entry.operator!r}; a spec file speaks of its "
-                    "own operator alone, leave it out"
-                )
-        models = tuple(msgspec.structs.replace(entry, operator=operator) for entry in own.models)
-        return Precision(entries=self.entries + models, formats=self.formats, overflow=self.overflow)
 
     def model(
         self,
@@ -258,13 +164,13 @@ def _model(
     question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
     sections: dict[str, Any] = {}
     for entry in precision.entries:
-        if entry.matches(question):
-            sections.update((name, part) for name in _SECTIONS if (part := getattr(entry, name)) is not None)
+        if _matches(entry, question):
+            sections.update((name, part) for name in PRECISION_SECTIONS if (part := getattr(entry, name)) is not None)
     storage = BINARY_FORMATS[dtype]
     form = None
-    if operand is not None and sections["operand"].origin == "mode" and not covers(precision.formats[operand], storage):
+    if operand is not None and sections["operand"].from_ == "mode" and not covers(precision.formats[operand], storage):
         form = precision.formats[operand]
-    through = {"operand": form, "input": BINARY_FORMATS.get(source or "")}.get(sections["result"].origin)
+    through = {"operand": form, "input": BINARY_FORMATS.get(source or "")}.get(sections["result"].from_)
     if through is not None and covers(through, storage):
         through = None
     used = ("accumulation", "output", *(("operand",) if operand else ()), *(("result",) if through else ()))
@@ -286,55 +192,51 @@ def _model(
     )
 
 
-def _convert(document: object, kind: Any, *, where: str) -> Any:  # noqa: ANN401 - msgspec's own signature
-    try:
-        return msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {error}; the comments in specs/precision.yaml say what may stand here") from None
-
-
 @functools.cache
 def load_precision(path: Path | None = None) -> Precision:
     """Read a file of compute models; None is the `specs/precision.yaml` that ships with the package.
 
-    Raises UsageError that names the file and the path inside it.
+    Raises UsageError with every mistake and its line.
     """
     path = path or package_folder() / "precision.yaml"
-    file: _File = _convert(read_yaml(path).content, _File, where=str(path))
-    products_path = package_folder() / "products.yaml"
-    products: _Products = _convert(read_yaml(products_path).content, _Products, where=str(products_path))
+    yaml = read_yaml(path, name=f"specs/{path.name}" if path.parent == package_folder() else str(path))
+    file = checked_file(yaml, PrecisionFileModel)
     formats = dict(BINARY_FORMATS)
     for name, given in file.significands.items():
+        place = yaml.at(("significands", name))
         if name not in formats:
             raise UsageError(
-                f"{path}: $.significands: unknown format {name!r}; expected one of {', '.join(formats)}"
+                f"{place}: significands: unknown format {name!r}; expected one of {', '.join(formats)}"
                 f"{nearest(name, formats)}"
             )
         form = formats[name]
         if not 1 < given.bits <= form.significand:
-            raise UsageError(f"{path}: $.significands.{name}.bits: {given.bits}; expected 2 to {form.significand}")
+            raise UsageError(f"{place}: significands.{name}.bits: {given.bits}; expected 2 to {form.significand}")
         formats[name] = binary_format(
             name, significand=given.bits, min_exponent=form.min_exponent, max_exponent=form.max_exponent
         )
-    overflow = {name: product.overflow.default for name, product in products.products.items()}
-    _check_complete(file.models, path)
-    return Precision(entries=file.models, formats=formats, overflow=overflow)
+    overflow = {name: product.overflow.default for name, product in products().items()}
+    _check_complete(file.models, yaml)
+    return Precision(entries=tuple(file.models), formats=formats, overflow=overflow)
 
 
 def precision_of(spec: Spec) -> Precision:
     """The compute models that ship, with those that the operator's own file adds."""
-    if spec.precision is None:
-        return load_precision()
-    return load_precision().extended(spec.operator, spec.precision, where=spec.path)
+    precision = load_precision()
+    if not spec.precision:
+        return precision
+    own = tuple(entry.model_copy(update={"operator": spec.operator}) for entry in spec.precision)
+    return replace(precision, entries=precision.entries + own)
 
 
-def _check_complete(entries: tuple[_Entry, ...], path: Path) -> None:
+def _check_complete(entries: Sequence[PrecisionModel], file: YamlFile) -> None:
     """Every section needs a default for an operator that no entry names."""
-    for dtype in get_args(_DType):
+    for dtype in get_args(ResultFormat):
         question = {"operator": "", "outputs": "", "products": "", "dtypes": dtype, "operands": None}
-        given = {name for entry in entries if entry.matches(question) for name in _SECTIONS if getattr(entry, name)}
-        for name in _SECTIONS:
-            if name not in given:
+        matching = [entry for entry in entries if _matches(entry, question)]
+        for name in PRECISION_SECTIONS:
+            if not any(getattr(entry, name) for entry in matching):
                 raise UsageError(
-                    f"{path}: $.models: no default `{name}` for {dtype}; expected an entry that has it and no selector"
+                    f"{file.at(('models',))}: models: no default `{name}` for {dtype}; expected an entry that has it "
+                    "and no selector"
                 )

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--product",
         metavar="P",
-        help="atlas-a2, atlas-training or atlas-inference (default: the device's own, else atlas-a2)",
+        help="the product that documents speak of, such as atlas-a2 (default: the device's own, else atlas-a2)",
     )
     group.addoption(
         "--op", action="append", default=[], metavar="OP", help="an operator; several times, or with commas between"

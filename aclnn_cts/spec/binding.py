@@ -7,6 +7,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.spec.kinds_number import C_RANGES
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Parameter, Spec
+from aclnn_cts.spec.package import check_product
 
 __all__ = ["bind_case", "check_prototype"]
 
@@ -20,12 +21,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
             f"{nearest(case.operator, known)}"
         )
     spec = specs[case.operator]
-    products = sorted({product for other in specs.values() for product in other.products})
-    if case.product not in products:
-        raise UsageError(
-            f"{where}: $.product: {case.product!r} is not known; expected one of {', '.join(products)}"
-            f"{nearest(case.product, products)}"
-        )
+    check_product(case.product, where=f"{where}: $.product")
     check_prototype(spec, case, where=where)
     return spec
 

@@ -16,11 +16,13 @@ from aclnn_cts.spec.build_clauses import build_clause, check_clauses, clauses_by
 from aclnn_cts.spec.build_constraints import build_constraint
 from aclnn_cts.spec.build_context import ConstraintContext
 from aclnn_cts.spec.build_draws import build_draws
+from aclnn_cts.spec.build_judgement import check_arithmetic, check_precision
 from aclnn_cts.spec.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.kinds_tensor import CallPresent
 from aclnn_cts.spec.model import Clause, Example, Spec
 from aclnn_cts.spec.order import compile_constraints, in_evaluation_order
+from aclnn_cts.spec.package import product_names
 from aclnn_cts.spec.problems import Problems
 from aclnn_cts.spec.schema import ConstraintModel, InterfaceModel, OperatorModel
 from aclnn_cts.spec.yaml_file import YamlFile
@@ -62,6 +64,9 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         problems.validation(error, OperatorModel)
         return None, problems
     products = tuple(model.products)
+    for number, product in enumerate(products):
+        if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
+            problems.add(("products", number), f"product {product!r} is listed twice; keep one")
     tables = {
         name: {product: tuple(entry.get(product, ())) for product in products} for name, entry in model.tables.items()
     }
@@ -96,6 +101,9 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         outputs=[item.name for item in model.parameters if item.role == "output"],
     )
     _check_groups(model, problems)
+    parameters = build_parameters(model, problems, context, draws)
+    check_arithmetic(model, problems, parameters)
+    check_precision(model, problems, parameters)
     spec = Spec(
         operator=model.operator,
         stem=stem,
@@ -103,7 +111,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         sha256=hashlib.sha256(file.text.encode()).hexdigest(),
         document=model.document.title,
         products=products,
-        parameters=build_parameters(model, problems, context, draws),
+        parameters=parameters,
         draws=draws,
         constraints=constraints,
         clauses=tuple(
@@ -113,7 +121,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         modes=modes,
         rows=rows,
         row_parameters=row_parameters,
-        precision=model.precision,
+        precision=tuple(model.precision or ()),
         header=model.header,
         atk=build_atk(model, problems, kinds) if model.atk is not None else None,
         compiled=compile_constraints(constraints, products),

@@ -9,6 +9,7 @@ from pathlib import Path
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.spec.build import Interface, build_interface, build_spec
 from aclnn_cts.spec.model import Clause, Spec
+from aclnn_cts.spec.package import package_folder
 from aclnn_cts.spec.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
 
 __all__ = [
@@ -24,11 +25,6 @@ __all__ = [
 
 SHARED_FILES = frozenset({"interface", "products", "precision"})
 """Stems of the files in `specs/` that are no operator."""
-
-
-def package_folder() -> Path:
-    """The folder of the specs that ship with the package."""
-    return Path(__file__).resolve().parent.parent / "specs"
 
 
 class Specs(Mapping[str, Spec]):

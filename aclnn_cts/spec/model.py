@@ -12,6 +12,7 @@ from aclnn_cts.core.case import Argument, Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.kinds_data import Elements
+from aclnn_cts.spec.schema import PrecisionModel
 from aclnn_cts.spec.shape import ShapeExpression
 
 __all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
@@ -189,8 +190,8 @@ class Spec:
     modes: Modes | None = None
     rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
     row_parameters: tuple[str, ...] = ()
-    precision: list[Any] | None = None
-    """Compute models of its own, in the form of `precision.yaml`; `judge.model` reads them."""
+    precision: tuple[PrecisionModel, ...] = ()
+    """Compute models of its own, which `judge.model` adds to those of `precision.yaml`."""
     header: str | None = None
     atk: Atk | None = None
     compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(

@@ -51,6 +51,8 @@ class Problems:
                 )
             elif item["type"] == "missing":
                 self.add(path, f"{shown}: missing; add it")
+            elif item["type"] == "too_short":
+                self.add(path, f"{shown}: {item.get('input')!r:.60}; expected at least {item['ctx']['min_length']}")
             elif path != tuple(item["loc"]):
                 self.add(
                     path,

@@ -5,22 +5,30 @@ Only the form is settled here. Expressions, names and the relations between entr
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 __all__ = [
+    "PRECISION_SECTIONS",
     "AtkArgumentModel",
     "AtkModel",
+    "Basis",
     "ClauseModel",
     "ConstraintModel",
     "DocumentModel",
     "DrawModel",
     "ExampleModel",
+    "FileModel",
     "InterfaceModel",
     "ModesModel",
     "OperatorModel",
     "ParameterModel",
+    "PrecisionFileModel",
+    "PrecisionModel",
+    "ProductModel",
+    "ProductsModel",
+    "ResultFormat",
     "Scalar",
 ]
 
@@ -35,6 +43,10 @@ Bounds = Annotated[list[Scalar | None], Field(min_length=2, max_length=2)]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+FileModel = TypeVar("FileModel", bound=_Strict)
+"""The form of a whole file."""
 
 
 class Bilingual(_Strict):
@@ -163,13 +175,97 @@ class AtkModel(_Strict):
     arguments: dict[StrictStr, AtkArgumentModel] = {}
 
 
+Basis: TypeAlias = Literal["assumed", "published", "document"]
+"""On what a statement of a compute model rests, from the weakest to the strongest."""
+ResultFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
+_OperandFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
+
+
+class _Statement(_Strict):
+    basis: Basis
+    source: StrictStr
+
+
+class PrecisionOperandModel(_Statement):
+    """What operands may be rounded to before they are used."""
+
+    from_: Literal["storage", "mode"] = Field(alias="from")
+
+
+class PrecisionAccumulationModel(_Statement):
+    """What intermediates are kept in."""
+
+    format: ResultFormat
+    rounding: Literal["nearest", "truncation"]
+
+
+class PrecisionResultModel(_Statement):
+    """What the result may pass through on its way to the output."""
+
+    from_: Literal["accumulation", "operand", "input"] = Field(alias="from")
+
+
+class PrecisionOutputModel(_Statement):
+    """The last rounding."""
+
+    rounding: Literal["nearest", "truncation"]
+
+
+class PrecisionSubnormalsModel(_Statement):
+    """What becomes of numbers below the normal range."""
+
+    compute: Literal["kept", "may_flush"]
+    result: Literal["kept", "may_flush"]
+
+
+class PrecisionRepeatableModel(_Statement):
+    """Whether the same call gives the same bits."""
+
+    when: Literal["always", "deterministic", "never"]
+    source_zh: StrictStr = ""
+
+
+class PrecisionModel(_Strict):
+    """One entry of compute models: what it is for (everything, where a selector is left out) and what it says."""
+
+    operator: StrictStr | None = None
+    outputs: Names | None = None
+    products: Names | None = None
+    dtypes: list[ResultFormat] | None = None
+    operands: list[_OperandFormat] | None = None
+    operand: PrecisionOperandModel | None = None
+    accumulation: PrecisionAccumulationModel | None = None
+    result: PrecisionResultModel | None = None
+    output: PrecisionOutputModel | None = None
+    subnormals: PrecisionSubnormalsModel | None = None
+    repeatable: PrecisionRepeatableModel | None = None
+
+
+PRECISION_SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repeatable")
+"""What an entry of compute models may say; its other fields say what it is for."""
+
+
+class PrecisionSignificandModel(_Statement):
+    """Significand bits of an operand format that a bound may count on."""
+
+    bits: StrictInt
+
+
+class PrecisionFileModel(_Strict):
+    """`precision.yaml`: the compute models of all operators."""
+
+    format: Literal["aclnn-cts/precision/1"]
+    significands: dict[StrictStr, PrecisionSignificandModel] = {}
+    models: list[PrecisionModel]
+
+
 class OperatorModel(_Strict):
     """A whole operator file."""
 
     operator: Annotated[StrictStr, Field(pattern="^aclnn[A-Za-z0-9]+$")]
     header: StrictStr | None = None
     document: DocumentModel
-    products: Names
+    products: Annotated[Names, Field(min_length=1)]
     tables: dict[StrictStr, ByProduct] = {}
     parameters: Annotated[list[ParameterModel], Field(min_length=1)]
     rows: dict[StrictStr, Any] | None = None
@@ -177,7 +273,7 @@ class OperatorModel(_Strict):
     modes: ModesModel | None = None
     constraints: list[ConstraintModel]
     examples: list[ExampleModel] = []
-    precision: list[Any] | None = None
+    precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
     atk: AtkModel | None = None
     clauses: list[ClauseModel]
 
@@ -189,3 +285,44 @@ class InterfaceModel(_Strict):
     documents: list[DocumentModel] = []
     constraints: list[ConstraintModel] = []
     clauses: list[ClauseModel]
+
+
+class SocModel(_Strict):
+    """The full SoC names of a product, and how others are told to be of it."""
+
+    names: Names
+    exact: Names
+    prefixes: Names
+
+
+class CoresModel(_Strict):
+    """Cores of one SoC; null where they are not counted apart."""
+
+    ai: StrictInt
+    vector: StrictInt | None
+
+
+class OverflowModel(_Strict):
+    """What becomes of an overflow, and what it can be set to."""
+
+    default: Literal["saturation", "infnan"]
+    modes: list[Literal["saturation", "infnan"]]
+
+
+class ProductModel(_Strict):
+    """One product: its chips and what promises depend on."""
+
+    title: Bilingual
+    short_soc: StrictStr
+    npu_arch: StrictInt
+    soc: SocModel
+    cores: dict[StrictStr, CoresModel]
+    overflow: OverflowModel
+    bf16: StrictBool
+    note: Bilingual | None = None
+
+
+class ProductsModel(_Strict):
+    """`products.yaml`: the closed list of products."""
+
+    products: dict[StrictStr, ProductModel]

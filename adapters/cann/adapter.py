@@ -13,16 +13,17 @@ from aclnn_cts.adapters.cann.device import Device, installed_versions, open_devi
 from aclnn_cts.adapters.cann.execution import Api
 from aclnn_cts.adapters.cann.library import Library, Missing, load_library
 from aclnn_cts.adapters.cann.manners import available
-from aclnn_cts.adapters.cann.products import Chip, chip_of, product_names, socs_of
+from aclnn_cts.adapters.cann.products import Chip, chip_of
 from aclnn_cts.adapters.cann.search import RUNTIME as RUNTIME_NAMES
 from aclnn_cts.adapters.cann.search import given, search
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.options import read_bool, read_number, read_positive
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.variables import variable_set
 from aclnn_cts.spec.model import Spec
+from aclnn_cts.spec.package import products
 
 __all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
 
@@ -36,6 +37,7 @@ _LOOPBACK_VARIABLES = "ACLNN_LOOPBACK_"
 _LOOPBACK_SOCS = MappingProxyType(
     {"atlas-a2": "Ascend910B3", "atlas-training": "Ascend910A", "atlas-inference": "Ascend310P3"}
 )
+"""By product, a chip that the software device stands in for where none is named (`loopback/src/product.cpp`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,8 @@ class LoopbackAdapter:
             from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - not where the library is given
 
             library = str(build().library)
-        soc = self.soc or os.environ.get(SOC_VARIABLE) or _LOOPBACK_SOCS[target.product or "atlas-a2"]
-        if soc not in [name for product in product_names() for name in socs_of(product)]:
+        soc = self.soc or os.environ.get(SOC_VARIABLE) or _loopback_soc(target.product or DEFAULT_PRODUCT)
+        if soc not in [name for product in _LOOPBACK_SOCS for name in products()[product].soc.names]:
             raise UsageError(
                 f"--adapter loopback: soc={soc}: expected a full SoC name such as {', '.join(_LOOPBACK_SOCS.values())}"
             )
@@ -156,6 +158,15 @@ class LoopbackAdapter:
         # The software device reads its own while it is opened.
         with variable_set(SOC_VARIABLE, soc):
             return cann.open(target, specs)
+
+
+def _loopback_soc(product: str) -> str:
+    if product not in _LOOPBACK_SOCS:
+        raise UsageError(
+            f"--product {product}: the software device stands in for {', '.join(_LOOPBACK_SOCS)} alone; choose one of "
+            "them, or an adapter that has the product"
+        )
+    return _LOOPBACK_SOCS[product]
 
 
 def _loaded(named: str, *, runtime_is_optional: bool) -> Library:
@@ -167,10 +178,6 @@ def _loaded(named: str, *, runtime_is_optional: bool) -> Library:
 
 
 def _checked_chip(chip: Chip, target: Target, name: str) -> Chip:
-    if not chip.product:
-        raise HarnessError(
-            f"--adapter {name}: the device is {chip.soc} ({chip.title}), of which none of the documents here speaks"
-        )
     if target.product and target.product != chip.product:
         raise UsageError(
             f"--product {target.product}: the device is {chip.soc}, which is {chip.product}; leave --product out, or "

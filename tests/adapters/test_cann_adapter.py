@@ -230,6 +230,8 @@ MISTAKES = [
     ("loopback:soc=Ascend910B3", "atlas-training", 2, "the device is Ascend910B3, which is atlas-a2"),
     ("loopback:soc=Ascend910B", "atlas-a2", 2, "the device is Ascend910B, which is atlas-training"),
     ("loopback:soc=Ascend950PR", None, 2, "soc=Ascend950PR: expected a full SoC name"),
+    ("loopback:soc=Ascend910_9362", None, 2, "soc=Ascend910_9362: expected a full SoC name"),
+    ("loopback", "atlas-a3", 2, "--product atlas-a3: the software device stands in for atlas-a2, atlas-training,"),
     ("loopback:timeout=0", None, 2, "timeout=0: expected a whole number above 0"),
     ("loopback:timeout=9999999999", None, 2, "timeout=9999999999: expected a whole number above 0 and at most 2147483"),
     ("cann:device=-1", None, 2, "device=-1: expected a whole number from 0 to 2147483647"),

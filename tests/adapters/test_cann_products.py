@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.adapters.cann.products import chip_of, product_names, socs_of
+from aclnn_cts.adapters.cann.products import chip_of
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.spec.package import products
 
 NAMES = {
     "Ascend910A": "atlas-training",
@@ -20,29 +21,35 @@ NAMES = {
     "Ascend910B1": "atlas-a2",
     "Ascend910B2C": "atlas-a2",
     "Ascend910B4-1": "atlas-a2",
-    # Of no document here.
-    "Ascend910_9362": "",
-    "Ascend910_9392": "",
-    "Ascend950PR_9579": "",
-    "Ascend950DT_9591": "",
-    "Ascend310B1": "",
+    "Ascend910_9362": "atlas-a3",
+    "Ascend910_9392": "atlas-a3",
+    "Ascend950PR_9579": "ascend-950",
+    "Ascend950DT_9591": "ascend-950",
+    "Ascend310B1": "atlas-200i-500-a2",
 }
+INFNAN = {"atlas-a2", "atlas-a3", "ascend-950"}
 
 
 @pytest.mark.parametrize(("soc", "product"), NAMES.items())
 def test_the_table(soc: str, product: str) -> None:
     chip = chip_of(soc)
     assert (chip.soc, chip.product) == (soc, product)
-    if product:
-        assert chip.overflow_mode == ("infnan" if product == "atlas-a2" else "saturation")
+    assert chip.overflow_mode == ("infnan" if product in INFNAN else "saturation")
 
 
 def test_every_name_of_a_product_is_that_product_s() -> None:
-    assert set(product_names()) == {"atlas-inference", "atlas-training", "atlas-a2"}
-    for product in product_names():
-        for soc in socs_of(product):
+    assert set(products()) == {
+        "atlas-inference",
+        "atlas-training",
+        "atlas-200i-500-a2",
+        "atlas-a2",
+        "atlas-a3",
+        "ascend-950",
+    }
+    for name, product in products().items():
+        for soc in product.soc.names:
             chip = chip_of(soc)
-            assert (chip.product, chip.core_count is None) == (product, False)
+            assert (chip.product, chip.core_count is None) == (name, False)
 
 
 @pytest.mark.parametrize("soc", ["", "Ascend", "Ascend910", "ascend910b3", "Ascend910C", "Tesla"])

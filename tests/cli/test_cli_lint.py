@@ -6,7 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.engine.judging import widened
+from aclnn_cts.judge.model import load_precision
+from aclnn_cts.spec.load import spec_from_text
 
 Call = Callable[..., Any]
 Snapshot = Callable[[str, object], None]
@@ -104,3 +113,104 @@ def test_mistakes(
     assert f"take_columns.yaml:{line}: " in called.out
     matches_snapshot(f"lint_{name}", called)
     assert all(entry["file"] == "take_columns.yaml" for entry in lint(call, tmp_path, text, "--json").lines)
+
+
+ACCUMULATION = "accumulation: {format: FLOAT16, rounding: nearest, basis: document, source: section 3}"
+LISTED = "[FLOAT, FLOAT16]"
+X = f'role: input, shape: "[N, M]", dtypes: {LISTED}'
+
+
+def with_precision(text: str) -> list[tuple[str, str]]:
+    return [("draws:\n", f"precision: {text}\ndraws:\n")]
+
+
+JUDGED = [
+    ("product_unknown", [("[atlas-training, atlas-a2]", "[atlas-training, atlas-a7]")], (3,)),
+    ("product_twice", [("[atlas-training, atlas-a2]", "[atlas-a2, atlas-a2]")], (3,)),
+    ("product_none", [("[atlas-training, atlas-a2]", "[]")], (3,)),
+    ("input_complex", [(X, X.replace("FLOAT16", "COMPLEX64"))], (5, 7)),
+    ("input_of_eight_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [FLOAT8_E5M2]}"))], (5, 7)),
+    ("output_of_integers", [(X, X.replace("FLOAT16", "INT32"))], (7,)),
+    (
+        "table_complex",
+        [
+            ("parameters:\n", "tables: {all: {atlas-a2: [FLOAT, COMPLEX128]}}\nparameters:\n"),
+            (X, X.replace(LISTED, "all")),
+        ],
+        (4, 8),
+    ),
+    (
+        "row_complex",
+        [
+            ("parameters:\n", "rows:\n  parameters: [x]\n  atlas-a2:\n    - [FLOAT]\n    - [COMPLEX64]\nparameters:\n"),
+            (X, 'role: input, shape: "[N, M]"'),
+        ],
+        (8, 12),
+    ),
+    ("precision_empty", with_precision("[]"), (8,)),
+    ("precision_no_list", with_precision(f"{{models: [{{{ACCUMULATION}}}]}}"), (8,)),
+    ("precision_unknown_format", with_precision(f"[{{{ACCUMULATION.replace('FLOAT16', 'FLOAT8')}}}]"), (8,)),
+    ("precision_unknown_key", with_precision(f"[{{{ACCUMULATION.replace('source', 'sorce')}}}]"), (8, 8)),
+    ("precision_of_another", with_precision(f"[{{operator: aclnnOther, {ACCUMULATION}}}]"), (8,)),
+    ("precision_says_nothing", with_precision("[{outputs: [out]}]"), (8,)),
+    ("precision_unknown_output", with_precision(f"[{{outputs: [x], {ACCUMULATION}}}]"), (8,)),
+    ("precision_unknown_product", with_precision(f"[{{products: [atlas-a3], {ACCUMULATION}}}]"), (8,)),
+    ("precision_unknown_dtype", with_precision(f"[{{dtypes: [BF16], {ACCUMULATION}}}]"), (8,)),
+    ("precision_without_modes", with_precision(f"[{{operands: [HFLOAT32], {ACCUMULATION}}}]"), (8,)),
+    ("precision_of_nothing", with_precision(f"[{{outputs: [], {ACCUMULATION}}}]"), (8,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "lines"), JUDGED, ids=[name for name, _, _ in JUDGED])
+def test_what_cannot_be_judged_is_a_mistake_for_lint_and_for_a_run(
+    call: Call,
+    matches_snapshot: Snapshot,
+    tmp_path: Path,
+    name: str,
+    changes: list[tuple[str, str]],
+    lines: tuple[int, ...],
+) -> None:
+    called = lint(call, tmp_path, changed(*changes))
+    assert called.code == 1
+    found = called.out.splitlines()
+    assert [message.partition(": ")[0] for message in found] == [f"take_columns.yaml:{line}" for line in lines]
+    matches_snapshot(f"lint_{name}", called)
+    run = call("run", "aclnnTakeColumns", "--adapter", "reference", "--specs", str(tmp_path), "-o", "run")
+    assert (run.code, run.out) == (2, "")
+    assert all(f"{tmp_path}/{message}" in run.err for message in found)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("role", ["input", "output"])
+def test_lint_accepts_the_dtypes_that_the_judge_computes_with(role: str) -> None:
+    """What lint lets pass is what an oracle can be given and what has compute models, and nothing else."""
+    for dtype in DTYPES:
+        x, out = (dtype, "FLOAT") if role == "input" else ("FLOAT", dtype)
+        text = SOUND.replace(X, X.replace(LISTED, f"[{x}]")).replace('dtype: "as x"', f"dtypes: [{out}]")
+        if computes(dtype, role):
+            assert spec_from_text(text, stem="take_columns").parameter("out").dtypes["atlas-a2"] == (out,)
+        else:
+            with pytest.raises(UsageError, match=f"the judge has no arithmetic for {dtype}"):
+                spec_from_text(text, stem="take_columns")
+
+
+def computes(dtype: str, role: str) -> bool:
+    try:
+        if role == "output":
+            load_precision().model(operator="aclnnTakeColumns", output="out", dtype=dtype)
+            return True
+        ones = np.ones(3).astype(numpy_dtype(dtype))
+    except KeyError:
+        return False
+    case = Case("aclnnTakeColumns", {"x": Tensor((3,), dtype)}, Target())
+    return ones.dtype.kind != "c" and widened(case, {"x": ones})["x"].tolist() == [1, 1, 1]
+
+
+def test_a_spec_of_a_product_that_only_it_names_can_be_run(call: Call, tmp_path: Path) -> None:
+    assert lint(call, tmp_path, changed(("[atlas-training, atlas-a2]", "[atlas-a3, ascend-950]"))).code == 0
+    shown = call("spec", "show", "aclnnTakeColumns", "--specs", str(tmp_path), "--product", "atlas-a3")
+    assert shown.code == 0
+    unknown = call("spec", "show", "softmax_backward", "--product", "atlas-a3")
+    assert unknown.code == 2
+    assert "'atlas-a3' is not supported by aclnnSoftmaxBackward" in unknown.err
+    assert "is not known; expected one of atlas-inference" in call("cases", "softmax_backward", "--product", "a2").err

@@ -25,7 +25,7 @@ Snapshot = Callable[[str, object], None]
         ("missing_argument", ("validate",)),
         ("unknown_operator", ("clauses", "softmax_backwards")),
         ("unknown_operator_of_cases", ("cases", "aclnnSoftmaxBackwad")),
-        ("unknown_product", ("cases", "softmax_backward", "--product", "atlas-a3")),
+        ("unknown_product", ("cases", "softmax_backward", "--product", "atlas-a4")),
         ("unsupported_product", ("spec", "show", "conv_tbc_backward", "--product", "atlas-inference")),
         ("unknown_kind", ("cases", "softmax_backward", "--kind", "valid,boundry")),
         ("no_kind", ("cases", "softmax_backward", "--kind", "")),

@@ -14,6 +14,7 @@ from aclnn_cts.spec import schema
 from aclnn_cts.spec.build_rules import KINDS
 from aclnn_cts.spec.expression import FUNCTIONS
 from aclnn_cts.spec.expression_parser import parse
+from aclnn_cts.spec.package import products
 from aclnn_cts.spec.yaml_file import parse_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec-format.md"
@@ -25,6 +26,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "Modes": schema.ModesModel,
     "Constraint": schema.ConstraintModel,
     "Clause": schema.ClauseModel,
+    "Compute model": schema.PrecisionModel,
     "Example": schema.ExampleModel,
     "ATK": schema.AtkModel,
     "ATK argument": schema.AtkArgumentModel,
@@ -69,6 +71,11 @@ def test_every_example_of_a_key_fits_the_schema(section: str) -> None:
         field = next(name for name, info in model.model_fields.items() if key in (name, info.alias))
         whole = model.model_construct()
         model.__pydantic_validator__.validate_assignment(whole.model_copy(), field, content[key])
+
+
+def test_every_product_is_described() -> None:
+    described = [(row[0].strip("`"), row[1], row[2]) for row in rows("Products")]
+    assert described == [(name, item.title.en, item.short_soc) for name, item in products().items()]
 
 
 def test_every_kind_is_described_by_an_entry_of_it() -> None:

@@ -61,7 +61,7 @@ def test_the_words_of_a_command_line() -> None:
         ({"adapter": "torch:device"}, "expected options as key=value"),
         ({"operators": ["softmax_backwards"]}, "--op: 'softmax_backwards' is not known.*did you mean"),
         ({"operators": [""]}, "--op: '' is not known"),
-        ({"product": "atlas-a3"}, "--product: 'atlas-a3' is not known; expected one of .*atlas-a2"),
+        ({"product": "atlas-a4"}, "--product: 'atlas-a4' is not known; expected one of .*atlas-a3"),
         ({"profile_name": "quik"}, "--profile 'quik': expected one of quick, standard, thorough"),
         ({"waivers": [Path("none.yaml")]}, "none.yaml"),
         ({"spec_folders": [Path("none")]}, "none: is no folder"),

@@ -8,7 +8,7 @@ from aclnn_cts.core.acceptance_rows import DeterminismPart, Ends, PromiseRow, Re
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.acceptance.collect import OperatorTally
-from aclnn_cts.judge.model import load_precision
+from aclnn_cts.judge.model import precision_of
 
 __all__ = ["REPEATS", "determinism_part"]
 
@@ -24,9 +24,7 @@ def determinism_part(
     """One operator; `promises` are its rows, `targets` those of the runs."""
     rows: Mapping[str, PromiseRow] = {row.promise: row for row in promises}
     spec = tally.spec
-    precision = load_precision()
-    if spec.precision is not None:
-        precision = precision.extended(spec.operator, spec.precision, where=spec.path)
+    precision = precision_of(spec)
     promised: dict[tuple[str, str, str, str], None] = {}
     held = 0
     for target in targets:
