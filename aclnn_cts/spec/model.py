@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -12,8 +12,10 @@ from aclnn_cts.core.case import Argument, Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.kinds_data import Elements
-from aclnn_cts.spec.schema import PrecisionModel
 from aclnn_cts.spec.shape import ShapeExpression
+
+if TYPE_CHECKING:
+    from aclnn_cts.spec.schema import PrecisionModel  # pydantic, which readers of a run do without
 
 __all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
 
