@@ -26,6 +26,7 @@ __all__ = [
     "Capabilities",
     "Inexpressible",
     "Manner",
+    "Rejected",
     "Session",
     "TensorBuffer",
 ]
@@ -86,7 +87,14 @@ class Capabilities:
     behind a colon.
     """
     statuses: bool = False
-    """It returns aclnn statuses. Otherwise what it accepts or rejects is recorded and not judged."""
+    """It returns aclnn statuses. Otherwise `rejections` tells what is judged of a broken call."""
+    rejections: bool = False
+    """It returns no statuses, and rejects arguments with a clear error of its own (`Rejected`).
+
+    A rejection passes where the document promises an error and the valid twin of the call is accepted. The code that
+    the document names remains unknown. A broken call that is accepted is recorded and not judged, and so is every
+    broken call of an implementation with neither statuses nor rejections.
+    """
     phases: bool = False
     """It has the two phases, so that descriptors alone can be put to it."""
     in_place: bool = False
@@ -129,8 +137,8 @@ class Session(Protocol):
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls and say what happened, one outcome a call.
 
-        It may raise: `Inexpressible` where the implementation has no words for the call, anything else where it
-        refused; the harness makes an outcome of either.
+        It may raise: `Inexpressible` where the implementation has no words for the call, `Rejected` where it rejected
+        the call with a clear error, anything else where it refused or broke; the harness makes an outcome of each.
         """
         ...
 
@@ -150,3 +158,10 @@ class Adapter(Protocol):
 
 class Inexpressible(Exception):  # noqa: N818 - it is no error: nobody did anything wrong
     """This call cannot be put to this implementation; the text says why."""
+
+
+class Rejected(Exception):  # noqa: N818 - an answer, and no mistake of anybody's
+    """The implementation rejected this call with a clear error; the text is that error.
+
+    It counts where `Capabilities.rejections` declares it. What the adapter itself cannot express is `Inexpressible`.
+    """

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aclnn_cts.adapters.protocol import Call, Inexpressible, Session
+from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -89,6 +89,8 @@ def perform(session: Session, calls: Sequence[Call]) -> list[Outcome]:
         )
         return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(calls)
     elapsed = (time.perf_counter() - start) / max(len(calls), 1)
+    if not session.capabilities.rejections:
+        outcomes = [_undeclared(outcome) if outcome.rejected else outcome for outcome in outcomes]
     return [outcome if outcome.seconds else _timed(outcome, elapsed) for outcome in outcomes]
 
 
@@ -105,9 +107,16 @@ def _timed(outcome: Outcome, seconds: float) -> Outcome:
     return msgspec.structs.replace(outcome, seconds=seconds)
 
 
+def _undeclared(outcome: Outcome) -> Outcome:
+    """A rejection of an implementation that declared none: it raised, and nobody can say why."""
+    return msgspec.structs.replace(outcome, rejected=False)
+
+
 def _of_exception(error: Exception, *, seconds: float) -> Outcome:
     if isinstance(error, Inexpressible):
         return Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)[:MESSAGE_LIMIT])
+    if isinstance(error, Rejected):
+        return Outcome(ended=Ended.RAISED, message=str(error)[:MESSAGE_LIMIT], rejected=True, seconds=seconds)
     if isinstance(error, MemoryError):
         return Outcome(ended=Ended.NOT_RUN, message=f"out of memory: {error}"[:MESSAGE_LIMIT], seconds=seconds)
     return Outcome(ended=Ended.RAISED, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT], seconds=seconds)

@@ -1,8 +1,8 @@
 """torch's own backward kernels as the implementation under test, on any torch device.
 
-torch has no phases and no aclnn statuses: what it takes and what it refuses is recorded. It has no precision modes
-either: it computes in the dtype of its operands, which every mode's promise admits (finer than asked is a fact and no
-fault), so every mode is run.
+torch has no phases and no aclnn statuses. What it rejects with an error of its own counts as rejected; what it accepts
+is recorded. It has no precision modes either: it computes in the dtype of its operands, which every mode's promise
+admits (finer than asked is a fact and no fault), so every mode is run.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class TorchSession:
                 "cubeMathType": "不下发给 torch：torch 按操作数的数据类型计算",
                 "RmsNormGrad": way_zh,
             },
+            rejections=True,
             measured=self._settings.measured | {"outputs"},
             in_place=adapter.direct,
             isolate=True,

@@ -19,8 +19,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aclnn_cts.adapters.protocol import Inexpressible
+from aclnn_cts.adapters.torch_settings import ask
 from aclnn_cts.adapters.torch_tensors import Bound, acl_name
-from aclnn_cts.core.case import Tensor
 
 __all__ = ["KERNELS", "Kernel", "Results", "rms_norm_way"]
 
@@ -29,8 +29,6 @@ Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
 _INT64_LIMIT = 2**63
 _PRECISION_MODES = range(4)
 """KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16 and USE_HF32 (docs/aclnnConvTbcBackward, cubeMathType)."""
-_EPSILON = 1e-6
-"""Of the `rstd` recipe where it names none; what torch makes of it is replaced."""
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
 
 _aten: Any = torch.ops.aten
@@ -52,9 +50,8 @@ def _conv_tbc_backward(call: Bound) -> Results:
     mode = call.integer("cubeMathType")
     if mode not in _PRECISION_MODES:
         raise Inexpressible(f"torch has no argument that cubeMathType {mode} could be put to")
-    gradients = _aten.conv_tbc_backward.default(
-        call.input("self"), call.input("input"), call.input("weight"), call.input("bias"), call.integer("pad")
-    )
+    inputs = [call.input(name) for name in ("self", "input", "weight", "bias")]
+    gradients = ask(_aten.conv_tbc_backward.default, *inputs, call.integer("pad"))
     return dict(zip(("gradInput", "gradWeight", "gradBias"), gradients, strict=True)), {}
 
 
@@ -74,8 +71,8 @@ def _embedding_dense_backward(call: Bound) -> Results:
     if grad is not None and grad.dim():
         out = call.output("out", shape=(rows, grad.shape[-1]), dtype=grad.dtype)
     if out is None:
-        return {"out": _aten.embedding_dense_backward.default(*arguments)}, facts
-    _aten.embedding_dense_backward.out(*arguments, out=out)
+        return {"out": ask(_aten.embedding_dense_backward.default, *arguments)}, facts
+    ask(_aten.embedding_dense_backward.out, *arguments, out=out)
     return {"out": out}, facts
 
 
@@ -92,8 +89,8 @@ def _upsample_nearest_exact1d_backward(call: Bound) -> Results:
     if grad is not None and isinstance(sizes, tuple):
         out = call.output("out", shape=sizes, dtype=grad.dtype)
     if out is None:
-        return {"out": _aten._upsample_nearest_exact1d_backward.default(*arguments)}, {}
-    _aten._upsample_nearest_exact1d_backward.grad_input(*arguments, grad_input=out)
+        return {"out": ask(_aten._upsample_nearest_exact1d_backward.default, *arguments)}, {}
+    ask(_aten._upsample_nearest_exact1d_backward.grad_input, *arguments, grad_input=out)
     return {"out": out}, {}
 
 
@@ -104,45 +101,45 @@ def _softmax_backward(call: Bound) -> Results:
     arguments = (grad, output, call.integer("dim"), dtype)
     out = None if grad is None else call.output("out", shape=tuple(grad.shape), dtype=dtype)
     if out is None:
-        result = _aten._softmax_backward_data.default(*arguments)
+        result = ask(_aten._softmax_backward_data.default, *arguments)
         target = call.outputs.get("out")
         if target is None or target.dtype == result.dtype:
             return {"out": result}, {}
         # The document promises the cast; torch's kernel has none of its own.
         return {"out": result.to(target.dtype)}, {"out": f"cast from {acl_name(result.dtype)} by torch"}
-    _aten._softmax_backward_data.out(*arguments, grad_input=out)
+    ask(_aten._softmax_backward_data.out, *arguments, grad_input=out)
     return {"out": out}, {}
 
 
 def _rms_norm_grad(call: Bound) -> Results:
     """The fused backward kernel where the device has one, else autograd of rms_norm.
 
-    The operator is given rstd; rms_norm has no such argument and computes its own, some units in the last place away
-    from the one that was asked about, and 0 where a square of x overflows. So the case's own is put in its place, and
-    the gradients are those of the same question.
+    The operator is given rstd; rms_norm has no such argument and computes its own. So the case's own is put in its
+    place, whatever it holds, and the gradients are those of the same question: autograd takes the derivative of rstd
+    from rstd itself, -rstd^3 x / n, and epsilon has no part in it.
     """
-    for name in ("dy", "x", "rstd", "gamma"):
-        if call.input(name) is None:
-            raise TypeError(f"{name} is a null pointer; torch needs a tensor")
-    dy, x, rstd, gamma = (call.inputs[name] for name in ("dy", "x", "rstd", "gamma"))
-    if _has_fused(x.device) and x.dtype == gamma.dtype:
+    dy, x, rstd, gamma = (call.input(name) for name in ("dy", "x", "rstd", "gamma"))
+    if rstd is None or gamma is None:
+        missing = "rstd" if rstd is None else "gamma"
+        raise Inexpressible(f"torch's rms_norm can do without {missing}, so that none is no mistake there")
+    if x is not None and dy is not None and _has_fused(x.device) and x.dtype == gamma.dtype:
         return _rms_norm_fused(dy, x, rstd, gamma)
-    epsilon = _epsilon_of(call)
     # dgamma is FLOAT whatever gamma is; torch gives it in gamma's dtype, and computes in FLOAT in any case.
     weight = gamma.detach().to(torch.promote_types(gamma.dtype, torch.float32)).requires_grad_()
-    leaf = x.detach().requires_grad_()
+    leaf = None if x is None else ask(x.detach().requires_grad_)
     with torch.enable_grad(), warnings.catch_warnings():
         # That half precision with a FLOAT weight is slower is no news here.
         warnings.simplefilter("ignore")
-        normal = torch.rms_norm(leaf, gamma.shape, weight, epsilon)
+        normal = ask(torch.rms_norm, leaf, gamma.shape, weight)
+        _demand_one_for_each_row(rstd, normal, gamma)
         if not replace_rstd(normal, rstd):
             with _GivenRstd(rstd) as given:
-                normal = torch.rms_norm(leaf, gamma.shape, weight, epsilon)
+                normal = ask(torch.rms_norm, leaf, gamma.shape, weight)
             if not given.taken:
                 raise Inexpressible(
                     "torch computes rstd in a way that is not known here, so that none can be given to it"
                 )
-    gradients = torch.autograd.grad(normal, (leaf, weight), dy)
+    gradients = ask(torch.autograd.grad, normal, (leaf, weight), dy)
     return dict(zip(("dxOut", "dgammaOut"), gradients, strict=True)), {"rstd": "given to torch in place of its own"}
 
 
@@ -205,9 +202,10 @@ class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without 
 
 
 def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> Results:
+    _demand_one_for_each_row(rstd, x, gamma)
     rows = (*x.shape[: x.dim() - gamma.dim()], *(1,) * gamma.dim())
-    dx, dgamma = _aten._fused_rms_norm_backward.default(
-        dy, x, list(gamma.shape), rstd.reshape(rows), gamma, [True, True]
+    dx, dgamma = ask(
+        _aten._fused_rms_norm_backward.default, dy, x, list(gamma.shape), rstd.reshape(rows), gamma, [True, True]
     )
     facts = {}
     if dgamma.dtype != torch.float32:
@@ -216,20 +214,12 @@ def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma
     return {"dxOut": dx, "dgammaOut": dgamma}, facts
 
 
-def _epsilon_of(call: Bound) -> float:
-    x, rstd, gamma = (call.argument(name) for name in ("x", "rstd", "gamma"))
-    if not (isinstance(x, Tensor) and isinstance(rstd, Tensor) and isinstance(gamma, Tensor)):
-        raise TypeError("x, rstd and gamma must be tensors")
-    data = rstd.data
-    if data is None or data.recipe != "rstd" or data.of not in (None, "x"):
-        raise Inexpressible("torch's rms_norm knows no rstd but that of x; only data of the recipe 'rstd' of x are it")
-    rows = x.shape[: len(x.shape) - len(gamma.shape)]
-    if rstd.numel != math.prod(rows):
+def _demand_one_for_each_row(rstd: torch.Tensor, x: torch.Tensor, gamma: torch.Tensor) -> None:
+    rows = math.prod(x.shape[: max(0, x.dim() - gamma.dim())])
+    if rstd.numel() != rows:
         raise Inexpressible(
-            f"torch's rms_norm has one rstd for each row of x; {rstd.numel} values for {math.prod(rows)} rows "
-            f"cannot be put to it"
+            f"torch's rms_norm has one rstd for each row of x; {rstd.numel()} values for {rows} rows do not fit"
         )
-    return _EPSILON if data.epsilon is None else data.epsilon
 
 
 def _has_fused(device: torch.device) -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
+from aclnn_cts.adapters.protocol import Rejected
 from aclnn_cts.core.errors import HarnessError, UsageError
 
-__all__ = ["FAULTS", "OUT_OF_MEMORY", "Settings", "find_device", "no_grad", "synchroniser"]
+__all__ = ["FAULTS", "OUT_OF_MEMORY", "Settings", "ask", "find_device", "no_grad", "synchroniser"]
 
 FAULTS: tuple[type[Exception], ...] = tuple(
     kind for name in ("AcceleratorError",) if isinstance(kind := getattr(torch, name, None), type)
@@ -25,6 +26,11 @@ FAULTS: tuple[type[Exception], ...] = tuple(
 OUT_OF_MEMORY: tuple[type[Exception], ...] = tuple(
     kind for name in ("OutOfMemoryError",) if isinstance(kind := getattr(torch, name, None), type)
 )
+
+_REJECTIONS = (IndexError, RuntimeError, TypeError, ValueError)
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+_NO_CLEAR_ERROR = "INTERNAL ASSERT FAILED"
+"""What torch says of a mistake of its own, in an exception of the same type."""
 
 _MEASURED = frozenset(
     (
@@ -65,6 +71,25 @@ def find_device(word: str) -> torch.device:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise HarnessError(f"--adapter torch: device={word} cannot be used here: {reason}") from error
     return device
+
+
+def ask(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - torch's own
+    """Call a function of torch's. A clear error of its own is raised as Rejected.
+
+    What says that memory or the device gave out, or that torch itself is broken, is no rejection of the arguments:
+    MemoryError for a lack of memory on the CPU, all else as torch raised it.
+    """
+    try:
+        return function(*arguments, **keywords)
+    except (*OUT_OF_MEMORY, *FAULTS):
+        raise
+    except _REJECTIONS as error:
+        message = str(error)
+        if _NO_MEMORY in message:
+            raise MemoryError(message) from error
+        if _NO_CLEAR_ERROR in message:
+            raise
+        raise Rejected(f"{type(error).__name__}: {message}") from error
 
 
 def no_grad() -> AbstractContextManager[object]:

@@ -70,9 +70,10 @@ class Bound:
         return self.case.arguments.get(name)
 
     def integer(self, name: str) -> int:
+        """An integer attribute; Inexpressible where it is none."""
         value = self.case.arguments.get(name)
         if not isinstance(value, int):
-            raise TypeError(f"{name} is {value!r}; torch needs an integer")
+            raise Inexpressible(f"{name} is {value!r}; torch needs an integer")
         return value
 
     def output(self, name: str, *, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:

@@ -68,6 +68,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     synchronised: int | None = None
     """The aclError of the synchronisation after the second phase."""
     message: str = ""
+    rejected: bool = False
+    """It raised a clear error of the implementation, which declared that it does so (`Capabilities.rejections`)."""
     signal: int | None = None
     workspace_size: int | None = None
     seconds: float = 0.0

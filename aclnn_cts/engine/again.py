@@ -152,7 +152,7 @@ class Again:
             yield [item], self._verdict(trial, [item])
 
     def _calls(self, trial: Trial) -> list[Asked]:
-        return calls_of(trial, self.specs, manners=self.host.capabilities.manners)
+        return calls_of(trial, self.specs, capabilities=self.host.capabilities)
 
     def _verdict(self, trial: Trial, attempt: Sequence[Performed]) -> Verdict:
         return self.verdicts.verdict(trial, attempt, self._evaluation(trial), self.verdicts.judge(trial))

@@ -204,12 +204,12 @@ class Bench:
         ]
         asked: list[Asked] = []
         spans: list[tuple[int, int]] = []
-        manners = self.host.capabilities.manners
+        capabilities = self.host.capabilities
         for trial, verdict in zip(trials, skipped, strict=True):
             calls: list[Asked] = []
             if verdict is None:
                 asked.extend(calls_before(trial))
-                calls = calls_of(trial, self.specs, manners=manners, group=len(spans))
+                calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
         prepared = self._performer.prepare(asked)
@@ -302,6 +302,6 @@ class Bench:
         self, trial: Trial, history: Iterable[Trial], *, same: Callable[[Record], bool]
     ) -> tuple[Earlier, ...]:
         """The calls of earlier trials after which one fails in the `same` way, in a fresh process; empty: none."""
-        manners = self.host.capabilities.manners
-        calls = [call.case for item in history for call in calls_of(item, self.specs, manners=manners)]
+        capabilities = self.host.capabilities
+        calls = [call.case for item in history for call in calls_of(item, self.specs, capabilities=capabilities)]
         return self._again.calls_before(trial, calls[-MOST_CALLS:], same=same)

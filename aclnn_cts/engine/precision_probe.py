@@ -171,7 +171,8 @@ def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]
                     names.append(name)
             if all(name in names for names in alike.values()):
                 break
-    return alike
+    # Without a lattice an intermediate result may be rounded, so that no answer at all tells of no format.
+    return {output: names for output, names in alike.items() if names or ideal[output].lattice is not None}
 
 
 def _rounded(array: NDArray[Any], form: BinaryFormat, *, away: bool, saturates: bool) -> NDArray[np.float64]:

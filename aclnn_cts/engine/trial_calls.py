@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip, Verdict
@@ -25,11 +26,22 @@ def calls_before(trial: Trial) -> list[Asked]:
     return [Asked(item.case) for item in trial.after for _ in range(item.times)]
 
 
-def calls_of(trial: Trial, specs: Mapping[str, Spec], *, manners: frozenset[str], group: int = 0) -> list[Asked]:
-    """The trial's own calls; `group` tells those that are made together from another trial's."""
+def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilities, group: int = 0) -> list[Asked]:
+    """The trial's own calls; `group` tells those that are made together from another trial's.
+
+    The valid twin of a broken call goes no further than phase one. An implementation without phases whose rejections
+    count makes the whole call instead.
+    """
     spec = specs[trial.case.operator]
-    calls = asked_calls(trial, spec, promise(trial.promise, where="trial").calls(trial, spec), known=manners)
+    cases = promise(trial.promise, where="trial").calls(trial, spec)
+    if "twin" in trial.parameters and capabilities.rejections and not capabilities.phases:
+        cases = (*map(_whole, cases[:-1]), cases[-1])
+    calls = asked_calls(trial, spec, cases, known=capabilities.manners)
     return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
+
+
+def _whole(case: Case) -> Case:
+    return msgspec.structs.replace(case, call=msgspec.structs.replace(case.call, phases=2))
 
 
 def withheld(

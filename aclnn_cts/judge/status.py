@@ -10,7 +10,10 @@ from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
 from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
-__all__ = ["LIMIT_NOT_ENFORCED", "judge_status"]
+__all__ = ["ACCEPTED_FACT", "LIMIT_NOT_ENFORCED", "judge_status"]
+
+ACCEPTED_FACT = "accepted"
+"""The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
 
 LIMIT_NOT_ENFORCED = "limit not enforced"
 """The key of `Verdict.facts` on a call beyond a limit that succeeded with right values."""
@@ -34,8 +37,8 @@ def judge_status(
       faults. What is listed is to be refused by phase one, where both phases were called. An open one is never a fault
       of status: it is skipped, and what came back is a fact.
     - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
-    - `has_statuses`: whether the adapter returns aclnn statuses. Without them it is a fact alone whether the call was
-      accepted.
+    - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
+      passes where the document promises an error; else it is a fact alone whether the call was accepted.
     """
     verdict = ended_badly(outcome) or memory_fault(outcome)
     if verdict is not None:
@@ -45,7 +48,9 @@ def judge_status(
         accepted = not raised and not outcome.status
         word = "accepted" if accepted else "rejected"
         message = f"{word} by an implementation that returns no status: {constraint}"
-        facts: dict[str, Any] = {"accepted": accepted}
+        facts: dict[str, Any] = {ACCEPTED_FACT: accepted}
+        if outcome.rejected and SUCCESS not in allowed:
+            return Verdict(result=Result.PASSED, message=message, facts=facts)
         return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message, facts=facts)
     status = None if raised or outcome.status is None else status_name(outcome.status)
     what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)

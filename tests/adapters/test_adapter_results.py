@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
+from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible, Rejected
 from aclnn_cts.adapters.results import dtype_fact, outcome_of, perform, run_each, shape_fact
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -105,6 +105,25 @@ def test_what_is_raised_becomes_an_outcome(function: Callable[[Call], Outcome], 
     call = Call(Case("aclnnX", {}))
     for (outcome,) in (run_each([call], function), perform(Mine(), [call])):
         assert (outcome.ended, outcome.message) == (ended, message)
+
+
+def reject(call: Call) -> Outcome:
+    raise Rejected("dim is out of range")
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_rejection_counts_where_it_is_declared(*, declared: bool) -> None:
+    class Mine:
+        capabilities = Capabilities(rejections=declared)
+        environment: Mapping[str, str] = MappingProxyType({})
+
+        def run(self, calls: Sequence[Call]) -> list[Outcome]:
+            return run_each(calls, reject)
+
+        def close(self) -> None: ...
+
+    (outcome,) = perform(Mine(), [Call(Case("aclnnX", {}))])
+    assert (outcome.ended, outcome.message, outcome.rejected) == (Ended.RAISED, "dim is out of range", declared)
 
 
 def test_one_refusal_does_not_touch_its_neighbours() -> None:

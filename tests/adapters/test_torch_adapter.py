@@ -9,16 +9,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from aclnn_cts.adapters.protocol import Call, Session
+from aclnn_cts.adapters.protocol import Call, Rejected, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.adapters.torch_settings import _same_version
-from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
+from aclnn_cts.adapters.torch_settings import _same_version, ask
+from aclnn_cts.core.case import CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.generate.buffers import layout, prepare
-from aclnn_cts.generate.contents import case_arrays
 from tests.adapters.torch_calls import (
     EXAMPLES,
     OUTPUTS,
@@ -45,19 +44,20 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
         (softmax("INT8", output=tensor([[1, 1], [1, 1]], "INT8")), "not implemented"),
         (conv(bias=None), "proper Tensor"),
         (conv(weight=tensor([[1, 2]])), ""),
-        (conv(pad=None), "pad is None"),
         (embedding(grad=tensor([[1, 2]])), ""),
         (upsample(outputSizeOptional=(6,)), "tensor.size[2] == 6"),
         (upsample(outputSizeOptional=None), "output_size"),
         (upsample(inputSize=(1, 1)), ""),
         (rms_norm(gamma=tensor([1, 2, 3])), ""),
-        (rms_norm(dy=None), "dy is a null pointer"),
+        (rms_norm(dy=None), "grad can be implicitly created only for scalar outputs"),
+        (rms_norm(x=None), "must be Tensor, not NoneType"),
+        (rms_norm(dy=tensor([[1, 0, 0], [0, 1, 0]])), "Mismatch in shape"),
         (rms_norm("INT32"), "floating"),
     ],
 )
-def test_what_torch_refuses_is_raised(sessions: Mapping[str, Session], it: Case, words: str) -> None:
+def test_what_torch_refuses_is_a_rejection(sessions: Mapping[str, Session], it: Case, words: str) -> None:
     outcome, buffers = run(sessions["direct"], it)
-    assert outcome.ended == Ended.RAISED
+    assert (outcome.ended, outcome.rejected) == (Ended.RAISED, True)
     assert words in outcome.message
     assert all(state.unwritten for name, state in buffers.inspect().items() if name in buffers.outputs)
 
@@ -69,8 +69,10 @@ def test_what_torch_refuses_is_raised(sessions: Mapping[str, Session], it: Case,
         (softmax(gradOutput=Tensor((2, 2), "FLOAT", format="FRACTAL_NZ")), "FRACTAL_NZ"),
         (softmax(gradOutput=Tensor((2, 2), "HIFLOAT8")), "the dtype of gradOutput"),
         (conv(cubeMathType=4), "cubeMathType 4"),
-        (rms_norm(rstd=tensor([1, 1])), "only data of the recipe 'rstd'"),
-        (rms_norm(rstd=Tensor((1,), "FLOAT", data=Data(recipe="rstd", of="x"))), "1 values for 2 rows"),
+        (conv(pad=None), "pad is None"),
+        (rms_norm(rstd=None), "do without rstd"),
+        (rms_norm(gamma=None), "do without gamma"),
+        (rms_norm(rstd=tensor([1])), "1 values for 2 rows"),
         (Case("aclnnSoftmaxBackward", softmax().arguments, call=CallOptions(null=("executor",))), "no executor"),
     ],
 )
@@ -78,6 +80,30 @@ def test_what_torch_has_no_words_for_is_inexpressible(sessions: Mapping[str, Ses
     outcome, _ = run(sessions["direct"], it)
     assert outcome.ended == Ended.INEXPRESSIBLE
     assert words in outcome.message
+
+
+def test_a_lack_of_memory_is_no_rejection(sessions: Mapping[str, Session]) -> None:
+    outcome, _ = run(sessions["direct"], embedding(numWeights=2**45))
+    assert (outcome.ended, outcome.rejected) == (Ended.NOT_RUN, False)
+    assert "can't allocate memory" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (ValueError("no"), Rejected),
+        (NotImplementedError("no"), Rejected),
+        (KeyError("no"), KeyError),
+        (RuntimeError("x INTERNAL ASSERT FAILED at y"), RuntimeError),
+        (torch.OutOfMemoryError("no"), torch.OutOfMemoryError),
+    ],
+)
+def test_a_clear_error_of_torch_is_a_rejection(error: Exception, raised: type[Exception]) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(raised):
+        ask(fail)
 
 
 def test_descriptors_alone_and_unknown_operators_are_inexpressible(sessions: Mapping[str, Session]) -> None:
@@ -149,19 +175,6 @@ def test_gamma_of_half_precision_still_gives_a_gradient_in_float(sessions: Mappi
     outcome, buffers = run(sessions["direct"], rms_norm("FLOAT16", "FLOAT16"))
     assert set(outcome.facts) == {"rstd"}
     assert values_of(buffers) == EXAMPLES[rms_norm]
-
-
-def test_a_rstd_without_an_epsilon_has_the_recipes(sessions: Mapping[str, Session]) -> None:
-    x = tensor([[1e-3, 2e-3], [3e-3, 1e-3]])
-    it = rms_norm(x=x, rstd=Tensor((2,), "FLOAT", data=Data(recipe="rstd", of="x")))
-    outcome, buffers = run(sessions["direct"], it)
-    assert outcome.ended == Ended.RETURNED
-    arrays = case_arrays(it, ["dy", "x", "rstd", "gamma"])
-    dy, x_values, rstd, gamma = (arrays[name].astype(np.float64) for name in ("dy", "x", "rstd", "gamma"))
-    normal = x_values * rstd[:, None]
-    weighted = dy * gamma
-    expected = (weighted - normal * (weighted * normal).mean(axis=-1, keepdims=True)) * rstd[:, None]
-    np.testing.assert_allclose(buffers.outputs["dxOut"].view, expected, rtol=1e-5)
 
 
 def test_the_rstd_of_the_case_takes_the_place_of_torchs_own(sessions: Mapping[str, Session]) -> None:

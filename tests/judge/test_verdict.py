@@ -301,6 +301,32 @@ def test_without_statuses_acceptance_is_a_fact() -> None:
     assert verdict.message == "accepted by an implementation that returns no status: dim.range"
 
 
+REJECTED = Outcome(ended=Ended.RAISED, message="ValueError", rejected=True)
+
+
+@pytest.mark.parametrize(
+    ("strength", "allowed", "passed"),
+    [
+        ("listed", INVALID, True),
+        ("listed", (*INVALID, "ACLNN_ERR_INNER_TILING_ERROR"), True),
+        ("limit", (ANY_ERROR,), True),
+        ("limit", (ANY_ERROR, SUCCESS), False),
+        ("open", (ANY_ERROR, SUCCESS), False),
+    ],
+)
+def test_a_clear_rejection_passes_where_an_error_is_promised(
+    strength: str, allowed: tuple[str, ...], *, passed: bool
+) -> None:
+    verdict = status(REJECTED, strength, allowed, has_statuses=False)
+    assert (verdict.result, verdict.facts) == (Result.PASSED if passed else Result.SKIPPED, {"accepted": False})
+    assert status(REJECTED, has_statuses=True).kind == Fault.STATUS, "a status was promised"
+
+
+def test_a_rejection_that_wrote_where_it_must_not_is_a_fault() -> None:
+    stray = Outcome(ended=Ended.RAISED, rejected=True, buffers={"out": BufferState(guard_after=4)})
+    assert status(stray, has_statuses=False).kind == Fault.GUARD
+
+
 LIMIT = (ANY_ERROR, SUCCESS)
 
 

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.engine.acceptance.together import Member
+from aclnn_cts.judge.status import ACCEPTED_FACT
 
-__all__ = ["FIRST_PHASE", "OTHER_CALLS", "OTHER_FAULT", "PLAIN_CALL", "Said", "is_first_phase"]
+__all__ = ["FIRST_PHASE", "NO_STATUS", "OTHER_CALLS", "OTHER_FAULT", "PLAIN_CALL", "Said", "is_first_phase"]
 
 FIRST_PHASE = "first phase alone"
 """Why a trial that passed says nothing of a clause, among the reasons to skip."""
+
+NO_STATUS = "rejected without a status"
+"""Why a trial that passed says nothing of a clause: the clause is about the status."""
 
 PLAIN_CALL = "plain call"
 """Why a trial that failed says nothing of a clause on a manner of calling: the plain call fails so too."""
@@ -62,6 +66,8 @@ class Said:
         if is_first_phase(record):
             # A call that went no further than phase one shows nothing of what the clause says of its outputs.
             self.skip(FIRST_PHASE)
+        elif result == Result.PASSED and ACCEPTED_FACT in record.verdict.facts:
+            self.skip(NO_STATUS)
         elif result == Result.PASSED:
             self.passed += 1
             if len(self.good) < _EVIDENCE:
