@@ -29,12 +29,14 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import as_trial
+from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms
 from aclnn_cts.engine.run_writer import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
+from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
@@ -56,6 +58,10 @@ class RunOptions:
     """None: the trials given, and no plan."""
     trials: tuple[Trial | Case, ...] = ()
     workers: int = 1
+    min_judged: int = MIN_JUDGED
+    """Percent of the planned valid calls of each operator that must be judged on values."""
+    named: tuple[str, ...] = ()
+    """Operators that the command line names; empty: all."""
     waivers: tuple[Waiver, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of case and waiver files by path."""
@@ -89,7 +95,9 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             samplers = [bench.sampler(spec) for spec in options.operators if product in spec.products]
             check_sentinels(host, samplers, options.specs, phases=1)
         waiver_files = waiver_texts(options.waivers)
-        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files) as writer:
+        terms = _terms(options)
+        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
+            _demand(options, bench, writer.summary)
             teller = _Teller([writer, *consumers])
             teller.tell(RunStarted(manifest=manifest))
             try:
@@ -108,6 +116,25 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 teller.tell(Notice(message=message))
             teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
+
+
+def _terms(options: RunOptions) -> Terms:
+    """What the run's counts are measured by."""
+    whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
+    plan = Plan.CASES if options.profile is None else whole
+    return Terms(plan=plan, min_judged=options.min_judged, named=options.named)
+
+
+def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
+    """Name every listed dtype and status rule that a run of a profile must judge."""
+    product = options.settings.target.product
+    for spec in options.operators if options.profile is not None else ():
+        if product not in spec.products:
+            continue
+        listed = [item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED]
+        rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
+        dtypes = dict.fromkeys(f"{name} {dtype}" for row in rows for name, dtype in row.items())
+        summary.demand(spec.operator, dtypes=dtypes, rules=listed if bench.host.capabilities.statuses else ())
 
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:
@@ -144,6 +171,8 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
+            "min_judged": options.min_judged,
+            "named": list(options.named),
         },
         environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
 __all__ = ["LIMIT_NOT_ENFORCED", "judge_status"]
@@ -34,8 +34,8 @@ def judge_status(
       faults. What is listed is to be refused by phase one, where both phases were called. An open one is never a fault
       of status: it is skipped, and what came back is a fact.
     - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
-    - `has_statuses`: whether the adapter returns aclnn statuses. Without them it is a fact alone whether the call was
-      accepted.
+    - `has_statuses`: whether the adapter returns aclnn statuses. Without them the call is out of scope, and it is a
+      fact alone whether it was accepted.
     """
     verdict = ended_badly(outcome) or memory_fault(outcome)
     if verdict is not None:
@@ -46,7 +46,7 @@ def judge_status(
         word = "accepted" if accepted else "rejected"
         message = f"{word} by an implementation that returns no status: {constraint}"
         facts: dict[str, Any] = {"accepted": accepted}
-        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message, facts=facts)
+        return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=message, facts=facts)
     status = None if raised or outcome.status is None else status_name(outcome.status)
     what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
     if strength == "open":
@@ -63,14 +63,14 @@ def judge_status(
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status})
     if status == SUCCESS and strength == "limit":
         return _beyond_limit(constraint, values)
-    return Verdict(result=Result.PASSED, facts={"status": status})
+    return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts={"status": status})
 
 
 def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verdict:
     facts: dict[str, Any] = {"status": SUCCESS, LIMIT_NOT_ENFORCED: True}
     message = f"the limit of {constraint} is not enforced"
     if values is None:
-        return Verdict(result=Result.PASSED, message=f"{message}; values were not judged", facts=facts)
+        return _nothing_known(f"{message}; values were not judged", facts)
     verdict = values()
     if verdict.result == Result.PASSED:
         return Verdict(
@@ -78,14 +78,13 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             message=f"{message}; the values are right",
             basis=verdict.basis,
             mode=verdict.mode,
+            judged=verdict.judged,
             deviations=verdict.deviations,
             facts=facts,
             rulers=verdict.rulers,
         )
     if verdict.result == Result.SKIPPED:
-        return Verdict(
-            result=Result.PASSED, message=f"{message}; values were not judged: {verdict.message}", facts=facts
-        )
+        return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
     if verdict.result == Result.FAILED and verdict.kind in _VALUE_FAULTS:
         if OUTPUT_FACT in verdict.facts:
             facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
@@ -100,3 +99,8 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             rulers=verdict.rulers,
         )
     return verdict
+
+
+def _nothing_known(message: str, facts: Mapping[str, Any]) -> Verdict:
+    """Beyond a limit any status conforms, so that one without values says nothing."""
+    return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts=facts)

@@ -80,7 +80,7 @@ class Agreement:
             for kind in sorted({*stated, *counted}):
                 said, found = stated.get(kind, Counts()), counted.get(kind, Counts())
                 where = f"{RUN_SUMMARY}, {name}, {kind or 'no kind'}"
-                for word in ("passed", "failed", "waived", "errors"):
+                for word in ("passed", "failed", "waived", "errors", "out_of_scope"):
                     stated_number, number = getattr(said, word), getattr(found, word)
                     if stated_number != number and (whole or stated_number < number):
                         yield Problem(where, f"{stated_number} {word} are stated; the records have {number}")
@@ -101,7 +101,7 @@ class Agreement:
         if predicate.totals != Contents.of(summary.total, records=self.records.number):
             yield Problem(MANIFEST_NAME, "its totals are not those of the summary and the records")
         said = (predicate.verdict, predicate.adapter, predicate.started, predicate.harness, predicate.operators)
-        run = (summary.verdict, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
+        run = (summary.verdict.value, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
         if said != run:
             yield Problem(MANIFEST_NAME, "says another verdict, adapter, time, version or operators than the run")
         if (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest)):

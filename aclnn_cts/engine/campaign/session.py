@@ -44,6 +44,7 @@ from aclnn_cts.engine.manifest import (
     timestamp,
 )
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_verdict import Plan, Terms
 from aclnn_cts.engine.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
@@ -227,7 +228,12 @@ def _writer(
     else:
         specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
         writer = create_run(
-            options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers), blob_limit=blob_limit
+            options.out,
+            manifest=manifest,
+            specs=specs,
+            waivers=waiver_texts(options.waivers),
+            terms=Terms(plan=Plan.CAMPAIGN),
+            blob_limit=blob_limit,
         )
         for spec in options.operators:
             if spec not in operators:
