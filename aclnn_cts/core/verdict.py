@@ -107,10 +107,11 @@ class Skip:
 class OutOfScope:
     """What an adapter declared not to offer (values of `Verdict.kind` where the result is out of scope).
 
-    A dtype and a format stand with their name behind the word: `dtype BF16`.
+    Operators, products, dtypes and formats have their name behind the word: `dtype BF16`.
     """
 
     OPERATOR = "operator"
+    PRODUCT = "product"
     STATUSES = "statuses"
     PHASES = "phases"
     """Calls of the first phase alone, and null pointers that only the two-phase interface has."""
@@ -120,6 +121,8 @@ class OutOfScope:
     STRIDED_OUTPUTS = "strided outputs"
     DTYPE = "dtype"
     FORMAT = "format"
+    INVALID_DTYPES = "dtypes of invalid calls"
+    INVALID_FORMATS = "formats of invalid calls"
 
 
 class MagnitudeCounts(msgspec.Struct, frozen=True):

@@ -115,16 +115,13 @@ class Conclusion:
     causes: tuple[Note, ...]
     reasons: tuple[Reason, ...]
     """At most `REASONS_SHOWN`."""
+    scope: tuple[str, ...]
+    """What the adapter does not offer of what was planned (`OutOfScope`)."""
 
     @property
     def share(self) -> float:
         """The least share that was judged of any operator's trials."""
         return min((item.counts.share for item in self.operators.values()), default=0.0)
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """What the adapter does not offer of what was planned."""
-        return tuple(dict.fromkeys(name for item in self.operators.values() for name in item.scope))
 
 
 def percent(share: float) -> int:
@@ -180,7 +177,13 @@ def concluded(
         operators=parts,
         causes=(*own, *(cause for item in shown for cause in item.causes)),
         reasons=tuple(sorted(reasons, key=lambda reason: -reason.number)[:REASONS_SHOWN]),
+        scope=_scope(operators.values()),
     )
+
+
+def _scope(operators: Iterable[OperatorSummary]) -> tuple[str, ...]:
+    found = {name for operator in operators for name in operator.total.out_of_scope_by_reason}
+    return tuple(sorted(found, key=_scope_order))
 
 
 _ASIDE = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
@@ -297,8 +300,10 @@ def _is_open(item: Unjudged) -> bool:
     return item.kind in (Skip.OPEN, Skip.UNSAFE)
 
 
+_NAMED = (OutOfScope.OPERATOR, OutOfScope.PRODUCT, OutOfScope.DTYPE, OutOfScope.FORMAT)
 _SCOPE_ORDER = (
     OutOfScope.OPERATOR,
+    OutOfScope.PRODUCT,
     OutOfScope.STATUSES,
     OutOfScope.PHASES,
     OutOfScope.MANNERS,
@@ -306,6 +311,8 @@ _SCOPE_ORDER = (
     OutOfScope.STRIDED_OUTPUTS,
     OutOfScope.DTYPE,
     OutOfScope.FORMAT,
+    OutOfScope.INVALID_DTYPES,
+    OutOfScope.INVALID_FORMATS,
 )
 
 
@@ -348,7 +355,7 @@ def scope_text(scope: Iterable[str]) -> str:
     parts = []
     for word, group in groupby(sorted(set(scope), key=_scope_order), key=_scope_word):
         names = list(group)
-        if word in (OutOfScope.DTYPE, OutOfScope.FORMAT) and len(names) > 1:
+        if word in _NAMED and len(names) > 1:
             shown = [name.removeprefix(f"{word} ") for name in names]
             parts.append(f"{word}s {', '.join(shown[:-1])} and {shown[-1]}")
         else:

@@ -64,7 +64,7 @@ class RunWriter:
         if isinstance(event, Planned):
             self.summary.plan(event.operator, event.kind, number=event.number)
         elif isinstance(event, Skipped):
-            self.summary.skip(event.operator, event.kind, reason=event.reason, number=event.number)
+            self.summary.skip(event.operator, event.kind, reason=event.reason, number=event.number, result=event.result)
         elif isinstance(event, BatchJudged):
             self.append(event.records, coverage=event.coverage, state=event.state)
             for content in event.blobs:
@@ -211,7 +211,7 @@ def create_run(
             write_atomically(path / WAIVERS / name, content)
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(specs.items())}
         write_atomically(path / MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
-        summary = Summary(terms=terms)
+        summary = Summary(terms=terms, scope=manifest.scope)
         store.append((), state={STATE: summary})
         return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit)
     except BaseException:

@@ -12,6 +12,7 @@ from aclnn_cts.core.verdict import Record, Result, RunVerdict
 from aclnn_cts.engine.counts import Counts, OperatorSummary, Tried, total_of
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.run_verdict import Conclusion, Terms, concluded, exit_code, percent
+from aclnn_cts.engine.scope import Scope
 
 __all__ = [
     "BROKEN",
@@ -32,6 +33,8 @@ class Summary(msgspec.Struct):
     operators: dict[str, OperatorSummary] = {}
     terms: Terms | None = None
     """What the counts are measured by; None: a part of a run, or one of an earlier version."""
+    scope: Scope | None = None
+    """What the adapter declared to offer; None as of `terms`."""
     finished: bool = False
     """Whether the run came to its end."""
     waivers: dict[str, int] = {}
@@ -60,9 +63,9 @@ class Summary(msgspec.Struct):
         """Say that so many trials of a kind of case are to be run: what `add` and `skip` must come up to."""
         self.operator(operator).kind(kind).cases += number
 
-    def skip(self, operator: str, kind: str, *, reason: str, number: int = 1) -> None:
+    def skip(self, operator: str, kind: str, *, reason: str, number: int = 1, result: str = Result.SKIPPED) -> None:
         """Count planned trials that never became a record (an operator that the product does not support)."""
-        self.operator(operator).kind(kind).count(Result.SKIPPED, reason=reason, waived=False, number=number)
+        self.operator(operator).kind(kind).count(result, reason=reason, waived=False, number=number)
 
     def add(self, record: Record) -> None:
         """Count one record."""

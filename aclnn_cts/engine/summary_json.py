@@ -24,6 +24,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "verdict": conclusion.verdict.value,
         "judged": percent(conclusion.share),
         "terms": msgspec.to_builtins(summary.terms),
+        "scope": msgspec.to_builtins(summary.scope),
         "finished": summary.finished,
         "causes": [note.text for note in conclusion.causes],
         "reasons": [msgspec.to_builtins(reason) for reason in conclusion.reasons],
