@@ -74,7 +74,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What an implementation can be asked and what its answers mean."""
+    """What an implementation can be asked and what its answers mean.
+
+    What it declares here not to offer (operators, products, dtypes, formats, layouts, phases, statuses, call modes) is
+    out of scope: it is never asked for, and the verdict names it. The declaration is read once, when the adapter is
+    opened. Whatever else the adapter cannot be given (`Inexpressible`) counts against it.
+    """
 
     description: str = ""
     """One line for reports: what this is, and plainly so where it is software."""
@@ -86,6 +91,8 @@ class Capabilities:
     All others are what the implementation says of itself, without proof; `unknown` is neither, and may have its reason
     behind a colon.
     """
+    operators: frozenset[str] | None = None
+    """C names of the operators that it offers; None: all."""
     statuses: bool = False
     """It returns aclnn statuses. Otherwise `rejections` tells what is judged of a broken call."""
     rejections: bool = False
@@ -111,7 +118,7 @@ class Capabilities:
     """It runs native code and must have a process of its own."""
     strided_inputs: bool = True
     strided_outputs: bool = True
-    """Whether the layouts of a case reach the implementation."""
+    """Whether tensors that are no plain arrays (strides, an offset) reach the implementation as they are."""
     formats: frozenset[str] | None = None
     """Formats that it can be given (it may tell them apart or not); None: all."""
     dtypes: frozenset[str] | None = None
@@ -157,7 +164,10 @@ class Adapter(Protocol):
 
 
 class Inexpressible(Exception):  # noqa: N818 - it is no error: nobody did anything wrong
-    """This call cannot be put to this implementation; the text says why."""
+    """This call cannot be put to this implementation, which did not declare so; the text says why.
+
+    Such calls are not judged, and a run with too many of them is inconclusive (`Capabilities`).
+    """
 
 
 class Rejected(Exception):  # noqa: N818 - an answer, and no mistake of anybody's

@@ -38,7 +38,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 "start": begun,
                 "stop": ended,
                 "extra": {
-                    "verdict": report.verdict,
+                    "verdict": report.verdict.value,
                     "suffices": report.suffices,
                     "trials": report.ends.planned,
                     "failed": report.ends.failed,

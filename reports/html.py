@@ -122,7 +122,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             verdicts=_verdicts(report.clauses),
             severities=_severities(report),
             sentence=verdict_sentence(report),
-            verdict="waived" if report.verdict == "conforms" and report.ends.waived else report.verdict,
+            verdict=report.verdict.value,
             insufficiencies=insufficiencies(report),
             remarks=remarks(report),
             matrix=promise_matrix(report),

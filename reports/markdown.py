@@ -45,7 +45,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     def word(address: str) -> str:
         return phrase(address, language)
 
-    yield f"## aclnn-cts: {word('run_verdict.' + report.verdict)}"
+    yield f"## aclnn-cts: {word('run_verdict.' + report.verdict.value)}"
     yield ""
     yield plain_text(verdict_text(report, language))
     for text in (*insufficiency_texts(report, language), *remark_texts(report, language)):

@@ -71,6 +71,8 @@ def _chinese(note: Note) -> str:
     values: dict[str, object] = dict(note.values)
     if note.code == NoteCode.TOTAL:
         values["kind"] = values["kind"] or "—"
+    elif note.code == NoteCode.NOTHING_JUDGED:
+        values["operator"] = values["operator"] or _said("all operators")
     elif note.code == NoteCode.DISPUTE:
         values["second"] = values["second"] or words("said")["beyond float64"]
     return _said(note.code or "unsaid", **values)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from aclnn_cts.core.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.notes import note_markup, note_text, run_note, run_notes
+from aclnn_cts.core.verdict import OutOfScope, RunVerdict
+from aclnn_cts.reports.notes import note_markup, note_text, run_notes
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
 
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 SUFFICIENT = ("standard", "thorough")
+_CAUSES = 3
+"""Causes of a verdict that its sentence names."""
 
 
 def verdict_text(report: Acceptance, language: Language) -> str:
@@ -36,24 +39,47 @@ def verdict_text(report: Acceptance, language: Language) -> str:
             sum(card.waived < card.number for card in report.findings) if ends.unwaived else len(report.findings)
         ),
     }
-    if report.verdict == "conforms":
-        return phrase("cover.waived" if ends.waived else "cover.conforms", language, **figures)
-    if report.verdict == "fails":
-        if ends.unwaived:
-            return phrase("cover.fails", language, **figures)
-        reasons = phrase("mark.semi", language).join(
-            note_text(run_note(run, text), language).rstrip("。") for run in report.runs for text in run.violations
-        )
-        return phrase("cover.fails_violation", language, reason=reasons)
-    if ends.errors:
-        reason = phrase("cover.none_errors", language, number=count_text(ends.errors))
-    elif not ends.judged:
-        reason = phrase("cover.none_judged", language)
-    elif not all(run.finished for run in report.runs):
-        reason = phrase("cover.none_unfinished", language)
+    verdict = report.verdict
+    if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
+        said = phrase(f"cover.{verdict.value}", language, **figures)
+    elif verdict == RunVerdict.NOTHING_FOUND:
+        said = phrase("cover.nothing-found", language, **figures)
+    elif verdict == RunVerdict.FAILS and ends.unwaived:
+        said = phrase("cover.fails", language, **figures)
     else:
-        reason = phrase("cover.none_missing", language)
-    return phrase("cover.none", language, reason=reason)
+        address = "cover.fails_violation" if verdict == RunVerdict.FAILS else "cover.inconclusive"
+        said = phrase(address, language, reason=_causes(report, language))
+    return said + _scope(report, language)
+
+
+def _causes(report: Acceptance, language: Language) -> str:
+    """Why the runs with the worst verdict have it."""
+    notes = dict.fromkeys(
+        note_text(note, language).rstrip("。.")
+        for run in report.runs
+        if run.verdict == report.verdict
+        for note in run.causes
+    )
+    shown = list(notes)[:_CAUSES]
+    if len(notes) > _CAUSES:
+        shown.append(phrase("cover.more_causes", language, number=count_text(len(notes) - _CAUSES)))
+    return phrase("mark.semi", language).join(shown)
+
+
+def _scope(report: Acceptance, language: Language) -> str:
+    """What the implementations do not offer, of what was planned."""
+    names = dict.fromkeys(name for run in report.runs for name in run.ends.outside)
+    if not names:
+        return ""
+    told = phrase("mark.list", language).join(_not_offered(name, language) for name in names)
+    return phrase("cover.not_offered", language, names=told)
+
+
+def _not_offered(name: str, language: Language) -> str:
+    word, _, rest = name.partition(" ")
+    if word in (OutOfScope.DTYPE, OutOfScope.FORMAT):
+        return f"{phrase(f'outside.{word}', language)} {rest}"
+    return phrase(f"outside.{name}", language)
 
 
 def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:

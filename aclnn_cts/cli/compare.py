@@ -93,7 +93,8 @@ def _side(side: RunSide) -> str:
     return (
         f"{side.path}: {side.command} of {side.adapter} for {products}, {profile}seed {side.seed},"
         f" {side.started}: {side.verdict}, {count(side.cases, 'case')}, {side.passed} passed, {side.failed} failed"
-        f" ({side.waived} waived), {side.errors} errors, {side.skipped} skipped{unfinished}{ran_on}"
+        f" ({side.waived} waived), {side.errors} errors, {side.skipped} skipped,"
+        f" {side.out_of_scope} out of scope{unfinished}{ran_on}"
     )
 
 

@@ -102,6 +102,14 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     help="Case files instead of generated cases.",
 )
 @click.option("--progress", type=click.Path(path_type=Path), metavar="FILE", help="Append a line of JSON now and then.")
+@click.option(
+    "--min-judged",
+    type=IntegerWithin(1, 100),
+    default=90,
+    show_default=True,
+    metavar="PERCENT",
+    help="Least share of an operator's valid calls that must be judged on values to conform.",
+)
 @limits_options
 @specs_option
 def run(  # noqa: PLR0913 - one parameter an option
@@ -115,6 +123,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     phases: str,
     case_files: tuple[Path, ...],
     progress: Path | None,
+    min_judged: int,
     max_bytes: int,
     unsafe: bool,
     waivers: tuple[Path, ...],
@@ -161,6 +170,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         profile=None if case_files else chosen_profile,
         trials=trials,
         workers=workers,
+        min_judged=min_judged,
+        named=tuple(spec.operator for spec in chosen) if operators else (),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (*case_files, *waivers)},
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from aclnn_cts.cli.output import count, show_table, table, wrap
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.verdict import Result, RunVerdict
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
 from aclnn_cts.engine.explain import replay_command
@@ -22,11 +24,19 @@ from aclnn_cts.engine.findings import FindingGroup, finding_groups
 from aclnn_cts.engine.manifest import ran_on
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_verdict import headline
 from aclnn_cts.engine.summary import Summary, result_line
 
 __all__ = ["ProgressFile", "Screen", "show_end"]
 
 FINDINGS_SHOWN = 12
+CAUSES_SHOWN = 2
+_STYLES = {
+    RunVerdict.FAILS: "red",
+    RunVerdict.INCONCLUSIVE: "yellow",
+    RunVerdict.CONFORMS: "green",
+    RunVerdict.CONFORMS_WITH_WAIVERS: "green",
+}
 
 
 class Screen:
@@ -103,6 +113,7 @@ class ProgressFile:
             "waived": self._counts.waived,
             "errors": self._counts.errors,
             "skipped": self._counts.skipped,
+            "out_of_scope": self._counts.out_of_scope,
             "finished": isinstance(event, RunFinished),
         }
         with self._path.open("a", encoding="utf-8") as stream:
@@ -110,32 +121,54 @@ class ProgressFile:
 
 
 def show_end(out: Console, summary: Summary, run: Path) -> None:
-    """The table, what the findings mean, and the RESULT line."""
+    """The table, what the findings and the errors mean, the verdict in words, and the RESULT line."""
+    directory = RunDirectory(run)
     _show_table(out, summary)
     out.print()
-    _show_findings(out, finding_groups(RunDirectory(run)))
-    _show_precision(out, RunDirectory(run))
-    _show_device(out, RunDirectory(run))
-    for text in (*summary.violations, *summary.discrepancies(), *summary.problems[:FINDINGS_SHOWN]):
-        wrap(out, text, style="red")
-    if len(summary.problems) > FINDINGS_SHOWN:
-        wrap(out, f"... and {len(summary.problems) - FINDINGS_SHOWN} more in summary.json")
-    wrap(
-        out,
-        f"{run}: everything that was tried, with {count(len(RunDirectory(run).failures()), 'trial file')} of findings",
-    )
+    _show_findings(out, finding_groups(directory), errors=_show_errors(out, summary))
+    _show_precision(out, directory)
+    for line in verdict_lines(summary, directory):
+        # One line however long: what a newcomer needs stands in the last ten.
+        out.print(line, soft_wrap=True)
     click.echo(result_line(summary, run), file=out.file)
 
 
+def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
+    """The verdict in words, why, what it was reached on, and what to do next: at most nine lines."""
+    conclusion, total, adapter = summary.conclusion, summary.total, run.manifest.adapter
+    yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
+    for note in conclusion.causes[:CAUSES_SHOWN]:
+        yield Text(f"  {note.text}")
+    if len(conclusion.causes) > CAUSES_SHOWN:
+        yield Text(f"  ... and {len(conclusion.causes) - CAUSES_SHOWN} more causes in {run.path / 'summary.json'}")
+    for reason in conclusion.reasons:
+        example = f"; such as {reason.example}" if reason.example else ""
+        yield Text(f"  {reason.number} {reason.text}{example}")
+    if conclusion.verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
+        accepted = f", {total.waived} failures are accepted by waivers" if total.waived else ""
+        yield Text(f"  {total.passed} of {total.judged} judged trials passed{accepted}.")
+    aside = ((total.open, "left open by the documents"), (total.out_of_scope, "out of the adapter's scope"))
+    if told := ", ".join(f"{number} {what}" for number, what in aside if number):
+        yield Text(f"  Planned trials: {total.cases}, of which {told}.")
+    if described := ran_on(run.manifest):
+        yield Text(f"Ran on: {described}")
+    replay = ""
+    if failures := len(run.failures()):
+        replay = f"; replay {count(failures, 'finding')}: {replay_command(run.path, adapter)}"
+    yield Text(f"Report: aclnn-cts report {shlex.quote(str(run.path))} -o report.html{replay}")
+
+
 def _show_table(out: Console, summary: Summary) -> None:
-    made = table("operator, kind", "run", "pass", "fail", "waived", "err", "skipped")
+    made = table("operator, kind", "run", "pass", "fail", "waived", "err", "not judged")
     made.padding = (0, 1, 0, 0)
     made.columns[0].no_wrap = made.columns[6].no_wrap = True
     for column in made.columns[1:6]:
         column.justify = "right"
     for name, operator in summary.operators.items():
         total = operator.total
-        made.add_row(name.removeprefix("aclnn"), *_cells(total)[:-1], Text(str(total.skipped)), style="bold")
+        made.add_row(
+            name.removeprefix("aclnn"), *_cells(total)[:-1], Text(str(total.skipped + total.out_of_scope)), style="bold"
+        )
         for kind, counts in operator.kinds.items():
             made.add_row(f"  {kind or 'given'}", *_cells(counts))
     made.add_row("all", *_cells(summary.total), style="bold")
@@ -144,8 +177,9 @@ def _show_table(out: Console, summary: Summary) -> None:
 
 def _cells(counts: Counts) -> tuple[Text, ...]:
     by_number = sorted(counts.skipped_by_reason.items(), key=lambda item: -item[1])
-    skipped = "\n".join(f"{number} {reason}" for reason, number in by_number)
-    unwaived = counts.failed - counts.waived
+    outside = f"{counts.out_of_scope} out of scope" if counts.out_of_scope else ""
+    skipped = "\n".join([*(f"{number} {reason}" for reason, number in by_number), *filter(None, (outside,))])
+    unwaived = counts.unwaived
     return (
         Text(str(counts.cases)),
         Text(str(counts.passed)),
@@ -154,12 +188,6 @@ def _cells(counts: Counts) -> tuple[Text, ...]:
         Text(str(counts.errors), style="red" if counts.errors else ""),
         Text(skipped or "0"),
     )
-
-
-def _show_device(out: Console, run: RunDirectory) -> None:
-    """What an adapter that is a device says of it: whether it was hardware at all is part of what a run has shown."""
-    if described := ran_on(run.manifest):
-        wrap(out, f"Ran on: {described}")
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
@@ -187,9 +215,26 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
     out.print()
 
 
-def _show_findings(out: Console, groups: Sequence[FindingGroup]) -> None:
+def _show_errors(out: Console, summary: Summary) -> int:
+    """Why trials ended in an error, with a case of each: their number."""
+    errors = [
+        item
+        for operator in summary.operators.values()
+        for item in operator.unjudged.values()
+        if item.result == Result.ERROR
+    ]
+    for item in sorted(errors, key=lambda entry: -entry.number)[:FINDINGS_SHOWN]:
+        wrap(out, f"{count(item.number, 'trial')} ended in an error: {item.message}", style="red")
+        wrap(out, f"such as {item.case} (trial {item.trial[:16]})", indent=2)
+    if len(errors) > FINDINGS_SHOWN:
+        wrap(out, f"... and {len(errors) - FINDINGS_SHOWN} more in summary.json")
+    return len(errors)
+
+
+def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int) -> None:
     if not groups:
-        wrap(out, "No findings.")
+        if not errors:
+            wrap(out, "No findings.")
         out.print()
         return
     standing = [group for group in groups if not group.waivers]

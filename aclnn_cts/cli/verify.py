@@ -112,7 +112,7 @@ def _show(found: Verification) -> None:
         f"{found.path}:{trusted} a run of {says.adapter} on {says.product} at {says.started}, judged by {says.harness}:"
         f" {says.verdict},"
         f" {count(totals.cases, 'case')}, {totals.passed} passed, {totals.failed} failed ({totals.waived} waived),"
-        f" {totals.errors} errors, {totals.skipped} skipped",
+        f" {totals.errors} errors, {totals.skipped} skipped, {totals.out_of_scope} out of scope",
     )
     if says.ran_on:
         wrap(out, f"ran on: {says.ran_on}")

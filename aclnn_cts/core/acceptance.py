@@ -23,6 +23,7 @@ from aclnn_cts.core.acceptance_rows import (
 )
 from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.note import Note
+from aclnn_cts.core.verdict import RunVerdict
 
 __all__ = [
     "Acceptance",
@@ -62,7 +63,9 @@ class RunFacts:
     """None where the run has not finished."""
     finished: bool
     interrupted: bool
-    verdict: str
+    verdict: RunVerdict
+    causes: tuple[Note, ...]
+    """Why it is inconclusive or fails."""
     ends: Ends
     discrepancies: tuple[str, ...]
     violations: tuple[str, ...]
@@ -152,8 +155,8 @@ class Acceptance:
     """A whole report."""
 
     runs: tuple[RunFacts, ...]
-    verdict: str
-    """`conforms`, `fails` or `none`, of the runs together."""
+    verdict: RunVerdict
+    """Of the runs together: the worst counts."""
     suffices: bool
     """Whether every run is of a profile that acceptance can rest on."""
     ends: Ends

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """How trials ended: planned = passed + failed + errors + skipped; `waived` is a part of `failed`."""
+    """How trials ended: planned = passed + failed + errors + skipped + out of scope; `waived` is a part of `failed`."""
 
     planned: int = 0
     passed: int = 0
@@ -34,11 +34,14 @@ class Ends:
     skipped: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Of the skipped ones."""
+    out_of_scope: int = 0
+    outside: Mapping[str, int] = field(default_factory=dict)
+    """Of those out of scope: by what the adapter does not offer."""
 
     @property
     def ended(self) -> int:
         """Trials with an end."""
-        return self.passed + self.failed + self.errors + self.skipped
+        return self.passed + self.failed + self.errors + self.skipped + self.out_of_scope
 
     @property
     def judged(self) -> int:

@@ -114,6 +114,7 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True):
     waived: int
     errors: int
     skipped: int
+    out_of_scope: int
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -13,13 +14,16 @@ from aclnn_cts.core.trial import Earlier, Trial
 __all__ = [
     "Deviation",
     "Fault",
+    "Judged",
     "MagnitudeCounts",
+    "OutOfScope",
     "Record",
     "Result",
     "RulerFigure",
     "RulerResult",
     "RulerVerdict",
     "RulerWhy",
+    "RunVerdict",
     "Severity",
     "Signature",
     "Skip",
@@ -28,13 +32,39 @@ __all__ = [
 
 
 class Result:
-    """The four ends of a trial: planned = passed + failed + errors + skipped."""
+    """The ends of a trial: planned = passed + failed + errors + skipped + out of scope."""
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
     """The harness or its surroundings failed; nothing is said of the implementation."""
     SKIPPED = "skipped"
+    OUT_OF_SCOPE = "out of scope"
+    """It needs what the adapter declared beforehand not to offer; `Verdict.kind` names that."""
+
+
+class Judged:
+    """What a pass rests on (values of `Verdict.judged`). Nothing passes that was not judged."""
+
+    VALUES = "values"
+    """At least half of the output elements were compared."""
+    STATUS = "status"
+    """The returned status was held against a stated rule."""
+    MEMORY = "memory"
+    """What the call wrote, and what it must leave alone."""
+    FORM = "form"
+    """The outputs have no elements: how the call ended, and their shapes."""
+
+
+class RunVerdict(str, Enum):
+    """What a run comes to. The worst comes first."""
+
+    FAILS = "fails"
+    INCONCLUSIVE = "inconclusive"
+    CONFORMS_WITH_WAIVERS = "conforms-with-waivers"
+    CONFORMS = "conforms"
+    NOTHING_FOUND = "nothing-found"
+    """Of a campaign: it follows no plan, so that it can find faults and never show conformity."""
 
 
 class Fault:
@@ -85,6 +115,27 @@ class Skip:
     TOO_LARGE = "too large"
     UNSUPPORTED = "product not supported"
     NOT_CHOSEN = "operator not chosen"
+
+
+class OutOfScope:
+    """What an adapter declared not to offer (values of `Verdict.kind` where the result is out of scope).
+
+    Operators, products, dtypes and formats have their name behind the word: `dtype BF16`.
+    """
+
+    OPERATOR = "operator"
+    PRODUCT = "product"
+    STATUSES = "statuses"
+    PHASES = "phases"
+    """Calls of the first phase alone, and null pointers that only the two-phase interface has."""
+    MANNERS = "call modes"
+    """Repeated, interleaved and concurrent calls, workspaces of other sizes (`Capabilities.manners`)."""
+    STRIDED_INPUTS = "strided inputs"
+    STRIDED_OUTPUTS = "strided outputs"
+    DTYPE = "dtype"
+    FORMAT = "format"
+    INVALID_DTYPES = "dtypes of invalid calls"
+    INVALID_FORMATS = "formats of invalid calls"
 
 
 class MagnitudeCounts(msgspec.Struct, frozen=True):
@@ -191,7 +242,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The conclusion: result, kind of fault or reason to skip, one sentence, and the figures."""
+    """The conclusion: result, kind of fault, reason to skip or what is not offered, one sentence, and the figures."""
 
     result: str
     kind: str = ""
@@ -199,6 +250,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     basis: str = ""
     """Of the compute model that was used: document, published or assumed."""
     mode: str = ""
+    judged: str = ""
+    """Of a pass: what it rests on (`Judged`)."""
     deviations: tuple[Deviation, ...] = ()
     facts: Mapping[str, Any] = {}
     """Recorded, never judged: a limit not enforced, what an implementation without statuses did."""

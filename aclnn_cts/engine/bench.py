@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.again import Again
 from aclnn_cts.engine.batches import Batch, batches
 from aclnn_cts.engine.company import MOST_CALLS
@@ -23,6 +23,7 @@ from aclnn_cts.engine.laws import LAW_KIND, PREFIX
 from aclnn_cts.engine.perform import Asked, Performer
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.promises import promise
+from aclnn_cts.engine.scope import Scope, declared_scope
 from aclnn_cts.engine.sentinel import device_check, sentinel
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.targets import unsupported_phases
@@ -62,6 +63,8 @@ class Bench:
     """Of so many trials that pass, one is put to all rulers, and its outputs are kept."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
+    scope: Scope = field(init=False)
+    """What the implementation offers: all else is out of scope, and is not asked for."""
     _judges: Judges = field(init=False)
     _verdicts: Verdicts = field(init=False)
     _again: Again = field(init=False)
@@ -81,8 +84,9 @@ class Bench:
             )
         if reason := unsupported_phases(self.host, self.settings.phases):
             raise HarnessError(f"--adapter {self.settings.adapter}: {reason}")
+        self.scope = self.settings.scope or declared_scope(capabilities, adapter=self.settings.adapter)
         self._judges = Judges(
-            has_statuses=capabilities.statuses,
+            has_statuses=self.scope.statuses,
             spec_folders=self.settings.spec_folders,
             measuring=self.settings.measuring,
         )
@@ -198,18 +202,21 @@ class Bench:
     def _prepared(self, trials: Sequence[Trial]) -> Batch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
-        skipped = [
-            withheld(trial, found, specs=self.specs, settings=self.settings)
-            for trial, found in zip(trials, evaluations, strict=True)
-        ]
+        skipped: list[Verdict | None] = []
         asked: list[Asked] = []
         spans: list[tuple[int, int]] = []
         capabilities = self.host.capabilities
-        for trial, verdict in zip(trials, skipped, strict=True):
+        for trial, evaluation in zip(trials, evaluations, strict=True):
             calls: list[Asked] = []
+            verdict = withheld(trial, evaluation, specs=self.specs, settings=self.settings)
+            if verdict is None:
+                calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
+                verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
             if verdict is None:
                 asked.extend(calls_before(trial))
-                calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
+            else:
+                calls = []
+            skipped.append(verdict)
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
         prepared = self._performer.prepare(asked)

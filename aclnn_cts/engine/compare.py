@@ -110,13 +110,14 @@ def _side(run: RunDirectory, results: ResultReader) -> RunSide:
         started=manifest.started,
         harness=manifest.harness,
         finished=run.finished,
-        verdict=summary.verdict,
+        verdict=summary.verdict.value,
         cases=total.cases,
         passed=total.passed,
         failed=total.failed,
         waived=total.waived,
         errors=total.errors,
         skipped=total.skipped,
+        out_of_scope=total.out_of_scope,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from aclnn_cts.core.verdict import Record
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.coverage import Coverage
 from aclnn_cts.engine.manifest import Manifest
 from aclnn_cts.engine.summary import Summary
@@ -48,6 +48,8 @@ class Skipped:
     kind: str
     reason: str
     number: int = 1
+    result: str = Result.SKIPPED
+    """Skipped, or out of scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

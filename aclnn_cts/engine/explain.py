@@ -9,50 +9,17 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record
+from aclnn_cts.engine.case_text import argument_text
 from aclnn_cts.engine.laws import PREFIX, law_calls, law_of
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.model import Clause, Spec
 
-__all__ = ["argument_text", "explain", "replay_command", "shrink_command"]
-
-VALUES_SHOWN = 12
-
-
-def argument_text(value: Argument) -> str:
-    """An argument on one line."""
-    if value is None:
-        return "null pointer"
-    if isinstance(value, tuple):
-        return f"{list(value)}"
-    if not isinstance(value, Tensor):
-        return str(value)
-    text = f"{value.dtype} {list(value.shape)}"
-    if value.format != "ND":
-        text += f" {value.format}"
-    if value.strides is not None:
-        text += f" strides {list(value.strides)}"
-    if value.offset:
-        text += f" offset {value.offset}"
-    if value.storage_shape is not None:
-        text += f" in a storage {list(value.storage_shape)}"
-    return text + (f", {_data_text(value.data)}" if value.data is not None else "")
-
-
-def _data_text(data: Data) -> str:
-    if data.values is not None:
-        shown = ", ".join(str(value) for value in data.values[:VALUES_SHOWN])
-        return f"values {shown}" + (", ..." if len(data.values) > VALUES_SHOWN else "")
-    parameters = ", ".join(
-        f"{name} {getattr(data, name)}"
-        for name in data.__struct_fields__
-        if name not in ("values", "recipe", "seed") and getattr(data, name) is not None
-    )
-    return f"recipe {data.recipe}" + (f" ({parameters})" if parameters else "") + f", seed {data.seed}"
+__all__ = ["explain", "replay_command", "shrink_command"]
 
 
 def replay_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = ()) -> str:

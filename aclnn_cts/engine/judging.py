@@ -18,7 +18,7 @@ from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
-from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
 from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
@@ -236,7 +236,9 @@ class Judge:
         outputs = self._outputs(case)
         if _succeeded(performed):
             if not got:
-                return Verdict(result=Result.PASSED, mode=mode, facts={"status": SUCCESS, "phases": 1})
+                return Verdict(
+                    result=Result.PASSED, mode=mode, judged=Judged.STATUS, facts={"status": SUCCESS, "phases": 1}
+                )
             if (verdict := _wrong_form(performed, outputs, mode)) is not None:
                 return verdict
         return judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
@@ -266,7 +268,7 @@ class Judge:
             if count:
                 message = f"{name}: {count} elements were never written, they still hold the fill pattern"
                 return Verdict(result=Result.FAILED, kind=Fault.UNWRITTEN, message=message, facts={OUTPUT_FACT: name})
-        return memory_fault(outcome) or Verdict(result=Result.PASSED)
+        return memory_fault(outcome) or Verdict(result=Result.PASSED, judged=Judged.MEMORY)
 
     def attempted(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that breaks a limit or what is left open: of its values, where the oracle has any."""
@@ -279,7 +281,9 @@ class Judge:
     def status(self, performed: Performed, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
         """The verdict on a call that breaks a documented constraint."""
         if (verdict := _not_put(performed)) is not None:
-            return verdict
+            if self.has_statuses:
+                return verdict
+            return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=verdict.message)
         evaluation = evaluation or evaluate(self.spec, performed.case)
         values: Callable[[], Verdict] | None = None
         if evaluation.strength == Strength.LIMIT and performed.got:

@@ -159,7 +159,7 @@ class LawPromise:
             names = ", ".join(item.id for item in evaluation.broken)
             raise UsageError(f"a trial of {self.id!r} takes a case that holds all constraints; this one breaks {names}")
         forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
-        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED):
+        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE):
             for verdict in forms:
                 if verdict.result == result:
                     return verdict

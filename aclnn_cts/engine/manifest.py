@@ -20,6 +20,7 @@ from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.harness_parts import judging_hash
+from aclnn_cts.engine.scope import Scope
 
 __all__ = [
     "CAMPAIGN",
@@ -102,6 +103,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of each spec file as used, by its name in `specs/`."""
     inputs: Mapping[str, str] = {}
     """SHA-256 of each case and waiver file, by its path as given."""
+    scope: Scope | None = None
+    """What the adapter declared to offer before anything was planned."""
+    scope_sha256: str = ""
     settings: Mapping[str, Any] = {}
     """Options of the command that change what is run (`phases`, `max_bytes`, ...), as plain JSON values."""
     environment: Mapping[str, Fact] = {}

@@ -60,7 +60,7 @@ def with_rulers(
     measured by none.
     """
     passed, gate = verdict.result == Result.PASSED, measuring.gate
-    if verdict.result == Result.SKIPPED or (passed and not gate and not measuring.always):
+    if verdict.result in (Result.SKIPPED, Result.OUT_OF_SCOPE) or (passed and not gate and not measuring.always):
         return verdict
     fit = {
         name: tensor

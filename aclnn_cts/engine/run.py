@@ -11,7 +11,7 @@ from typing import Any
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.engine.bench import Bench, Judged
 from aclnn_cts.engine.events import (
     BatchJudged,
@@ -29,12 +29,14 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import as_trial
+from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms
 from aclnn_cts.engine.run_writer import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
 from aclnn_cts.engine.waivers import Waivers, waivers_of_run
+from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
@@ -56,6 +58,10 @@ class RunOptions:
     """None: the trials given, and no plan."""
     trials: tuple[Trial | Case, ...] = ()
     workers: int = 1
+    min_judged: int = MIN_JUDGED
+    """Percent of the planned valid calls of each operator that must be judged on values."""
+    named: tuple[str, ...] = ()
+    """Operators that the command line names; empty: all."""
     waivers: tuple[Waiver, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of case and waiver files by path."""
@@ -85,11 +91,12 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
         _load_oracles(bench, options)
         if settings.phases == 1:
-            product = settings.target.product
-            samplers = [bench.sampler(spec) for spec in options.operators if product in spec.products]
+            samplers = [bench.sampler(spec) for spec in options.operators if _is_asked(spec, options)]
             check_sentinels(host, samplers, options.specs, phases=1)
         waiver_files = waiver_texts(options.waivers)
-        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files) as writer:
+        terms = _terms(options)
+        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
+            _demand(options, bench, writer.summary)
             teller = _Teller([writer, *consumers])
             teller.tell(RunStarted(manifest=manifest))
             try:
@@ -110,13 +117,32 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             return writer.summary
 
 
+def _terms(options: RunOptions) -> Terms:
+    """What the run's counts are measured by."""
+    whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
+    plan = Plan.CASES if options.profile is None else whole
+    return Terms(plan=plan, min_judged=options.min_judged, named=options.named)
+
+
+def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
+    """Name every listed dtype and status rule that a run of a profile must judge."""
+    product = options.settings.target.product
+    for spec in options.operators if options.profile is not None else ():
+        if not _is_asked(spec, options):
+            continue
+        listed = [item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED]
+        rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
+        dtypes = bench.scope.listed_dtypes(rows)
+        summary.demand(spec.operator, dtypes=dtypes, rules=listed if bench.scope.statuses else ())
+
+
 def _load_oracles(bench: Bench, options: RunOptions) -> None:
     """Whatever is wrong with an oracle is said before the run has a directory."""
     if options.settings.phases == 1:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
-        if spec.operator in named or (options.profile is not None and options.settings.target.product in spec.products):
+        if spec.operator in named or (options.profile is not None and _is_asked(spec, options)):
             bench.judge(spec)
 
 
@@ -137,6 +163,8 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
         target=settings.target,
         started=timestamp(),
         inputs=dict(options.inputs),
+        scope=settings.scope,
+        scope_sha256=settings.scope.sha256 if settings.scope is not None else "",
         settings={
             "phases": settings.phases,
             "max_bytes": settings.max_bytes,
@@ -144,6 +172,8 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
+            "min_judged": options.min_judged,
+            "named": list(options.named),
         },
         environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
     )
@@ -153,9 +183,19 @@ def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
-        if options.settings.target.product not in spec.products:
-            teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
-            teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.UNSUPPORTED))
+        if _is_asked(spec, options):
+            continue
+        reason, result = Skip.UNSUPPORTED, Result.SKIPPED
+        if options.settings.target.product in spec.products:
+            reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
+        teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
+        teller.tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
+
+
+def _is_asked(spec: Spec, options: RunOptions) -> bool:
+    """Whether the document names the product for an operator, and the adapter offers that."""
+    product, scope = options.settings.target.product, options.settings.scope
+    return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
 def _run_trials(
@@ -190,7 +230,8 @@ def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
 
 def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
     product = options.settings.target.product
-    parts = plan_parts(options.operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
+    operators = [spec for spec in options.operators if _is_asked(spec, options)]
+    parts = plan_parts(operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
     for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
         if number:
             teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
@@ -219,10 +260,10 @@ def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
     constraints = {
         spec.operator: [item.id for item in spec.constraints_for(product)]
         for spec in options.operators
-        if product in spec.products
+        if _is_asked(spec, options)
     }
     writer.summary.miss(writer.summary.one_sided(constraints))
     if options.settings.phases == 1:
         return
-    laws = {spec.operator: law_ids(spec) for spec in options.operators if product in spec.products}
+    laws = {spec.operator: law_ids(spec) for spec in options.operators if _is_asked(spec, options)}
     writer.summary.miss(writer.summary.untried(laws))

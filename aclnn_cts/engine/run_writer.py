@@ -31,6 +31,7 @@ from aclnn_cts.engine.run_directory import (
     RunDirectory,
     failure_name,
 )
+from aclnn_cts.engine.run_verdict import Terms
 from aclnn_cts.engine.store import STORE_ENDS, ResultStore, remove_unused
 from aclnn_cts.engine.store_reader import Query, ResultReader
 from aclnn_cts.engine.summary import Summary
@@ -63,7 +64,7 @@ class RunWriter:
         if isinstance(event, Planned):
             self.summary.plan(event.operator, event.kind, number=event.number)
         elif isinstance(event, Skipped):
-            self.summary.skip(event.operator, event.kind, reason=event.reason, number=event.number)
+            self.summary.skip(event.operator, event.kind, reason=event.reason, number=event.number, result=event.result)
         elif isinstance(event, BatchJudged):
             self.append(event.records, coverage=event.coverage, state=event.state)
             for content in event.blobs:
@@ -137,6 +138,7 @@ class RunWriter:
         """Make the results one file and write `summary.json`."""
         if interrupted:
             self.take_committed()
+        self.summary.finished = not interrupted
         self._store.append((), state={STATE: self.summary})
         self._store.finish()
         with ResultReader(self._store.path) as results:
@@ -179,10 +181,13 @@ def create_run(
     *,
     manifest: Manifest,
     specs: Mapping[str, bytes],
+    terms: Terms | None = None,
     waivers: Mapping[str, bytes] | None = None,
     blob_limit: int = BLOB_LIMIT,
 ) -> RunWriter:
     """Make the directory of a new run; `specs` and `waivers` are the contents of these files by name.
+
+    `terms`: what its counts will be measured by.
 
     The manifest is stored with their hashes, last of all: in the directory of a run that was killed before that, a new
     one begins. Raises UsageError where the directory holds anything else or cannot be made, HarnessError where the disk
@@ -206,7 +211,9 @@ def create_run(
             write_atomically(path / WAIVERS / name, content)
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(specs.items())}
         write_atomically(path / MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
-        return RunWriter(path, store=store, summary=Summary(), blob_limit=blob_limit)
+        summary = Summary(terms=terms, scope=manifest.scope)
+        store.append((), state={STATE: summary})
+        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit)
     except BaseException:
         if store is not None:
             store.close()

@@ -10,6 +10,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.engine.host import SessionHost, open_host
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.measuring import Measuring
+from aclnn_cts.engine.scope import Scope, declared_scope
 from aclnn_cts.engine.targets import target_on
 from aclnn_cts.spec.model import Spec
 
@@ -34,11 +35,14 @@ class BenchSettings:
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
     """Which rulers gate, and which trials they are put to."""
+    scope: Scope | None = None
+    """What the adapter declared to offer when it was first opened; workers hold theirs to the same."""
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
         """Open the implementation; whoever calls closes it. Raises as `open_host` of the engine does."""
         return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders)
 
     def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
-        """The settings with the target that cases of these operators have on an open implementation."""
-        return replace(self, target=target_on(host, self.target, operators))
+        """The settings with the target that cases of these operators have on an open implementation, and its scope."""
+        scope = declared_scope(host.capabilities, adapter=self.adapter)
+        return replace(self, target=target_on(host, self.target, operators), scope=scope)

@@ -31,7 +31,7 @@ STORE_ENDS = ("", "-wal", "-shm", "-journal")
 def _row(record: Record) -> tuple[object, ...]:
     """A record's values in the order of `_COLUMNS`."""
     verdict, signature, case = record.verdict, record.signature, record.trial.case
-    skipped = verdict.result == Result.SKIPPED
+    skipped = verdict.result in (Result.SKIPPED, Result.OUT_OF_SCOPE)
     shares = [part.share for part in verdict.deviations]
     return (
         record.trial_id,
@@ -75,7 +75,8 @@ _COLUMNS = (
 COLUMNS: tuple[str, ...] = ("sequence", *(name for name, _ in _COLUMNS[:-1]))
 """What records are filtered and counted by.
 
-`sequence` is the order of arrival, `kind` the case's, `fault` the verdict's kind where it is not a skip, `share` the
+`sequence` is the order of arrival, `kind` the case's, `fault` the verdict's kind of a failure,
+`skip_reason` the reason to skip or what is out of scope, `share` the
 worst over the outputs, `signature` that of a failure (`record_codec.signature_key`).
 """
 

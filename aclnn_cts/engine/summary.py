@@ -1,4 +1,4 @@
-"""What a run amounts to, counted from its records: totals that must add up, the verdict and the RESULT line."""
+"""What a run amounts to, counted from its records: totals that must add up, and the RESULT line."""
 
 from __future__ import annotations
 
@@ -8,26 +8,18 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.counts import Counts, OperatorSummary, total_of
+from aclnn_cts.core.verdict import Record, Result, RunVerdict
+from aclnn_cts.engine.counts import Counts, OperatorSummary, Tried, total_of
 from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.run_verdict import Conclusion, Terms, concluded, exit_code, percent
+from aclnn_cts.engine.scope import Scope
 
 __all__ = [
     "BROKEN",
-    "CONFORMS",
-    "FAILS",
     "HELD",
-    "NONE",
     "Summary",
     "result_line",
 ]
-
-CONFORMS = "conforms"
-FAILS = "fails"
-NONE = "none"
-"""No verdict: an error, nothing judged, or a total that does not add up."""
-
-_EXIT_CODES = {CONFORMS: 0, FAILS: 1, NONE: 3}
 
 HELD = "held"
 """Key in a verdict's facts: the ids of the constraints that the trial's case holds."""
@@ -39,6 +31,12 @@ class Summary(msgspec.Struct):
     """Accumulates records. The same records give the same summary in any order."""
 
     operators: dict[str, OperatorSummary] = {}
+    terms: Terms | None = None
+    """What the counts are measured by; None: a part of a run, or one of an earlier version."""
+    scope: Scope | None = None
+    """What the adapter declared to offer; None as of `terms`."""
+    finished: bool = False
+    """Whether the run came to its end."""
     waivers: dict[str, int] = {}
     """Failures that each waiver speaks for."""
     violations: list[str] = []
@@ -54,21 +52,25 @@ class Summary(msgspec.Struct):
         """One operator's part, made on first use."""
         return self.operators.get(name) or self.operators.setdefault(name, OperatorSummary())
 
+    def demand(self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
+        """Say which dtypes (`grad FLOAT`) and which status rules of an operator a run must judge."""
+        mine = self.operator(operator)
+        for known, names in ((mine.dtypes, dtypes), (mine.rules, rules)):
+            for name in names:
+                known.setdefault(name, Tried())
+
     def plan(self, operator: str, kind: str, *, number: int = 1) -> None:
         """Say that so many trials of a kind of case are to be run: what `add` and `skip` must come up to."""
         self.operator(operator).kind(kind).cases += number
 
-    def skip(self, operator: str, kind: str, *, reason: str, number: int = 1) -> None:
+    def skip(self, operator: str, kind: str, *, reason: str, number: int = 1, result: str = Result.SKIPPED) -> None:
         """Count planned trials that never became a record (an operator that the product does not support)."""
-        self.operator(operator).kind(kind).count(Result.SKIPPED, reason=reason, waived=False, number=number)
+        self.operator(operator).kind(kind).count(result, reason=reason, waived=False, number=number)
 
     def add(self, record: Record) -> None:
-        """Count one record; the constraints that it held and broke stand in its verdict's facts."""
-        verdict = record.verdict
-        operator = self.operator(record.trial.case.operator)
-        counts = operator.kind(record.trial.case.origin.kind)
-        counts.count(verdict.result, reason=verdict.kind, waived=bool(record.waiver))
-        if verdict.result == Result.FAILED and record.waiver:
+        """Count one record."""
+        self.operator(record.trial.case.operator).add(record)
+        if record.verdict.result == Result.FAILED and record.waiver:
             self.waivers[record.waiver] = self.waivers.get(record.waiver, 0) + 1
 
     def cover(self, coverage: Coverage) -> None:
@@ -89,17 +91,7 @@ class Summary(msgspec.Struct):
     def include(self, other: Summary) -> None:
         """Add the counts of another part of the same run (a chunk that a worker judged)."""
         for name, theirs in other.operators.items():
-            mine = self.operator(name)
-            for kind, counts in theirs.kinds.items():
-                mine.kind(kind).include(counts)
-            for identifier, count in theirs.constraints.items():
-                mine.constraint(identifier).held += count.held
-                mine.constraint(identifier).broken += count.broken
-            for identifier, law in theirs.laws.items():
-                mine.law(identifier).tried += law.tried
-                mine.law(identifier).withheld += law.withheld
-            # No sum: what a campaign had covered when it last ended.
-            mine.coverage = dict(theirs.coverage) or mine.coverage
+            self.operator(name).include(theirs)
         for identifier, number in other.waivers.items():
             self.waivers[identifier] = self.waivers.get(identifier, 0) + number
         self.violations += [text for text in other.violations if text not in self.violations]
@@ -129,7 +121,7 @@ class Summary(msgspec.Struct):
         return total_of(operator.total for operator in self.operators.values())
 
     def discrepancies(self) -> tuple[str, ...]:
-        """Where planned is not passed + failed + errors + skipped, kind by kind: no sum can hide another's hole."""
+        """Where planned is not the sum of all ends, kind by kind: no sum can hide another's hole."""
         return tuple(note.text for note in self.holes())
 
     def holes(self) -> tuple[Note, ...]:
@@ -166,25 +158,33 @@ class Summary(msgspec.Struct):
         )
 
     @property
-    def verdict(self) -> str:
-        """`fails` where any unwaived failure stands; else `none` where anything is missing; else `conforms`."""
-        total = self.total
-        if total.failed > total.waived or self.violations:
-            return FAILS
-        if total.errors or not total.judged or self.problems or self.discrepancies():
-            return NONE
-        return CONFORMS
+    def conclusion(self) -> Conclusion:
+        """The verdict and what it rests on."""
+        known = {note.text: note for note in self.notes}
+        return concluded(
+            self.operators,
+            self.terms,
+            finished=self.finished,
+            violations=[known.get(text, Note(text)) for text in self.violations],
+            problems=[*(known.get(text, Note(text)) for text in self.problems), *self.holes()],
+        )
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict alone."""
+        return self.conclusion.verdict
 
     @property
     def exit_code(self) -> int:
         """0, 1 or 3: a fault outranks an error."""
-        return _EXIT_CODES[self.verdict]
+        return exit_code(self.verdict)
 
 
-def result_line(summary: Summary, run: Path) -> str:
-    """The last line of `run`, `fuzz` and `replay`."""
-    total = summary.total
+def result_line(summary: Summary, run: Path | None) -> str:
+    """The last line of `run`, `fuzz` and `replay`; `run`: the directory, None where there is none."""
+    total, conclusion = summary.total, summary.conclusion
     return (
-        f"RESULT verdict={summary.verdict} cases={total.cases} passed={total.passed} failed={total.failed}"
-        f" waived={total.waived} errors={total.errors} skipped={total.skipped} run={run}"
+        f"RESULT verdict={conclusion.verdict.value} judged={percent(conclusion.share)}% cases={total.cases}"
+        f" passed={total.passed} failed={total.failed} waived={total.waived} errors={total.errors}"
+        f" skipped={total.skipped} out_of_scope={total.out_of_scope} run={run if run is not None else '-'}"
     )

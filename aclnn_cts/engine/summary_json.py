@@ -8,18 +8,26 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.run_verdict import OperatorVerdict, percent
 from aclnn_cts.engine.summary import Summary
 
 __all__ = ["SUMMARY_FORMAT", "summary_from_json", "summary_to_json"]
 
-SUMMARY_FORMAT = "aclnn-cts/summary/1"
+SUMMARY_FORMAT = "aclnn-cts/summary/2"
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
     """The document of `summary.json`: verdict and totals first, then each operator with its own."""
+    conclusion = summary.conclusion
     return {
         "format": SUMMARY_FORMAT,
-        "verdict": summary.verdict,
+        "verdict": conclusion.verdict.value,
+        "judged": percent(conclusion.share),
+        "terms": msgspec.to_builtins(summary.terms),
+        "scope": msgspec.to_builtins(summary.scope),
+        "finished": summary.finished,
+        "causes": [note.text for note in conclusion.causes],
+        "reasons": [msgspec.to_builtins(reason) for reason in conclusion.reasons],
         **_counts_to_json(summary.total),
         "discrepancies": list(summary.discrepancies()),
         "violations": list(summary.violations),
@@ -29,9 +37,14 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
         "waivers": dict(sorted(summary.waivers.items())),
         "operators": {
             name: {
+                **_verdict_to_json(conclusion.operators.get(name)),
                 **_counts_to_json(operator.total),
                 "kinds": {kind: _counts_to_json(counts) for kind, counts in operator.kinds.items()},
+                "aims": {aim: _counts_to_json(counts) for aim, counts in operator.aims.items()},
                 "constraints": msgspec.to_builtins(operator.constraints),
+                "dtypes": msgspec.to_builtins(operator.dtypes),
+                "rules": msgspec.to_builtins(operator.rules),
+                "unjudged": msgspec.to_builtins(operator.unjudged),
                 "laws": msgspec.to_builtins(operator.laws),
                 "coverage": msgspec.to_builtins(operator.coverage),
             }
@@ -40,14 +53,27 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
     }
 
 
+def _verdict_to_json(found: OperatorVerdict | None) -> dict[str, Any]:
+    """The verdict on one operator; none on one of which nothing was asked."""
+    if found is None:
+        return {}
+    return {
+        "verdict": found.verdict.value,
+        "judged": percent(found.counts.share),
+        "causes": [note.text for note in found.causes],
+        "scope": dict(found.scope),
+    }
+
+
 def _counts_to_json(counts: Counts) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(counts)
-    document["skipped_by_reason"] = dict(sorted(counts.skipped_by_reason.items()))
+    for reasons in ("skipped_by_reason", "out_of_scope_by_reason"):
+        document[reasons] = dict(sorted(document[reasons].items()))
     return document
 
 
 def summary_from_json(document: object, *, where: str) -> Summary:
-    """Read `summary.json` again. Totals and verdict are derived, so only the counts by kind are read."""
+    """Read `summary.json` again. Totals and verdict are derived, so only the counts are read."""
     try:
         return msgspec.convert(document, Summary)
     except msgspec.ValidationError as error:

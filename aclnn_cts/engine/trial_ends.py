@@ -24,7 +24,7 @@ _COLUMNS = (
     "mode",
     "share",
 )
-_RANK = {Result.FAILED: 3, Result.ERROR: 2, Result.PASSED: 1, Result.SKIPPED: 0}
+_RANK = {Result.FAILED: 4, Result.ERROR: 3, Result.PASSED: 2, Result.SKIPPED: 1, Result.OUT_OF_SCOPE: 0}
 
 
 @dataclass(slots=True)

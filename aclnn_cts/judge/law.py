@@ -17,7 +17,7 @@ from aclnn_cts.judge.figures import figure, histogram, index_of
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel, weakest
 from aclnn_cts.judge.operands import OperandFacts
-from aclnn_cts.judge.verdict import OUTPUT_FACT
+from aclnn_cts.judge.verdict import OUTPUT_FACT, unfaulted
 
 __all__ = ["RELATION_FACT", "judge_law", "law_output"]
 
@@ -113,12 +113,12 @@ def judge_law(
             deviations=deviations,
             facts=facts,
         )
-    if all(deviation.open == deviation.elements for deviation in deviations):
-        message = "no element of these calls is required to be finite and within a bound; nothing was compared"
-        return Verdict(
-            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, deviations=deviations, facts=facts
-        )
-    return Verdict(result=Result.PASSED, basis=basis, mode=mode, deviations=deviations, facts=facts)
+    if not any(deviation.elements for deviation in deviations):
+        message = "the calls have no elements that the law relates; nothing was compared"
+        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, facts=facts)
+    return unfaulted(
+        deviations, basis=basis, mode=mode, left="not required to be finite and within a bound", facts=facts
+    )
 
 
 def _deviation(check: LawCheck) -> Deviation:

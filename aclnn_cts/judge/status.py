@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judge.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
 __all__ = ["ACCEPTED_FACT", "LIMIT_NOT_ENFORCED", "judge_status"]
@@ -38,7 +38,7 @@ def judge_status(
       of status: it is skipped, and what came back is a fact.
     - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
     - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
-      passes where the document promises an error; else it is a fact alone whether the call was accepted.
+      passes where the document promises an error. Any other call is out of scope; whether it was accepted is a fact.
     """
     verdict = ended_badly(outcome) or memory_fault(outcome)
     if verdict is not None:
@@ -50,8 +50,8 @@ def judge_status(
         message = f"{word} by an implementation that returns no status: {constraint}"
         facts: dict[str, Any] = {ACCEPTED_FACT: accepted}
         if outcome.rejected and SUCCESS not in allowed:
-            return Verdict(result=Result.PASSED, message=message, facts=facts)
-        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message, facts=facts)
+            return Verdict(result=Result.PASSED, message=message, judged=Judged.STATUS, facts=facts)
+        return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=message, facts=facts)
     status = None if raised or outcome.status is None else status_name(outcome.status)
     what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
     if strength == "open":
@@ -68,14 +68,14 @@ def judge_status(
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status})
     if status == SUCCESS and strength == "limit":
         return _beyond_limit(constraint, values)
-    return Verdict(result=Result.PASSED, facts={"status": status})
+    return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts={"status": status})
 
 
 def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verdict:
     facts: dict[str, Any] = {"status": SUCCESS, LIMIT_NOT_ENFORCED: True}
     message = f"the limit of {constraint} is not enforced"
     if values is None:
-        return Verdict(result=Result.PASSED, message=f"{message}; values were not judged", facts=facts)
+        return _nothing_known(f"{message}; values were not judged", facts)
     verdict = values()
     if verdict.result == Result.PASSED:
         return Verdict(
@@ -83,14 +83,13 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             message=f"{message}; the values are right",
             basis=verdict.basis,
             mode=verdict.mode,
+            judged=verdict.judged,
             deviations=verdict.deviations,
             facts=facts,
             rulers=verdict.rulers,
         )
     if verdict.result == Result.SKIPPED:
-        return Verdict(
-            result=Result.PASSED, message=f"{message}; values were not judged: {verdict.message}", facts=facts
-        )
+        return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
     if verdict.result == Result.FAILED and verdict.kind in _VALUE_FAULTS:
         if OUTPUT_FACT in verdict.facts:
             facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
@@ -105,3 +104,8 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             rulers=verdict.rulers,
         )
     return verdict
+
+
+def _nothing_known(message: str, facts: Mapping[str, Any]) -> Verdict:
+    """Beyond a limit any status conforms, so that one without values says nothing."""
+    return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts=facts)

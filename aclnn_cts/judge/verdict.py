@@ -16,7 +16,7 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Fault, Result, Signature, Skip, Verdict
+from aclnn_cts.core.verdict import Deviation, Fault, Judged, Result, Signature, Skip, Verdict
 from aclnn_cts.judge.compare import Compared, Comparison, compare_all
 from aclnn_cts.judge.model import ComputeModel, weakest
 from aclnn_cts.judge.operands import OperandFacts
@@ -31,6 +31,7 @@ __all__ = [
     "memory_fault",
     "signature",
     "status_text",
+    "unfaulted",
 ]
 
 OUTPUT_FACT = "output"
@@ -53,7 +54,8 @@ def judge_values(
     - `expected`, `outputs`, `models`: by output parameter, what the oracle says, the argument's descriptor, and the
       compute model (`Precision.models`). Outputs that were passed as null stand in none of them.
     - `got`: what the outputs hold, in the storage dtype and the logical shape.
-    - `allowed`: the statuses that conform. An allowed error passes without a look at the values.
+    - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
+      are no values.
     - `mode`: the precision mode's name, for the verdict and the signature.
     - `operands`: by output, what the mode's operand format does to the inputs (`operands.known_operands`).
 
@@ -102,8 +104,10 @@ def judge_form(
         return _fault(Fault.REJECTED, f"{status_text(outcome)} where {_promised(allowed)}{_said(outcome)}", mode=mode)
     if status != SUCCESS:
         verdict = memory_fault(outcome, mode=mode)
-        message = f"{status_text(outcome)}, which conforms; there are no values to judge"
-        return verdict or Verdict(result=Result.PASSED, message=message, mode=mode, facts={"status": status})
+        message = f"{status_text(outcome)}; the document leaves the status open, and there are no values to judge"
+        return verdict or Verdict(
+            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, facts={"status": status}
+        )
     return _wrong_shape(got, outputs, mode) or _unwritten(outcome, outputs, mode) or memory_fault(outcome, mode=mode)
 
 
@@ -126,11 +130,31 @@ def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, Compute
             deviations=deviations,
             facts={OUTPUT_FACT: name},
         )
+    return unfaulted(deviations, basis=basis, mode=mode, left="the document leaves open")
+
+
+def unfaulted(
+    deviations: tuple[Deviation, ...], *, basis: str, mode: str, left: str, facts: Mapping[str, Any] | None = None
+) -> Verdict:
+    """The verdict on outputs without a fault: a pass where at least half of the elements were compared.
+
+    `left`: why elements were not, as `the document leaves open`.
+    """
     elements = sum(deviation.elements for deviation in deviations)
-    if elements and not any(comparison.judged for comparison in comparisons.values()):
-        message = f"the document leaves all {elements} elements open; nothing was judged"
-        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, deviations=deviations)
-    return Verdict(result=Result.PASSED, basis=basis, mode=mode, deviations=deviations)
+    opened = sum(deviation.open for deviation in deviations)
+    if 2 * opened > elements:
+        message = f"{opened} of {elements} elements: {left}; too few were compared for a verdict"
+        return Verdict(
+            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, deviations=deviations, facts=facts or {}
+        )
+    return Verdict(
+        result=Result.PASSED,
+        basis=basis,
+        mode=mode,
+        judged=Judged.VALUES if elements else Judged.FORM,
+        deviations=deviations,
+        facts=facts or {},
+    )
 
 
 def _value_message(comparison: Comparison, model: ComputeModel) -> str:

@@ -110,6 +110,7 @@ class CannAdapter:
             specs=specs,
             capabilities=Capabilities(
                 description=description,
+                operators=frozenset(shipped),
                 environment_zh=_chinese(chip, target, facts, software=software),
                 measured=_measured(facts, software=software),
                 statuses=True,

@@ -14,8 +14,10 @@ from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.run_directory import RunDirectory
 
 RESULT = re.compile(
-    r"RESULT verdict=(?P<verdict>conforms|fails|none) cases=(?P<cases>\d+) passed=(?P<passed>\d+)"
-    r" failed=(?P<failed>\d+) waived=(?P<waived>\d+) errors=(?P<errors>\d+) skipped=(?P<skipped>\d+) run=(?P<run>.+)"
+    r"RESULT verdict=(?P<verdict>conforms|conforms-with-waivers|fails|inconclusive|nothing-found)"
+    r" judged=(?P<judged>\d+)% cases=(?P<cases>\d+) passed=(?P<passed>\d+) failed=(?P<failed>\d+)"
+    r" waived=(?P<waived>\d+) errors=(?P<errors>\d+) skipped=(?P<skipped>\d+)"
+    r" out_of_scope=(?P<out_of_scope>\d+) run=(?P<run>.+)"
 )
 
 

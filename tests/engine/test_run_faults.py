@@ -137,7 +137,7 @@ def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path
     assert run.code == 1
     cases = written(sixth.parent / "case.json", *[errors[0].trial])
     run = ran("run", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful", "--cases", cases)
-    assert (run.code, run.kinds, run.result["verdict"]) == (3, ["error"], "none")
+    assert (run.code, run.kinds, run.result["verdict"]) == (3, ["error"], "inconclusive")
     assert run.directory.failures() == ()
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.core.verdict import Fault, Record, Result, RunVerdict, Skip
 from aclnn_cts.engine.coverage import Coverage
+from aclnn_cts.engine.run_verdict import Plan, Terms
 from aclnn_cts.engine.summary import Summary, result_line
 from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
 from tests.engine.build_records import EMBEDDING, SOFTMAX, make_record
@@ -18,10 +19,12 @@ FAILED = make_record(1, result=Result.FAILED, kind=Fault.VALUE)
 WAIVED = make_record(2, result=Result.FAILED, kind=Fault.VALUE, waiver="known")
 ERROR = make_record(3, result=Result.ERROR, kind="lost device")
 SKIPPED = make_record(4, result=Result.SKIPPED, kind=Skip.OPEN)
+UNJUDGED = make_record(6, result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE)
+OUTSIDE = make_record(7, result=Result.OUT_OF_SCOPE, kind="dtype BF16")
 
 
 def summary_of(*records: Record, missing: int = 0) -> Summary:
-    summary = Summary()
+    summary = Summary(terms=Terms(Plan.CASES), finished=True)
     summary.plan(SOFTMAX, "valid", number=len(records) + missing)
     for record in records:
         summary.add(record)
@@ -31,22 +34,53 @@ def summary_of(*records: Record, missing: int = 0) -> Summary:
 @pytest.mark.parametrize(
     ("records", "line", "code"),
     [
-        ((), "verdict=none cases=0 passed=0 failed=0 waived=0 errors=0 skipped=0", 3),
-        ((SKIPPED,), "verdict=none cases=1 passed=0 failed=0 waived=0 errors=0 skipped=1", 3),
-        ((PASSED,), "verdict=conforms cases=1 passed=1 failed=0 waived=0 errors=0 skipped=0", 0),
-        ((PASSED, SKIPPED), "verdict=conforms cases=2 passed=1 failed=0 waived=0 errors=0 skipped=1", 0),
-        ((WAIVED,), "verdict=conforms cases=1 passed=0 failed=1 waived=1 errors=0 skipped=0", 0),
-        ((PASSED, WAIVED), "verdict=conforms cases=2 passed=1 failed=1 waived=1 errors=0 skipped=0", 0),
-        ((PASSED, ERROR), "verdict=none cases=2 passed=1 failed=0 waived=0 errors=1 skipped=0", 3),
-        ((WAIVED, ERROR), "verdict=none cases=2 passed=0 failed=1 waived=1 errors=1 skipped=0", 3),
-        ((FAILED, ERROR), "verdict=fails cases=2 passed=0 failed=1 waived=0 errors=1 skipped=0", 1),
-        ((FAILED, WAIVED, PASSED), "verdict=fails cases=3 passed=1 failed=2 waived=1 errors=0 skipped=0", 1),
+        ((), "inconclusive judged=0% cases=0 passed=0 failed=0 waived=0 errors=0 skipped=0 out_of_scope=0", 3),
+        ((SKIPPED,), "inconclusive judged=0% cases=1 passed=0 failed=0 waived=0 errors=0 skipped=1 out_of_scope=0", 3),
+        ((OUTSIDE,), "inconclusive judged=0% cases=1 passed=0 failed=0 waived=0 errors=0 skipped=0 out_of_scope=1", 3),
+        ((PASSED,), "conforms judged=100% cases=1 passed=1 failed=0 waived=0 errors=0 skipped=0 out_of_scope=0", 0),
+        (
+            (PASSED, SKIPPED, OUTSIDE),
+            "conforms judged=100% cases=3 passed=1 failed=0 waived=0 errors=0 skipped=1 out_of_scope=1",
+            0,
+        ),
+        (
+            (PASSED, UNJUDGED),
+            "inconclusive judged=50% cases=2 passed=1 failed=0 waived=0 errors=0 skipped=1 out_of_scope=0",
+            3,
+        ),
+        (
+            (WAIVED,),
+            "conforms-with-waivers judged=100% cases=1 passed=0 failed=1 waived=1 errors=0 skipped=0 out_of_scope=0",
+            0,
+        ),
+        (
+            (PASSED, WAIVED),
+            "conforms-with-waivers judged=100% cases=2 passed=1 failed=1 waived=1 errors=0 skipped=0 out_of_scope=0",
+            0,
+        ),
+        (
+            (PASSED, ERROR),
+            "inconclusive judged=50% cases=2 passed=1 failed=0 waived=0 errors=1 skipped=0 out_of_scope=0",
+            3,
+        ),
+        (
+            (WAIVED, ERROR),
+            "inconclusive judged=50% cases=2 passed=0 failed=1 waived=1 errors=1 skipped=0 out_of_scope=0",
+            3,
+        ),
+        ((FAILED, ERROR), "fails judged=50% cases=2 passed=0 failed=1 waived=0 errors=1 skipped=0 out_of_scope=0", 1),
+        (
+            (FAILED, WAIVED, PASSED),
+            "fails judged=100% cases=3 passed=1 failed=2 waived=1 errors=0 skipped=0 out_of_scope=0",
+            1,
+        ),
     ],
 )
 def test_result_lines_and_exit_codes(records: tuple[Record, ...], line: str, code: int) -> None:
     for order in itertools.permutations(records):
         summary = summary_of(*order)
-        assert result_line(summary, Path("runs/a b")) == f"RESULT {line} run=runs/a b"
+        assert result_line(summary, Path("runs/a b")) == f"RESULT verdict={line} run=runs/a b"
+        assert result_line(summary, None) == f"RESULT verdict={line} run=-"
         assert summary.exit_code == code
 
 
@@ -54,7 +88,7 @@ def test_result_lines_and_exit_codes(records: tuple[Record, ...], line: str, cod
 def test_a_total_that_does_not_add_up_is_no_pass(missing: int) -> None:
     summary = summary_of(PASSED, PASSED, missing=missing)
     assert summary.discrepancies() == (f"{SOFTMAX}, valid: {2 + missing} planned, 2 ended",)
-    assert (summary.verdict, summary.exit_code) == ("none", 3)
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.INCONCLUSIVE, 3)
 
 
 def test_one_kinds_surplus_does_not_hide_anothers_hole() -> None:
@@ -63,7 +97,7 @@ def test_one_kinds_surplus_does_not_hide_anothers_hole() -> None:
     summary.add(make_record(9))
     assert summary.total.cases == summary.total.ended
     assert len(summary.discrepancies()) == 2
-    assert summary.verdict == "none"
+    assert summary.verdict == RunVerdict.INCONCLUSIVE
 
 
 def test_a_fault_outranks_a_total_that_does_not_add_up() -> None:
@@ -73,20 +107,20 @@ def test_a_fault_outranks_a_total_that_does_not_add_up() -> None:
 def test_what_is_wrong_with_the_run_itself() -> None:
     summary = summary_of(PASSED)
     summary.problems.append("x never broken")
-    assert (summary.verdict, summary.exit_code) == ("none", 3)
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.INCONCLUSIVE, 3)
     summary.violations.append("waiver w expired")
-    assert (summary.verdict, summary.exit_code) == ("fails", 1)
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.FAILS, 1)
 
 
 def test_skips_without_a_record_count_by_their_reason() -> None:
     summary = summary_of(PASSED)
     summary.plan(EMBEDDING, "valid", number=3)
     summary.skip(EMBEDDING, "valid", reason=Skip.UNSUPPORTED, number=3)
-    assert summary.verdict == "conforms"
+    assert summary.verdict == RunVerdict.CONFORMS
     assert summary.total.skipped_by_reason == {Skip.UNSUPPORTED: 3}
-    with pytest.raises(HarnessError, match="skipped without a reason"):
+    with pytest.raises(HarnessError, match="a trial is skipped without a reason"):
         summary.add(make_record(result=Result.SKIPPED))
-    with pytest.raises(HarnessError, match="result 'fine'; expected passed, failed, error or skipped"):
+    with pytest.raises(HarnessError, match="result 'fine'; expected passed, failed, error, skipped or"):
         summary.add(make_record(result="fine"))
 
 
@@ -124,6 +158,8 @@ def test_parts_add_up_to_the_whole_and_json_keeps_all() -> None:
         WAIVED,
         ERROR,
         SKIPPED,
+        UNJUDGED,
+        OUTSIDE,
         make_record(5, operator=EMBEDDING, case_kind="boundary", facts={"held": ["x"]}),
     ]
     whole = Summary()

@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
-from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judge.model import load_precision
 from aclnn_cts.judge.status import LIMIT_NOT_ENFORCED, judge_status
 from aclnn_cts.judge.verdict import judge_values, signature
@@ -160,9 +160,12 @@ def test_an_allowed_error_has_no_values_to_judge() -> None:
     allowed = (ANY_ERROR, SUCCESS)
     verdict = values(Outcome(phase_one=561002), {}, allowed=allowed)
     assert conclusion(verdict) == (
-        Result.PASSED,
-        "",
-        "phase one returned ACLNN_ERR_INNER_TILING_ERROR (561002), which conforms; there are no values to judge",
+        Result.SKIPPED,
+        Skip.OPEN,
+        (
+            "phase one returned ACLNN_ERR_INNER_TILING_ERROR (561002); the document leaves the status open, and there "
+            "are no values to judge"
+        ),
     )
     outcome = Outcome(phase_one=561002, buffers={"x": BufferState(changed=1)})
     assert values(outcome, {}, allowed=allowed).kind == Fault.INPUT
@@ -230,8 +233,29 @@ def test_nothing_judged_is_no_pass() -> None:
     assert conclusion(verdict) == (
         Result.SKIPPED,
         Skip.OPEN,
-        "the document leaves all 9 elements open; nothing was judged",
+        "9 of 9 elements: the document leaves open; too few were compared for a verdict",
     )
+
+
+@pytest.mark.parametrize(("left_open", "passes"), [(0, True), (4, True), (5, False)])
+def test_a_pass_takes_at_least_half_of_all_elements(left_open: int, passes: bool) -> None:
+    """`dxOut` has 6 elements and `dgammaOut` 3."""
+    unsaid = np.arange(DX.size).reshape(DX.shape) < left_open
+    verdict = values(expected={**EXPECTED, "dxOut": ExpectedOutput(value=DX, open=unsaid)})
+    assert (verdict.result == Result.PASSED) is passes
+    assert verdict.judged == (Judged.VALUES if passes else "")
+
+
+def test_outputs_without_elements_pass_by_their_form() -> None:
+    empty = np.zeros((0, 3), np.float32)
+    verdict = judge_values(
+        outcome=SUCCEEDED,
+        got={"dxOut": empty},
+        expected={"dxOut": ExpectedOutput(value=empty.astype(np.float64))},
+        outputs={"dxOut": Tensor((0, 3), "FLOAT")},
+        models={"dxOut": MODELS["dxOut"]},
+    )
+    assert (verdict.result, verdict.judged) == (Result.PASSED, Judged.FORM)
 
 
 INVALID = ("ACLNN_ERR_PARAM_INVALID",)
@@ -295,7 +319,8 @@ def test_open_constraints_are_never_a_fault_of_status() -> None:
 
 def test_without_statuses_acceptance_is_a_fact() -> None:
     verdict = status(Outcome(ended=Ended.RAISED), has_statuses=False)
-    assert (verdict.result, verdict.kind, verdict.facts) == (Result.SKIPPED, Skip.NOT_JUDGED, {"accepted": False})
+    assert (verdict.result, verdict.kind) == (Result.OUT_OF_SCOPE, OutOfScope.STATUSES)
+    assert verdict.facts == {"accepted": False}
     verdict = status(Outcome(), has_statuses=False)
     assert verdict.facts == {"accepted": True}
     assert verdict.message == "accepted by an implementation that returns no status: dim.range"
@@ -338,8 +363,8 @@ def test_limits_that_are_not_enforced() -> None:
     assert len(verdict.deviations) == 2
     verdict = status(ACCEPTED, "limit", LIMIT)
     assert conclusion(verdict) == (
-        Result.PASSED,
-        "",
+        Result.SKIPPED,
+        Skip.OPEN,
         "the limit of dim.range is not enforced; values were not judged",
     )
 

@@ -28,7 +28,8 @@ from aclnn_cts.engine.kill_matrix import matrix_to_show
 from aclnn_cts.engine.laws import PREFIX, laws_of
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.summary import CONFORMS, FAILS, NONE, Summary
+from aclnn_cts.engine.run_verdict import worst
+from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judge.figures import SHARE_EDGES
 from aclnn_cts.judge.magnitude import BINADES
@@ -110,7 +111,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
-        verdict=_verdict(summary, runs),
+        verdict=worst(run.summary().verdict for run in runs),
         suffices=_suffices(runs),
         ends=ends_of(summary.total),
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
@@ -155,15 +156,6 @@ def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[C
     if not alike:
         raise UsageError(f"--baseline {baseline}: a run for {product}; none of the runs to report is for that product")
     return tuple(compare_runs(baseline, run.path) for run in alike)
-
-
-def _verdict(summary: Summary, runs: Sequence[RunDirectory]) -> str:
-    """Of the runs together: `conforms` takes that each of them came to its end."""
-    if summary.verdict == CONFORMS and not all(run.finished for run in runs):
-        return NONE
-    if summary.verdict == CONFORMS and any(run.summary().verdict == NONE for run in runs):
-        return NONE
-    return FAILS if any(run.summary().verdict == FAILS for run in runs) else summary.verdict
 
 
 def _suffices(runs: Sequence[RunDirectory]) -> bool:

@@ -15,8 +15,9 @@ from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.acceptance.possible import LAYOUTS, RANKS
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
-from aclnn_cts.engine.acceptance.speakers import Speakers, is_valid_call
+from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import SECOND_ORACLE, Member, Members
+from aclnn_cts.engine.aims import is_valid_call
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
 from aclnn_cts.judge.finer import FINER_FACT
@@ -43,6 +44,7 @@ class EndsTally:
     waived: int = 0
     errors: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
 
     def add(self, record: Record) -> None:
         """Count one."""
@@ -54,20 +56,24 @@ class EndsTally:
             self.waived += bool(record.waiver)
         elif result == Result.SKIPPED:
             self.reasons[record.verdict.kind] += 1
+        elif result == Result.OUT_OF_SCOPE:
+            self.outside[record.verdict.kind] += 1
         else:
             self.errors += 1
 
     def ends(self) -> Ends:
         """The figures; all that ended were planned."""
-        skipped = sum(self.reasons.values())
+        skipped, outside = sum(self.reasons.values()), sum(self.outside.values())
         return Ends(
-            planned=self.passed + self.failed + self.errors + skipped,
+            planned=self.passed + self.failed + self.errors + skipped + outside,
             passed=self.passed,
             failed=self.failed,
             waived=self.waived,
             errors=self.errors,
             skipped=skipped,
             reasons=dict(sorted(self.reasons.items())),
+            out_of_scope=outside,
+            outside=dict(sorted(self.outside.items())),
         )
 
 
@@ -112,7 +118,7 @@ class OperatorTally:
         judged = verdict.result in (Result.PASSED, Result.FAILED)
         if judged:
             self.judged[promise, verdict.mode, record.signature.dtype] += 1
-        if is_valid_call(record):
+        if is_valid_call(record.trial):
             if judged:
                 self._place(record)
             return

@@ -30,7 +30,8 @@ from aclnn_cts.engine.acceptance.programs import on_one_page, programs_of
 from aclnn_cts.engine.acceptance.together import Failures, Member, severity
 from aclnn_cts.engine.campaign.buckets import gravity
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding, distinct
-from aclnn_cts.engine.explain import argument_text, replay_command, shrink_command
+from aclnn_cts.engine.case_text import argument_text
+from aclnn_cts.engine.explain import replay_command, shrink_command
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 

@@ -58,6 +58,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
     """One run, from its manifest and its summary."""
     manifest, summary = run.manifest, run.summary()
     seconds, interrupted = run_end(run)
+    conclusion = summary.conclusion
     return RunFacts(
         name=run.path.resolve().name,
         path=str(run.path),
@@ -77,7 +78,8 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         seconds=seconds,
         finished=run.finished,
         interrupted=interrupted,
-        verdict=summary.verdict,
+        verdict=conclusion.verdict,
+        causes=conclusion.causes,
         ends=ends_of(summary.total),
         discrepancies=summary.discrepancies(),
         violations=tuple(summary.violations),
@@ -105,6 +107,8 @@ def ends_of(counts: Counts) -> Ends:
         errors=counts.errors,
         skipped=counts.skipped,
         reasons=dict(sorted(counts.skipped_by_reason.items())),
+        out_of_scope=counts.out_of_scope,
+        outside=dict(sorted(counts.out_of_scope_by_reason.items())),
     )
 
 

@@ -39,7 +39,7 @@ class Said:
     otherwise: int = 0
     """Trials that failed, and keep the clause: with wrong values, where the clause is not about them."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """By reason; errors of the harness stand among them as `error`."""
+    """By reason; errors of the harness are among them as `error`, and what is out of scope as that."""
     good: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
     findings: dict[Member, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Said:
             if len(self.bad) < _EVIDENCE:
                 self.bad.append(record.trial_id)
         else:
-            self.skip(record.verdict.kind if result == Result.SKIPPED else "error")
+            self.skip(record.verdict.kind if result == Result.SKIPPED else result)
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count some that say nothing."""

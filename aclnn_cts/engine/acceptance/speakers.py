@@ -34,26 +34,21 @@ from aclnn_cts.engine.acceptance.listening import (
 )
 from aclnn_cts.engine.acceptance.said import Said
 from aclnn_cts.engine.acceptance.together import Member
+from aclnn_cts.engine.aims import is_valid_call
 from aclnn_cts.engine.fault_call import call_at_fault
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES, OTHER_CASE, RepeatedFailure
 from aclnn_cts.spec.model import Clause, Spec
 
-__all__ = ["Speakers", "is_valid_call", "key_of"]
+__all__ = ["Speakers", "key_of"]
 
 _STATUS = "status"
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
-_BREAKING = frozenset({_STATUS, *_IN_A_ROW})
 _LIMIT = "boundary"
 _LIKE_VALUES = frozenset({_LIMIT, "precision"})
 """Promises whose valid calls are held to `values` too."""
 _OF_MEMORY = frozenset({Fault.GUARD, Fault.INPUT})
 _OF_BROKEN = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
 """Kinds that are about a broken call, and not about its valid twin."""
-
-
-def is_valid_call(record: Record) -> bool:
-    """Whether the trial's own case keeps every constraint."""
-    return record.trial.promise not in _BREAKING and "twin" not in record.trial.parameters
 
 
 def key_of(clause: Clause, spec: Spec) -> Key:
@@ -66,7 +61,7 @@ def key_of(clause: Clause, spec: Spec) -> Key:
 def _is_of_twin(record: Record) -> bool:
     """Whether the valid twin of a broken call is at fault, or such a call does what any call may do."""
     kind = record.verdict.kind
-    if kind in _OF_MEMORY and not is_valid_call(record):
+    if kind in _OF_MEMORY and not is_valid_call(record.trial):
         return True
     if "twin" not in record.trial.parameters or kind in _OF_BROKEN:
         return False
@@ -145,7 +140,7 @@ class Speakers:
     @staticmethod
     def _promises(record: Record, promise: str) -> Iterator[str]:
         yield promise
-        if promise in _LIKE_VALUES and is_valid_call(record):
+        if promise in _LIKE_VALUES and is_valid_call(record.trial):
             yield VALUES
 
     @staticmethod
@@ -158,7 +153,7 @@ class Speakers:
     def _hear_constraint(self, constraint: str, record: Record, member: Member | None, *, twin: bool) -> None:
         """A valid call on its limit says something of a constraint where it fails, but of no output's contents."""
         listener = self._constraints.setdefault(constraint, ConstraintListener())
-        valid = is_valid_call(record)
+        valid = is_valid_call(record.trial)
         if valid:
             listener.on_limit += is_judged(record)
             if record.verdict.result != Result.FAILED or record.verdict.kind in VALUE_FAULTS:

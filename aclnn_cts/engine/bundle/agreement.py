@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.engine.bundle.reading import Problem, Reading
 from aclnn_cts.engine.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.engine.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
@@ -78,16 +78,9 @@ class Agreement:
             stated = summary.operator(name).kinds
             counted = self.records.operators.get(name, {})
             for kind in sorted({*stated, *counted}):
-                said, found = stated.get(kind, Counts()), counted.get(kind, Counts())
                 where = f"{RUN_SUMMARY}, {name}, {kind or 'no kind'}"
-                for word in ("passed", "failed", "waived", "errors"):
-                    stated_number, number = getattr(said, word), getattr(found, word)
-                    if stated_number != number and (whole or stated_number < number):
-                        yield Problem(where, f"{stated_number} {word} are stated; the records have {number}")
-                if whole and _with_records(said) != found.skipped_by_reason:
-                    yield Problem(where, f"skips {_with_records(said)} are stated; the records have {_skips(found)}")
-                if said.cases != said.ended or said.skipped != sum(said.skipped_by_reason.values()):
-                    yield Problem(where, f"{said.cases} are planned, {said.ended} ended")
+                for message in _differences(stated.get(kind, Counts()), counted.get(kind, Counts()), whole=whole):
+                    yield Problem(where, message)
         document = msgspec.json.decode(self.records.files[RUN_SUMMARY])
         for key, value in summary_to_json(summary).items():
             # A key that an earlier version did not write says nothing.
@@ -101,7 +94,7 @@ class Agreement:
         if predicate.totals != Contents.of(summary.total, records=self.records.number):
             yield Problem(MANIFEST_NAME, "its totals are not those of the summary and the records")
         said = (predicate.verdict, predicate.adapter, predicate.started, predicate.harness, predicate.operators)
-        run = (summary.verdict, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
+        run = (summary.verdict.value, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
         if said != run:
             yield Problem(MANIFEST_NAME, "says another verdict, adapter, time, version or operators than the run")
         if (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest)):
@@ -112,8 +105,28 @@ class Agreement:
             yield Problem(MANIFEST_NAME, f"says of the report {predicate.report!r}, which is not so")
 
 
+def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:
+    """How the counts of one kind differ from those of its records."""
+    for word in ("passed", "failed", "waived", "errors"):
+        stated, number = getattr(said, word), getattr(found, word)
+        if stated != number and (whole or stated < number):
+            yield f"{stated} {word} are stated; the records have {number}"
+    if whole and _with_records(said) != found.skipped_by_reason:
+        yield f"skips {_with_records(said)} are stated; the records have {_skips(found)}"
+    if whole and _outside(said) != _outside(found):
+        yield f"out of scope {_outside(said)} are stated; the records have {_outside(found)}"
+    if said.cases != said.ended or said.skipped != sum(said.skipped_by_reason.values()):
+        yield f"{said.cases} are planned, {said.ended} ended"
+
+
 def _with_records(counts: Counts) -> dict[str, int]:
     return {reason: number for reason, number in counts.skipped_by_reason.items() if reason not in _WITHOUT_RECORDS}
+
+
+def _outside(counts: Counts) -> dict[str, int]:
+    """What is out of scope, without whole operators, of which no record tells."""
+    found = counts.out_of_scope_by_reason
+    return {reason: number for reason, number in sorted(found.items()) if not reason.startswith(OutOfScope.OPERATOR)}
 
 
 def _skips(counts: Counts) -> dict[str, int]:

@@ -75,6 +75,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     waived: int
     errors: int
     skipped: int
+    out_of_scope: int
 
     @classmethod
     def of(cls, total: Counts, *, records: int) -> Contents:
@@ -87,6 +88,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             waived=total.waived,
             errors=total.errors,
             skipped=total.skipped,
+            out_of_scope=total.out_of_scope,
         )
 
 

@@ -158,7 +158,7 @@ def _predicate(
         ran_on=ran_on(manifest),
         operators=manifest.operators,
         started=manifest.started,
-        verdict=summary.verdict,
+        verdict=summary.verdict.value,
         totals=Contents.of(summary.total, records=seen.number),
         statuses=seen.statuses,
         report=report,

@@ -14,6 +14,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.campaign.options import CampaignOptions
 from aclnn_cts.engine.manifest import Fact, Manifest, sources_hash
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.scope import Scope
 from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 from aclnn_cts.spec.load import package_folder
 from aclnn_cts.spec.model import Spec
@@ -136,12 +137,18 @@ def _last_inputs(path: Path, manifest: Manifest) -> Mapping[str, str]:
     return msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
 
 
-def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact]) -> str:
+def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact], scope: Scope | None) -> str:
     """What a person should know before the campaign goes on; empty where that is nothing.
 
     UsageError where the implementation says other things of itself than when the campaign began: a library that was
-    replaced, another version, chip or driver. Verdicts of two implementations do not belong into one statement.
+    replaced, another version, chip or driver, or declares another scope. Verdicts of two implementations do not belong
+    into one statement.
     """
+    if scope is not None and manifest.scope_sha256 not in ("", scope.sha256):
+        raise UsageError(
+            f"{path}: the adapter declares another scope than when the campaign began (manifest.json, $.scope); begin "
+            "another campaign in a directory of its own"
+        )
     then = {name: fact.value for name, fact in manifest.environment.items() if name.startswith("adapter.")}
     now = {name: fact.value for name, fact in facts.items() if name.startswith("adapter.")}
     harness = manifest.environment.get("harness.sha256")

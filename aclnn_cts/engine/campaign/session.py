@@ -11,7 +11,7 @@ from typing import Any
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.chunk import Chunk, pinned_chunks
 from aclnn_cts.engine.campaign.dispatch import Dispatcher, LocalDispatcher
@@ -44,6 +44,7 @@ from aclnn_cts.engine.manifest import (
     timestamp,
 )
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_verdict import Plan, Terms
 from aclnn_cts.engine.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
@@ -81,10 +82,15 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     if notice:
         watching.notice(notice)
     product = options.settings.target.product
-    operators = tuple(spec for spec in options.operators if product in spec.products)
+    scope = options.settings.scope
+    operators = tuple(
+        spec
+        for spec in options.operators
+        if product in spec.products and (scope is None or scope.offers(spec.operator, product))
+    )
     if not operators:
         names = ", ".join(spec.operator for spec in options.operators)
-        raise UsageError(f"--product {product}: none of {names} supports it; name others")
+        raise UsageError(f"--product {product}: none of {names} supports it and is offered by the adapter; name others")
     factors = {spec.operator: Factors(Sampler(spec, options.settings.target)) for spec in operators}
     schedule = Schedule(
         operators=operators,
@@ -184,7 +190,12 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     options = replace(options, settings=settings)
     if earlier is None:
         return options, _manifest(options, environment, capabilities), waivers, ""
-    return options, earlier, waivers, check_implementation(options.out, earlier, adapter_facts(environment))
+    return (
+        options,
+        earlier,
+        waivers,
+        check_implementation(options.out, earlier, adapter_facts(environment), settings.scope),
+    )
 
 
 def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
@@ -200,6 +211,8 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
         target=settings.target,
         started=timestamp(),
         inputs=dict(options.inputs),
+        scope=settings.scope,
+        scope_sha256=settings.scope.sha256 if settings.scope is not None else "",
         settings={
             "chunk_trials": options.size,
             "generation": generation,
@@ -227,12 +240,21 @@ def _writer(
     else:
         specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
         writer = create_run(
-            options.out, manifest=manifest, specs=specs, waivers=waiver_texts(options.waivers), blob_limit=blob_limit
+            options.out,
+            manifest=manifest,
+            specs=specs,
+            waivers=waiver_texts(options.waivers),
+            terms=Terms(plan=Plan.CAMPAIGN),
+            blob_limit=blob_limit,
         )
         for spec in options.operators:
             if spec not in operators:
                 writer.summary.plan(spec.operator, "valid")
-                writer.summary.skip(spec.operator, "valid", reason=Skip.UNSUPPORTED)
+                if options.settings.target.product in spec.products:
+                    reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
+                else:
+                    reason, result = Skip.UNSUPPORTED, Result.SKIPPED
+                writer.summary.skip(spec.operator, "valid", reason=reason, result=result)
     with writer:
         _note_session(writer, options)
         yield writer

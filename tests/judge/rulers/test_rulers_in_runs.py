@@ -243,7 +243,7 @@ def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytes
     assert (code, "verdict=conforms" in out) == (0, True)
     gated = tmp_path / "gated"
     code, out, _ = run(capsys, *base, "--ruler", "mixed", "--ruler", "msprobe-threshold", "-o", str(gated))
-    assert (code, "verdict=fails cases=2 passed=1 failed=1" in out) == (1, True)
+    assert (code, "verdict=fails judged=100% cases=2 passed=1 failed=1" in out) == (1, True)
     said = " ".join(out.split())
     assert "every element is within the derived bound, but not within a ruler" in said
     assert "the ruler msprobe-threshold fails on out: largest small-value error" in said

@@ -1,0 +1,55 @@
+"""A case in words: its arguments, each on a line, or all of it on one."""
+
+from __future__ import annotations
+
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
+
+__all__ = ["argument_text", "case_text"]
+
+VALUES_SHOWN = 12
+
+
+def argument_text(value: Argument) -> str:
+    """An argument on one line."""
+    if value is None:
+        return "null pointer"
+    if isinstance(value, tuple):
+        return f"{list(value)}"
+    if not isinstance(value, Tensor):
+        return str(value)
+    text = _tensor_text(value)
+    return text + (f", {_data_text(value.data)}" if value.data is not None else "")
+
+
+def case_text(case: Case) -> str:
+    """A case on one line, without the contents of its tensors."""
+    arguments = ", ".join(
+        f"{name} {_tensor_text(value) if isinstance(value, Tensor) else argument_text(value)}"
+        for name, value in case.arguments.items()
+    )
+    return f"{case.operator}({arguments})"
+
+
+def _tensor_text(value: Tensor) -> str:
+    text = f"{value.dtype} {list(value.shape)}"
+    if value.format != "ND":
+        text += f" {value.format}"
+    if value.strides is not None:
+        text += f" strides {list(value.strides)}"
+    if value.offset:
+        text += f" offset {value.offset}"
+    if value.storage_shape is not None:
+        text += f" in a storage {list(value.storage_shape)}"
+    return text
+
+
+def _data_text(data: Data) -> str:
+    if data.values is not None:
+        shown = ", ".join(str(value) for value in data.values[:VALUES_SHOWN])
+        return f"values {shown}" + (", ..." if len(data.values) > VALUES_SHOWN else "")
+    parameters = ", ".join(
+        f"{name} {getattr(data, name)}"
+        for name in data.__struct_fields__
+        if name not in ("values", "recipe", "seed") and getattr(data, name) is not None
+    )
+    return f"recipe {data.recipe}" + (f" ({parameters})" if parameters else "") + f", seed {data.seed}"
