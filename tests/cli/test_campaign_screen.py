@@ -242,15 +242,6 @@ def test_what_cannot_be_shown_ends_nothing(error: Exception, said: str) -> None:
     assert hears.notices == [said, "the end"]
 
 
-def test_a_progress_file_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    (tmp_path / "pipe").mkdir()
-    for name, said in (("pipe", "is no file"), ("nowhere/p.json", "is no folder")):
-        with pytest.raises(UsageError, match=said):
-            ProgressJson(tmp_path / name, RUN)
-    ProgressJson(tmp_path / "p.json", RUN)
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
-
-
 def test_a_screen_whose_terminal_is_gone_shows_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reads, writes = os.pipe()
     stream = os.fdopen(writes, "w", buffering=1)

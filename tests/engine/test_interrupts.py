@@ -14,9 +14,10 @@ WORKER = """\
 import os, signal, sys
 print("started", flush=True)
 sys.stdin.readline()
-from aclnn_cts.engine.interrupts import leave_interrupts_to_the_head
-leave_interrupts_to_the_head()
-os.kill(os.getpid(), signal.SIGINT)
+from aclnn_cts.engine.interrupts import ENDINGS, leave_interrupts_to_the_head
+leave_interrupts_to_the_head(os.getppid())
+for number in (signal.SIGINT, *ENDINGS):
+    os.kill(os.getpid(), number)
 print("lives on")
 """
 
@@ -73,7 +74,7 @@ def test_the_end_of_a_batch_job_and_of_a_terminal_is_an_interrupt_once(number: s
         # While what was done is saved, another one changes nothing.
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGHUP)
-    assert told == number.name
+    assert told == f"{number.name} was sent"
     assert signal.getsignal(number) == signal.SIG_DFL
 
 

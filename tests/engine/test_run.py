@@ -18,6 +18,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.case_files import write_case_file
 from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary_json import summary_to_json
 from tests.engine.conftest import Ran
@@ -55,7 +56,7 @@ def stray_index() -> Case:
 
 
 def written(path: Path, *entries: Trial | Case) -> str:
-    write_case_file(path, entries)
+    write_case_file(OutputFile(path, force=True), entries)
     return str(path)
 
 
@@ -212,7 +213,7 @@ MISTAKES = [
     (("run", "--adapter", "reference", "--cases", "two.jsonl"), "two.jsonl: cases of atlas-a2, atlas-training; a run"),
     (("run", "--adapter", "reference", "--cases", "good.json", "--product", "atlas-training"), "leave it out"),
     (("run", "--adapter", "reference", "--specs", "nowhere"), "nowhere: is no folder"),
-    (("run", "--adapter", "reference", "--progress", "no/p"), "--progress no/p: cannot be written"),
+    (("run", "--adapter", "reference", "--progress", "no/p"), "--progress no/p: "),
     (("run", "--adapter", "reference", "--workers", "0"), "--workers"),
     (("run", "--adapter", "reference", "--seed", "-1"), "--seed"),
     (("replay", "none.json", "--adapter", "reference"), "none.json: cannot be read"),

@@ -16,6 +16,7 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.campaign.shrink import shrink
 from aclnn_cts.engine.campaign.structure import structure_of
 from aclnn_cts.engine.case_files import write_case_file
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.promises import derived_trial
 from aclnn_cts.generate.breaking import invalid_cases
 from aclnn_cts.generate.choices import StreamChoices
@@ -179,7 +180,7 @@ def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     from aclnn_cts.cli.main import main  # noqa: PLC0415 - ran has set the folder and the path
 
     file, small = tmp_path / "one.json", tmp_path / "small.json"
-    write_case_file(file, [softmax((5, 11))])
+    write_case_file(OutputFile(file), [softmax((5, 11))])
     assert main(["shrink", str(file), "--adapter", "rare_adapter:Rare,fault=tail", "-o", str(small)]) == 1
     told = capsys.readouterr().out
     assert "165 elements before, 27 now" in " ".join(told.split())
