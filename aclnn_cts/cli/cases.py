@@ -71,10 +71,10 @@ def cases(
     boundary: on every limit and one step to both sides, fewer than N where the document has fewer.
     """
     chosen = _kinds(kinds)
+    output = output_file(out or STANDARD_OUTPUT, written_by_us=_GENERATED)
     specs = load_specs(folders)
     spec = specs.find(operator, where="OP")
     target = Target(product=checked_product(product, spec, specs))
-    output = output_file(out or STANDARD_OUTPUT, written_by_us=_GENERATED)
     found = Generation(spec=spec, target=target, kinds=chosen, seed=seed, count=number)
     write_case_file(output, found)
     numbers = joined([f"{found.written[kind]} {kind}" for kind in chosen])

@@ -131,10 +131,13 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             f"--resource {resource}: it is what workers take of a cluster; name the cluster with --cluster C, or give "
             "the devices of this machine with --devices"
         )
+    path = out if out is not None else default_run_path("fuzz", adapter)
+    watchers: list[Watcher] = []
+    if progress is not None:
+        watchers.append(ProgressJson(output_file(progress, written_by_us=PROGRESS_FILE, option="--progress"), path))
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders)
     chosen = specs.select(operators)
-    path = out if out is not None else default_run_path("fuzz", adapter)
     places = tuple(dict.fromkeys(word.strip() for word in devices.split(","))) if devices else ()
     options = CampaignOptions(
         arguments=tuple(sys.argv[2:]),
@@ -165,9 +168,6 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         # Before anything is said to go on.
         earlier_campaign(options)
     again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
-    watchers: list[Watcher] = []
-    if progress is not None:
-        watchers.append(ProgressJson(output_file(progress, written_by_us=PROGRESS_FILE, option="--progress"), path))
     screen = CampaignScreen(path)
     try:
         screen.begin(f"{_begins(options)}; kept in {path}")

@@ -91,7 +91,7 @@ def output_file(path: Path, *, written_by_us: Recognizer, option: str = "-o", ma
     from aclnn_cts.engine.output_file import OutputFile
 
     context = click.get_current_context()
-    return OutputFile(
+    made = OutputFile(
         path,
         written_by_us=written_by_us,
         command=context.command_path,
@@ -100,6 +100,8 @@ def output_file(path: Path, *, written_by_us: Recognizer, option: str = "-o", ma
         option=option,
         make_folder=make_folder,
     )
+    context.call_on_close(made.close)
+    return made
 
 
 def _inputs(context: click.Context) -> Iterator[Path]:

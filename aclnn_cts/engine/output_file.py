@@ -34,7 +34,7 @@ _KEY = re.compile(
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
-_READ_IN_FOLDERS = frozenset({".yaml", ".py"})
+_READ_IN_FOLDERS = (".yaml", ".py")
 """What a command reads of a folder that it is given: specs and oracles."""
 
 
@@ -155,6 +155,12 @@ class OutputFile:
         with self._failures_told(), self._file.open("ab") as file:
             file.write(content)
 
+    def close(self) -> None:
+        """Let go of the stream; what could not be written to it has been told."""
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.close()
+
     @contextlib.contextmanager
     def _failures_told(self) -> Iterator[None]:
         try:
@@ -218,7 +224,7 @@ class OutputFile:
                 ours = written_by_us(file)
         except OSError as error:
             raise UsageError(f"{self._where}: exists and cannot be read: {error.strerror}; name another file") from None
-        if (read := _same_input(target, known, inputs, ours=ours)) is not None:
+        if (read := _same_input(known, inputs, ours=ours)) is not None:
             raise UsageError(f"{self._where}: the command reads this file ({read}); name another file")
         if (run := run_around(target)) is not None:
             raise UsageError(f"{self._where}: is a file of the run {run}; name a file outside of it")
@@ -249,16 +255,20 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _same_input(target: Path, known: os.stat_result, inputs: Iterable[Path], *, ours: bool) -> Path | None:
-    """The input that is this file, or that is a folder with it; links of all kinds lead to the same file."""
+def _same_input(known: os.stat_result, inputs: Iterable[Path], *, ours: bool) -> Path | None:
+    """The input that is the existing file; links of all kinds lead to the same file.
+
+    Of a folder it is what a command reads there, but for a program that the command itself has put beside.
+    """
     for path in inputs:
         try:
-            found = path.stat()
+            if os.path.samestat(path.stat(), known):
+                return path
+            if path.is_dir() and not ours:
+                for suffix in _READ_IN_FOLDERS:
+                    for file in path.glob(f"*{suffix}"):
+                        if os.path.samestat(file.stat(), known):
+                            return file
         except OSError:
             continue
-        if os.path.samestat(found, known):
-            return path
-        read_there = target.suffix in _READ_IN_FOLDERS and not ours
-        if stat.S_ISDIR(found.st_mode) and read_there and path.resolve() in target.parents:
-            return path
     return None

@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 from aclnn_cts.cli.campaign_end import show_campaign_end
-from aclnn_cts.cli.campaign_progress import ProgressJson, progress
+from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, screen
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.campaign.dispatch import Health, Slot
 from aclnn_cts.engine.campaign.finding import Confirmed, Finding

@@ -260,11 +260,13 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(Path(__file__).parent)))}
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str) -> None:
+@pytest.mark.parametrize(
+    ("workers", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM), ("2", signal.SIGHUP)]
+)
+def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str, number: signal.Signals) -> None:
     out = tmp_path / "run"
-    # A shell's background job inherits an ignored SIGINT, which is not what is tested.
-    heard = ["env", "--default-signal=INT"]
+    # A shell's background job inherits ignored signals, which is not what is tested.
+    heard = ["env", "--default-signal=INT,TERM,HUP"]
     command = [*heard, sys.executable, "-m", "aclnn_cts", "run", "softmax_backward", "--adapter", "reference"]
     options = ["--profile", "thorough", "--workers", workers, "-o", str(out)]
     with subprocess.Popen(
@@ -279,12 +281,13 @@ def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str
         while process.poll() is None and not (results.exists() and results.stat().st_size > 300_000):
             time.sleep(0.02)
         assert process.poll() is None, process.communicate()
-        # As a terminal does it: the whole group.
-        os.killpg(process.pid, signal.SIGINT)
+        # As a terminal and a batch system do it: the whole group.
+        os.killpg(process.pid, number)
         output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert errors.splitlines() == [f"error: interrupted; what had finished is kept in {out}"]
+    sent = "" if number == signal.SIGINT else f"{number.name} was sent; "
+    assert errors.splitlines() == [f"error: interrupted; {sent}what had finished is kept in {out}"]
     assert "RESULT" not in output
     directory = RunDirectory(out)
     assert json.loads((out / "summary.json").read_text())["interrupted"] is True

@@ -165,13 +165,13 @@ def test_the_limit_is_kept() -> None:
     assert executions <= 7
 
 
-def softmax(shape: tuple[int, ...]) -> Trial:
+def softmax(shape: tuple[int, ...], dtype: str = "FLOAT16") -> Trial:
     data = Data(recipe="normal", seed=4)
     arguments: dict[str, Argument] = {
-        "gradOutput": Tensor(shape, "FLOAT16", data=data),
-        "output": Tensor(shape, "FLOAT16", data=data),
+        "gradOutput": Tensor(shape, dtype, data=data),
+        "output": Tensor(shape, dtype, data=data),
         "dim": 0,
-        "out": Tensor(shape, "FLOAT16"),
+        "out": Tensor(shape, dtype),
     }
     return Trial("values", Case("aclnnSoftmaxBackward", arguments, origin=Origin(kind="mine")))
 
@@ -193,4 +193,4 @@ def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["shrink", str(file), "--adapter", "reference", "-o", str(nothing)]) == 0
     assert not nothing.exists()
     assert main(["shrink", str(file), "--adapter", "reference", "-o", str(tmp_path / "no" / "x.json")]) == 2
-    assert "expected the name of a file in a folder that exists" in capsys.readouterr().err
+    assert f"{tmp_path / 'no'} is no folder; make it first" in capsys.readouterr().err
