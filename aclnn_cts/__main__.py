@@ -4,6 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from aclnn_cts.cli.main import main
+from aclnn_cts.engine.interrupts import endings_are_interrupts, forget_interrupt
 
-sys.exit(main())
+__all__ = ["main"]
+
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    """The process: what ends it is heard before anything is imported that takes time."""
+    with endings_are_interrupts():
+        try:
+            from aclnn_cts.cli.main import main as command  # noqa: PLC0415 - as above
+        except KeyboardInterrupt as error:
+            sys.stderr.write(f"error: interrupted; {error}\n" if str(error) else "error: interrupted\n")
+            forget_interrupt()
+            return _INTERRUPTED
+        return command()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,6 +24,7 @@ from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.compare import compare_runs
 from aclnn_cts.engine.events import BatchJudged, Planned, RunFinished
 from aclnn_cts.engine.manifest import Manifest, environment_facts, timestamp
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.engine.settings import BenchSettings
@@ -110,7 +111,7 @@ def _turn(run: Path, bundle: Path, recompute: int) -> tuple[dict[str, float], Ve
         return made
 
     take(COMPARE, lambda: compare_runs(run, run))
-    written = take(BUNDLE, lambda: write_bundle(RunDirectory(run), bundle))
+    written = take(BUNDLE, lambda: write_bundle(RunDirectory(run), OutputFile(bundle, force=True)))
     turn[f"{BUNDLE}, {SIZE}"] = written.size / 1e6
     found = take(VERIFY, lambda: verify_bundle(bundle, recompute=recompute, seed=_SEED))
     turn[f"{VERIFY}, {CASES}"] = found.recomputed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.options import output_file, output_option
 from aclnn_cts.cli.output import console, count, wrap
 
 __all__ = ["bundle", "left_out"]
@@ -14,9 +15,7 @@ __all__ = ["bundle", "left_out"]
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "out", required=True, metavar="FILE", type=click.Path(path_type=Path), help="The file to write."
-)
+@output_option(text="The file to write.", required=True)
 @click.option(
     "--sign",
     metavar="KEY",
@@ -31,22 +30,24 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
     """
     from aclnn_cts.cli.report import page
     from aclnn_cts.engine.bundle.keys import Signer
-    from aclnn_cts.engine.bundle.write import write_bundle
+    from aclnn_cts.engine.bundle.write import BUNDLE, write_bundle
     from aclnn_cts.engine.run_directory import RunDirectory
 
     directory = RunDirectory(run)
+    output = output_file(out, written_by_us=BUNDLE)
     signer = Signer(sign) if sign is not None else None
-    written = write_bundle(directory, out, signer=signer, make_report=page)
-    shown = console()
+    written = write_bundle(directory, output, signer=signer, make_report=page)
+    shown = console(errors=output.is_standard_output)
     signed = f"signed by the key {written.signer}" if written.signer else "not signed"
     wrap(
         shown,
-        f"{written.path}: {count(written.records, 'record')} in {count(written.entries, 'entry', 'entries')},"
+        f"{output}: {count(written.records, 'record')} in {count(written.entries, 'entry', 'entries')},"
         f" {written.size} bytes, {signed}",
     )
     for line in left_out(written.left_out):
         wrap(shown, line)
-    wrap(shown, f"aclnn-cts verify {written.path} checks it")
+    if not output.is_stream:
+        wrap(shown, f"aclnn-cts verify {output} checks it")
     return 0
 
 

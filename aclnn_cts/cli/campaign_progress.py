@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
 import time
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 from aclnn_cts.cli.campaign_words import brief, standing
-from aclnn_cts.core.errors import UsageError
 from aclnn_cts.engine.campaign.finding import Finding
 from aclnn_cts.engine.campaign.promise_coverage import Share
 from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status
-from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.manifest import timestamp
+from aclnn_cts.engine.output_file import OutputFile, begins
 from aclnn_cts.engine.run_directory import FAILURES, failure_name
 
-__all__ = ["ProgressJson", "progress"]
+__all__ = ["PROGRESS_FILE", "ProgressJson", "progress"]
 
+PROGRESS_FILE = begins(rb'\{"time": "[^"]*", "run": "')
+"""Files that `ProgressJson` has written."""
 LAST = 20
 """Findings, and notices, that the file has."""
 
 
 class ProgressJson:
-    """Writes the moment, whole or not at all. UsageError where the file cannot be written from the beginning."""
+    """Writes the moment: a file whole or not at all, a line of a stream."""
 
-    def __init__(self, path: Path, run: Path) -> None:
-        where = f"--progress {path}"
-        if not path.parent.is_dir():
-            raise UsageError(f"{where}: {path.parent} is no folder; make it first, or name another file")
-        if path.exists() and not path.is_file():
-            raise UsageError(f"{where}: is no file, which would be replaced each second; name one")
-        try:
-            # As it will be written: beside the file, and then put in its place.
-            descriptor, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            os.close(descriptor)
-            Path(probe).unlink()
-        except OSError as error:
-            raise UsageError(f"{where}: cannot be written: {error.strerror}; name another file") from None
-        self._path = path
+    def __init__(self, output: OutputFile, run: Path) -> None:
+        self._output = output
         self._run = run
         self._written = 0.0
         self._notices: deque[str] = deque(maxlen=LAST)
@@ -52,7 +39,7 @@ class ProgressJson:
         if status.ending or time.monotonic() - self._written >= 1.0:
             self._written = time.monotonic()
             document = progress(status, self._run) | {"notices": list(self._notices)}
-            write_atomically(self._path, json.dumps(document).encode() + b"\n")
+            self._output.write(json.dumps(document).encode() + b"\n")
 
     def notice(self, message: str, /) -> None:
         """Keep it for the moments that follow."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
-import msgspec
 
-from aclnn_cts.cli.options import IntegerWithin, checked_product, product_option, specs_option
+from aclnn_cts.cli.options import (
+    IntegerWithin,
+    checked_product,
+    output_file,
+    output_option,
+    product_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import joined, note
-from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.case_files import write_case_file
 from aclnn_cts.engine.generation import KINDS, SEED_LIMIT, Generation, Kind
+from aclnn_cts.engine.output_file import STANDARD_OUTPUT, begins
 from aclnn_cts.spec.load import load_specs
+
+_GENERATED = begins(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(valid|invalid|boundary)"')
 
 
 @click.command()
@@ -47,13 +54,7 @@ from aclnn_cts.spec.load import load_specs
     help="The same seed gives the same bytes.",
 )
 @specs_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where to write them, instead of standard output.",
-)
+@output_option(text="Where to write them, instead of standard output.")
 def cases(
     *,
     operator: str,
@@ -62,7 +63,7 @@ def cases(
     number: int,
     seed: int,
     folders: tuple[Path, ...],
-    output: Path | None,
+    out: Path | None,
 ) -> None:
     """Write generated cases of an operator, one JSON object a line, N of each kind.
 
@@ -70,17 +71,14 @@ def cases(
     boundary: on every limit and one step to both sides, fewer than N where the document has fewer.
     """
     chosen = _kinds(kinds)
+    output = output_file(out or STANDARD_OUTPUT, written_by_us=_GENERATED)
     specs = load_specs(folders)
     spec = specs.find(operator, where="OP")
     target = Target(product=checked_product(product, spec))
     found = Generation(spec=spec, target=target, kinds=chosen, seed=seed, count=number)
-    if output is not None:
-        write_case_file(output, found)
-    else:
-        for case in found:
-            sys.stdout.write(msgspec.json.encode(case_to_json(case)).decode() + "\n")
+    write_case_file(output, found)
     numbers = joined([f"{found.written[kind]} {kind}" for kind in chosen])
-    note(f"{spec.operator} on {target.product}: {numbers}{f' in {output}' if output is not None else ''}")
+    note(f"{spec.operator} on {target.product}: {numbers}{f' in {output}' if out is not None else ''}")
     which = joined([f"{identifier} ({times})" for identifier, times in found.unproved.most_common()])
     note(f"{found.unproved.total()} could not be proved{f': {which}' if found.unproved else ''}")
 

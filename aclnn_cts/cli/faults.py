@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.options import json_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.spec.load import Specs, load_specs
@@ -72,7 +72,7 @@ __all__ = ["faults"]
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Devices at once."
 )
 @click.option("--list", "listed", is_flag=True, help="List the catalogue; run nothing.")
-@click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the kill matrix.")
+@output_option(text="Write the kill matrix.")
 @json_option
 def faults(  # noqa: PLR0913 - one parameter an option
     *,
@@ -218,11 +218,14 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
 
 def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
     from aclnn_cts.cli.faults_screen import show_matrix, shown
-    from aclnn_cts.engine.files import write_atomically
-    from aclnn_cts.engine.kill_matrix import build_matrix
+    from aclnn_cts.engine.kill_matrix import MATRIX_FILE, build_matrix
     from aclnn_cts.engine.made_by import Beginning
     from aclnn_cts.engine.power import attempts
 
+    output = None if out is None else output_file(out, written_by_us=MATRIX_FILE)
+    printed_there = output is not None and output.is_standard_output
+    if printed_there and as_json:
+        raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
     tasks = _tasks(catalogue, wanted)
     if not tasks:
         raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
@@ -238,12 +241,12 @@ def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json
         to_end=wanted.to_end,
         made_by=beginning.ended(),
     )
-    if out is not None:
-        write_atomically(out, matrix.to_json())
+    if output is not None:
+        output.write(matrix.to_json())
     if as_json:
         sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
     else:
-        show_matrix(console(), matrix)
+        show_matrix(console(errors=printed_there), matrix)
     judged = sum(row.equivalent is None for row in matrix.faults)
     if matrix.accused or len(matrix.survivors) > (1 - wanted.share) * judged:
         return 1

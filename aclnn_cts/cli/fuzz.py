@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from aclnn_cts.cli.options import checked_target, product_option, specs_option
+from aclnn_cts.cli.options import OutputPath, checked_target, force_option, output_file, product_option, specs_option
 from aclnn_cts.cli.output import console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -77,7 +77,8 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 @click.option(
     "--max-disk", type=click.IntRange(min=1), default=2048, show_default=True, metavar="MIB", help="Most disk."
 )
-@click.option("--progress", type=click.Path(path_type=Path), metavar="FILE", help="Write what is shown as JSON, often.")
+@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write what is shown as JSON, often.")
+@force_option
 @click.option("--resume", is_flag=True, help="Go on with the campaign of -o DIR.")
 @limits_options
 @specs_option
@@ -108,14 +109,14 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
     from aclnn_cts.cli.campaign_end import show_campaign_end
-    from aclnn_cts.cli.campaign_progress import ProgressJson
+    from aclnn_cts.cli.campaign_progress import PROGRESS_FILE, ProgressJson
     from aclnn_cts.cli.campaign_screen import CampaignScreen
     from aclnn_cts.engine.campaign.options import CHUNK_TRIALS, CampaignOptions
     from aclnn_cts.engine.campaign.resuming import earlier_campaign
     from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine
     from aclnn_cts.engine.campaign.status import Watcher
     from aclnn_cts.engine.campaign.stopping import Stop
-    from aclnn_cts.engine.interrupts import endings_are_interrupts
+    from aclnn_cts.engine.interrupts import interrupted
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers
     from aclnn_cts.engine.run_directory import MANIFEST, default_run_path
     from aclnn_cts.engine.settings import BenchSettings
@@ -130,10 +131,13 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             f"--resource {resource}: it is what workers take of a cluster; name the cluster with --cluster C, or give "
             "the devices of this machine with --devices"
         )
+    path = out if out is not None else default_run_path("fuzz", adapter)
+    watchers: list[Watcher] = []
+    if progress is not None:
+        watchers.append(ProgressJson(output_file(progress, written_by_us=PROGRESS_FILE, option="--progress"), path))
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders)
     chosen = specs.select(operators)
-    path = out if out is not None else default_run_path("fuzz", adapter)
     places = tuple(dict.fromkeys(word.strip() for word in devices.split(","))) if devices else ()
     options = CampaignOptions(
         arguments=tuple(sys.argv[2:]),
@@ -164,17 +168,14 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         # Before anything is said to go on.
         earlier_campaign(options)
     again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
-    watchers: list[Watcher] = [ProgressJson(progress, path)] if progress is not None else []
     screen = CampaignScreen(path)
     try:
-        with endings_are_interrupts():
-            screen.begin(f"{_begins(options)}; kept in {path}")
-            ended = fuzz_engine(options, [screen, *watchers])
+        screen.begin(f"{_begins(options)}; kept in {path}")
+        ended = fuzz_engine(options, [screen, *watchers])
     except KeyboardInterrupt as error:
-        why = f"{error} was sent; " if str(error) else ""
         if not (path / MANIFEST).is_file():
-            raise KeyboardInterrupt(f"{why}nothing was begun, and {path} was not made") from None
-        raise KeyboardInterrupt(f"{why}what had finished is kept in {path}; go on with\n  {again}") from None
+            raise interrupted(error, f"nothing was begun, and {path} was not made") from None
+        raise interrupted(error, f"what had finished is kept in {path}; go on with\n  {again}") from None
     except HarnessError as error:
         if not (path / MANIFEST).is_file():
             raise

@@ -8,12 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
-from aclnn_cts.cli.options import checked_product, checked_target, json_option, product_option, specs_option
+from aclnn_cts.cli.options import (
+    checked_product,
+    checked_target,
+    json_option,
+    output_file,
+    output_option,
+    product_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import console, count, emit, joined, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.engine.output_file import begins
 from aclnn_cts.spec.load import load_specs
 
 if TYPE_CHECKING:
@@ -21,22 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["import_atk"]
 
+_IMPORTED = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk"')
+"""An empty file too: of some files no case can be carried over."""
+
 
 @click.command("import-atk")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The case file to write (.jsonl).",
-)
+@output_option(text="The case file to write (.jsonl).", required=True)
 @product_option
 @json_option
 @specs_option
 def import_atk(
-    *, files: tuple[Path, ...], output: Path, product: str | None, as_json: bool, folders: tuple[Path, ...]
+    *, files: tuple[Path, ...], out: Path, product: str | None, as_json: bool, folders: tuple[Path, ...]
 ) -> int:
     """Turn ATK case files into a case file for `run --cases`, and say what cannot be carried over and why.
 
@@ -46,8 +52,11 @@ def import_atk(
     from aclnn_cts.engine.case_files import write_case_file
     from aclnn_cts.engine.import_atk import import_atk as entries_of
 
-    if output.suffix != ".jsonl":
-        raise UsageError(f"-o {output}: expected a name that ends in .jsonl, since it holds one case a line")
+    output = output_file(out, written_by_us=_IMPORTED)
+    if not output.is_stream and out.suffix != ".jsonl":
+        raise UsageError(f"-o {out}: expected a name that ends in .jsonl, since it holds one case a line")
+    if output.is_standard_output and as_json:
+        raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave --json out")
     specs = load_specs(folders)
     checked_target(product)
     left: list[AtkEntry] = []
@@ -66,9 +75,10 @@ def import_atk(
     if as_json:
         _emit(left, totals)
     else:
-        _show(left, totals)
+        screen = console(errors=output.is_standard_output)
+        _show(screen, left, totals)
         wrap(
-            console(),
+            screen,
             f"{output}: {count(written, 'case')}; aclnn-cts run --cases {output} --adapter A judges them",
         )
     return 0
@@ -81,9 +91,8 @@ def _emit(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None
         emit({"file": file, "cases": number.total(), "imported": number[True], "not_carried_over": number[False]})
 
 
-def _show(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
+def _show(out: Console, left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
     """Every case that was left, those of one reason together, and the totals by file."""
-    out = console()
     reasons: dict[tuple[str, str], list[str]] = {}
     for entry in left:
         reasons.setdefault((entry.file, entry.reason), []).append(entry.id)

@@ -15,6 +15,7 @@ from aclnn_cts import __version__
 from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.engine.interrupts import endings_are_interrupts, forget_interrupt
 
 __all__ = ["COMMANDS", "main"]
 
@@ -64,16 +65,17 @@ def _cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `arguments` are the process's own where none are given."""
     _never_fail_to_encode()
-    try:
-        words = tuple(sys.argv[1:] if arguments is None else arguments)
-        with _cli.make_context("aclnn-cts", list(words), obj=words) as context:
-            result = _cli.invoke(context)
-        sys.stdout.flush()
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except BaseException as error:  # noqa: BLE001 - the last place: every end has its exit code, none is a traceback
-        return _ending(error)
-    return result if isinstance(result, int) else 0
+    with endings_are_interrupts():
+        try:
+            words = tuple(sys.argv[1:] if arguments is None else arguments)
+            with _cli.make_context("aclnn-cts", list(words), obj=words) as context:
+                result = _cli.invoke(context)
+            sys.stdout.flush()
+        except click.exceptions.Exit as end:
+            return end.exit_code
+        except BaseException as error:  # noqa: BLE001 - the last place: every end has its exit code, none is a traceback
+            return _ending(error)
+        return result if isinstance(result, int) else 0
 
 
 def _ending(error: BaseException) -> int:
@@ -85,6 +87,7 @@ def _ending(error: BaseException) -> int:
         return READER_GONE
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         _say(f"interrupted; {error}" if str(error) else "interrupted")
+        forget_interrupt()
         return INTERRUPTED
     shown = _show_traceback(error)
     if isinstance(error, click.UsageError):

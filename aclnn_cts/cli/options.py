@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +13,18 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.spec.model import Spec
 from aclnn_cts.spec.package import check_product, product_names
 
+if TYPE_CHECKING:
+    from aclnn_cts.engine.output_file import OutputFile, Recognizer
+
 __all__ = [
     "IntegerWithin",
+    "OutputPath",
     "checked_product",
     "checked_target",
+    "force_option",
     "json_option",
+    "output_file",
+    "output_option",
     "product_option",
     "specs_option",
 ]
@@ -37,6 +45,70 @@ product_option = click.option(
     metavar="P",
     help=f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported.",
 )
+
+
+_FORCE = "aclnn_cts.force"
+
+
+class OutputPath(click.Path):
+    """The path of an output; every other path of a command is an input."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+
+def _keep_force(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    context.meta[_FORCE] = value
+
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep_force,
+    help="Replace an existing file that this command did not write.",
+)
+
+
+def output_option(
+    *, text: str, required: bool = False, metavar: str = "FILE"
+) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`-o` and `--force`, for a command that writes what `output_file` makes of them."""
+
+    def decorate(command: click.decorators.FC) -> click.decorators.FC:
+        option = click.option("-o", "--output", "out", required=required, metavar=metavar, type=OutputPath(), help=text)
+        return option(force_option(command))
+
+    return decorate
+
+
+def output_file(path: Path, *, written_by_us: Recognizer, option: str = "-o", make_folder: bool = False) -> OutputFile:
+    """The output at `path` of the command that is being called, with the rules of `OutputFile`.
+
+    Its inputs are all other paths of the command line.
+    """
+    from aclnn_cts.engine.output_file import OutputFile
+
+    context = click.get_current_context()
+    made = OutputFile(
+        path,
+        written_by_us=written_by_us,
+        command=context.command_path,
+        inputs=tuple(_inputs(context)),
+        force=context.meta[_FORCE],
+        option=option,
+        make_folder=make_folder,
+    )
+    context.call_on_close(made.close)
+    return made
+
+
+def _inputs(context: click.Context) -> Iterator[Path]:
+    for parameter in context.command.params:
+        if not isinstance(parameter.type, click.Path) or isinstance(parameter.type, OutputPath):
+            continue
+        value = context.params.get(parameter.name or "")
+        yield from value if isinstance(value, tuple) else [value] if value is not None else []
 
 
 class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on

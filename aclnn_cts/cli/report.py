@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import os
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import click
 
+from aclnn_cts.cli.options import OutputPath, force_option, output_file
 from aclnn_cts.cli.output import note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.engine.output_file import STANDARD_OUTPUT, Recognizer, begins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,20 +35,51 @@ class Form:
     file: str
     target: str
     """`module:function` of `reports`, called with the report, its rows and the language."""
+    written_by_us: Recognizer
+    """Recognizes a file of this form that `report` has written."""
 
     @property
     def suffix(self) -> str:
         return Path(self.file).suffix
 
 
+_PROPERTIES = "docProps/core.xml"
+_PROPERTIES_LIMIT = 1 << 16
+
+
+def _is_our_workbook(file: BinaryIO) -> bool:
+    """Whether a workbook was made by us, and by nobody saved since: all workbooks begin alike."""
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open(_PROPERTIES) as entry:
+            properties = entry.read(_PROPERTIES_LIMIT)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the archive, it is none of ours
+        return False
+    marks = (b"<dc:creator>aclnn-cts<", b"<cp:lastModifiedBy>aclnn-cts<")
+    return all(mark in properties for mark in marks)
+
+
 FORMS: Mapping[str, Form] = {
-    "html": Form("report.html", "aclnn_cts.reports.html:html_bytes"),
-    "junit": Form("junit.xml", "aclnn_cts.reports.junit:junit_bytes"),
-    "ctrf": Form("ctrf.json", "aclnn_cts.reports.ctrf:ctrf_bytes"),
-    "csv": Form("trials.csv", "aclnn_cts.reports.trials_csv:csv_bytes"),
-    "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes"),
-    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes"),
-    "outline": Form("test-report.zh.md", "aclnn_cts.reports.outline:outline_bytes"),
+    "html": Form(
+        "report.html",
+        "aclnn_cts.reports.html:html_bytes",
+        begins(rb'<!DOCTYPE html>\n<html lang="..">.{0,2000}?<meta name="generator" content="aclnn-cts">'),
+    ),
+    "junit": Form(
+        "junit.xml",
+        "aclnn_cts.reports.junit:junit_bytes",
+        begins(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"aclnn-cts\""),
+    ),
+    "ctrf": Form(
+        "ctrf.json",
+        "aclnn_cts.reports.ctrf:ctrf_bytes",
+        begins(rb'\{\n "reportFormat": "CTRF",.{0,500}?\n "generatedBy": "aclnn-cts"'),
+    ),
+    "csv": Form("trials.csv", "aclnn_cts.reports.trials_csv:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
+    "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
+    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
+    "outline": Form(
+        "test-report.zh.md", "aclnn_cts.reports.outline:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
+    ),
 }
 
 
@@ -56,9 +91,10 @@ FORMS: Mapping[str, Form] = {
     "out",
     required=True,
     metavar="OUT",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     help="A file, whose suffix says the form (.html, .xml, .json, .csv, .xlsx, .md), or a folder for all of them.",
 )
+@force_option
 @click.option(
     "--form",
     "forms",
@@ -92,21 +128,18 @@ def report(
 
     Nothing is judged again: the exit code is 0 where the report was written, whatever it says.
     """
-    paths = _paths(out, forms)
-    makers = {name: _maker(name) for name in paths}
+    outputs = {
+        name: output_file(path, written_by_us=FORMS[name].written_by_us, make_folder=True)
+        for name, path in _paths(out, forms).items()
+    }
+    makers = {name: _maker(name) for name in outputs}
     from aclnn_cts.engine.acceptance.build import acceptance
     from aclnn_cts.engine.acceptance.trials import trial_rows
-    from aclnn_cts.engine.files import storage_failure, write_atomically
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
-    for name, path in paths.items():
-        content = makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise storage_failure(path.parent, error) from error
-        write_atomically(path, content)
-        note(f"{path}: written")
+    for name, output in outputs.items():
+        output.write(makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang))
+        note(f"{output}: written")
     return 0
 
 
@@ -126,8 +159,8 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     for word in chosen:
         if word not in FORMS:
             raise UsageError(f"--form: {word!r}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
-    is_folder = out.is_dir() or not out.suffix
-    if is_folder:
+    is_named_file = out.suffix or out == STANDARD_OUTPUT or os.path.lexists(out)
+    if out.is_dir() or not is_named_file:
         return {name: out / FORMS[name].file for name in chosen or FORMS}
     if len(chosen) > 1:
         raise UsageError(f"-o {out}: one file, and {len(chosen)} forms ({', '.join(chosen)}); give a folder")

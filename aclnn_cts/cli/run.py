@@ -8,13 +8,22 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.options import IntegerWithin, checked_target, product_option, specs_option
+from aclnn_cts.cli.options import (
+    IntegerWithin,
+    OutputPath,
+    checked_target,
+    force_option,
+    output_file,
+    product_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.output_file import STANDARD_OUTPUT
 from aclnn_cts.spec.load import Specs, load_specs
 
 __all__ = ["adapter_option", "limits_options", "run"]
@@ -25,6 +34,12 @@ adapter_option = click.option(
     metavar="A",
     help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
 )
+
+
+def _no_stream(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path == STANDARD_OUTPUT:
+        raise UsageError("-o -: a run is a directory, which standard output cannot take; name a directory")
+    return path
 
 
 def limits_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -59,7 +74,8 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
             "--output",
             "out",
             metavar="DIR",
-            type=click.Path(path_type=Path),
+            type=OutputPath(),
+            callback=_no_stream,
             help="The run's directory (a new one under runs/).",
         ),
     ):
@@ -101,7 +117,6 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     type=click.Path(path_type=Path),
     help="Case files instead of generated cases.",
 )
-@click.option("--progress", type=click.Path(path_type=Path), metavar="FILE", help="Append a line of JSON now and then.")
 @click.option(
     "--min-judged",
     type=IntegerWithin(1, 100),
@@ -110,6 +125,8 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     metavar="PERCENT",
     help="Least share of an operator's valid calls that must be judged on values to conform.",
 )
+@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write a line of JSON now and then.")
+@force_option
 @limits_options
 @specs_option
 def run(  # noqa: PLR0913 - one parameter an option
@@ -132,7 +149,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run the conformance tests of the operators (all where none is named) on an implementation."""
-    from aclnn_cts.cli.screen import ProgressFile, Screen, show_end
+    from aclnn_cts.cli.screen import PROGRESS_LINES, ProgressFile, Screen, show_end
     from aclnn_cts.engine.collector import keep_for_good
     from aclnn_cts.engine.measuring import Measuring, chosen_rulers
     from aclnn_cts.engine.plan import profile
@@ -142,6 +159,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.engine.settings import BenchSettings
     from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
 
+    watched = output_file(progress, written_by_us=PROGRESS_LINES, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders)
     chosen = specs.select(operators)
@@ -178,7 +196,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     keep_for_good()
     screen = Screen()
     try:
-        summary = run_engine(options, [screen, *([ProgressFile(progress)] if progress is not None else [])])
+        summary = run_engine(options, [screen, *([ProgressFile(watched)] if watched is not None else [])])
     finally:
         screen.close()
     show_end(console(), summary, path)

@@ -14,21 +14,24 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from aclnn_cts.cli.output import count, show_table, table, wrap
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.cli.output import count, note, show_table, table, wrap
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Result, RunVerdict
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
 from aclnn_cts.engine.explain import replay_command
 from aclnn_cts.engine.findings import FindingGroup, finding_groups
 from aclnn_cts.engine.manifest import ran_on
+from aclnn_cts.engine.output_file import OutputFile, begins
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_verdict import headline
 from aclnn_cts.engine.summary import Summary, result_line
 
-__all__ = ["ProgressFile", "Screen", "show_end"]
+__all__ = ["PROGRESS_LINES", "ProgressFile", "Screen", "show_end"]
 
+PROGRESS_LINES = begins(rb'\Z|\{"seconds": [0-9.]+, "planned": ')
+"""Files that `ProgressFile` has written; at first they are empty."""
 FINDINGS_SHOWN = 12
 CAUSES_SHOWN = 2
 _STYLES = {
@@ -84,14 +87,14 @@ class Screen:
 
 
 class ProgressFile:
-    """`--progress FILE`: a line of JSON for each part of the run, for a program that watches."""
+    """`--progress FILE`: a line of JSON for each part of the run, for a program that watches.
 
-    def __init__(self, path: Path) -> None:
-        try:
-            path.open("a").close()
-        except OSError as error:
-            raise UsageError(f"--progress {path}: cannot be written: {error.strerror}; name another file") from None
-        self._path = path
+    Where it cannot be written any more, a note says so and the run goes on.
+    """
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output: OutputFile | None = output
+        output.write(b"")
         self._began = time.monotonic()
         self._counts = Counts()
 
@@ -116,8 +119,13 @@ class ProgressFile:
             "out_of_scope": self._counts.out_of_scope,
             "finished": isinstance(event, RunFinished),
         }
-        with self._path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(document) + "\n")
+        if self._output is None:
+            return
+        try:
+            self._output.append(json.dumps(document).encode() + b"\n")
+        except (HarnessError, OSError) as error:
+            note(f"note: {str(error).partition(';')[0]}; the run goes on without")
+            self._output = None
 
 
 def show_end(out: Console, summary: Summary, run: Path) -> None:
@@ -137,8 +145,8 @@ def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     """The verdict in words, why, what it was reached on, and what to do next: at most nine lines."""
     conclusion, total, adapter = summary.conclusion, summary.total, run.manifest.adapter
     yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
-    for note in conclusion.causes[:CAUSES_SHOWN]:
-        yield Text(f"  {note.text}")
+    for cause in conclusion.causes[:CAUSES_SHOWN]:
+        yield Text(f"  {cause.text}")
     if len(conclusion.causes) > CAUSES_SHOWN:
         yield Text(f"  ... and {len(conclusion.causes) - CAUSES_SHOWN} more causes in {run.path / 'summary.json'}")
     for reason in conclusion.reasons:

@@ -6,29 +6,27 @@ import json
 from pathlib import Path
 
 import click
+import msgspec
 
-from aclnn_cts.cli.options import specs_option
+from aclnn_cts.cli.options import output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, wrap
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.engine.output_file import begins
 from aclnn_cts.spec.load import load_specs
 
 __all__ = ["shrink"]
+
+_SOURCE = "shrunk from "
+_SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
 
 
 @click.command()
 @click.argument("source", metavar="FILE|RUN", type=click.Path(path_type=Path))
 @click.option("--adapter", metavar="A", help="For a file: as of `run`. A run has its own.")
-@click.option(
-    "-o",
-    "--output",
-    "out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="For a file: where the smallest trial is written. A run keeps its own.",
-)
+@output_option(text="For a file: where the smallest trial is written. A run keeps its own.")
 @click.option(
     "--executions", default=200, show_default=True, type=click.IntRange(min=1), metavar="N", help="Most executions."
 )
@@ -118,17 +116,17 @@ def _file(
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.engine.bench import Bench
     from aclnn_cts.engine.campaign.buckets import bucketed, is_milder
+    from aclnn_cts.engine.campaign.shrink import ShrinkInterrupted
     from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
-    from aclnn_cts.engine.files import write_atomically
+    from aclnn_cts.engine.interrupts import interrupted
     from aclnn_cts.engine.promises import as_trial
     from aclnn_cts.engine.settings import BenchSettings
 
+    output = output_file(out, written_by_us=_SHRUNK)
     specs = load_specs(folders)
     entries = read_trials((file,), specs)
     if len(entries) != 1:
         raise UsageError(f"{file}: {len(entries)} trials; shrinking takes one: give a file with one")
-    if not out.parent.is_dir() or out.is_dir():
-        raise UsageError(f"-o {out}: expected the name of a file in a folder that exists")
     entry = entries[0]
     case = entry.case if isinstance(entry, Trial) else entry
     spec = specs[case.operator]
@@ -140,7 +138,7 @@ def _file(
         max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
         unsafe=unsafe,
     )
-    screen = console()
+    screen = console(errors=output.is_standard_output)
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
 
@@ -149,29 +147,45 @@ def _file(
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:
-            wrap(screen, f"{file}: the trial conforms, so there is nothing to shrink; {out} is not written")
+            wrap(screen, f"{file}: the trial conforms, so there is nothing to shrink; {output} is not written")
             return 0
         if first.verdict.result != Result.FAILED:
             raise HarnessError(f"{file}: {first.verdict.result} ({first.verdict.kind}): {first.verdict.message}")
         wanted = bucketed(first).signature
-        found = shrink_trial(
-            trial,
-            sampler=bench.sampler(spec),
-            execute=execute,
-            same=lambda record: (
-                record.verdict.result == Result.FAILED
-                and bucketed(record).signature == wanted
-                and not is_milder(record.verdict.kind, than=first.verdict.kind)
-            ),
-            executions=executions,
-        )
-    write_atomically(out, json.dumps(trial_to_json(found.trial), indent=2).encode() + b"\n")
+        stopped: KeyboardInterrupt | None = None
+        try:
+            found = shrink_trial(
+                trial,
+                sampler=bench.sampler(spec),
+                execute=execute,
+                same=lambda record: (
+                    record.verdict.result == Result.FAILED
+                    and bucketed(record).signature == wanted
+                    and not is_milder(record.verdict.kind, than=first.verdict.kind)
+                ),
+                executions=executions,
+            )
+        except ShrinkInterrupted as error:
+            found, stopped = error.shrunk, error
+    if stopped is not None and found.record is None:
+        raise interrupted(stopped, f"nothing smaller was found yet; {output} is not written")
+    output.write(json.dumps(trial_to_json(_marked(found.trial, file)), indent=2).encode() + b"\n")
     record = found.record or first
-    wrap(screen, f"{record.verdict.kind}: {record.verdict.message}")
     size = f"{_elements(trial)} elements before, {_elements(found.trial)} now"
+    if stopped is not None:
+        raise interrupted(stopped, f"the smallest trial found so far is kept in {output}: {size}")
+    wrap(screen, f"{record.verdict.kind}: {record.verdict.message}")
     rest = "" if found.complete else "; the limit was reached before everything was tried (--executions)"
-    wrap(screen, f"{out}: {size}, after {count(found.executions, 'execution')}{rest}")
+    wrap(screen, f"{output}: {size}, after {count(found.executions, 'execution')}{rest}")
     return 1
+
+
+def _marked(trial: Trial, file: Path) -> Trial:
+    """The trial, whose origin says what it was shrunk from."""
+    before = trial.case.origin.source or str(file)
+    source = before if before.startswith(_SOURCE) else f"{_SOURCE}{before}"
+    origin = msgspec.structs.replace(trial.case.origin, source=source)
+    return msgspec.structs.replace(trial, case=msgspec.structs.replace(trial.case, origin=origin))
 
 
 def _elements(trial: Trial) -> int:

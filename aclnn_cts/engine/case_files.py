@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_to_json, strict_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
-from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.output_file import OutputFile
 
 __all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "write_case_file"]
 
@@ -74,8 +74,8 @@ def _check_size(text: bytes, limit: int, where: str) -> None:
         raise UsageError(f"{where}: longer than {limit} bytes; describe large data by a recipe instead of values")
 
 
-def write_case_file(path: Path, entries: Iterable[Trial | Case]) -> int:
-    """Write one document a line, all or none; how many. Raises UsageError where the folder is none or not writable."""
+def write_case_file(output: OutputFile, entries: Iterable[Trial | Case]) -> int:
+    """Write one document a line, all or none; how many. Raises HarnessError where the file cannot be written."""
     number = 0
 
     def lines() -> Iterator[bytes]:
@@ -85,9 +85,5 @@ def write_case_file(path: Path, entries: Iterable[Trial | Case]) -> int:
             number += 1
             yield msgspec.json.encode(document) + b"\n"
 
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: {path.parent} is no folder; make it first, or name another file")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; expected the name of a file")
-    write_atomically(path, lines())
+    output.write(lines())
     return number

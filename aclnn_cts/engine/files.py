@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,12 +20,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file so that readers see the old contents or all of the new, also after a kill or a power failure.
 
+    A file that is replaced hands its permissions on.
     Raises HarnessError where the disk is full or the folder cannot be written; the old file then stands as it was.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         try:
             with partial.open("xb") as file:
+                with contextlib.suppress(FileNotFoundError):
+                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
                 file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -42,4 +46,6 @@ def storage_failure(path: Path, error: OSError) -> HarnessError:
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return HarnessError(f"{path}: cannot be written: {reason}; free space on this file system and run again")
+    if isinstance(error, BrokenPipeError):
+        return HarnessError(f"{path}: cannot be written: its reader is gone; start one that reads to the end")
     return HarnessError(f"{path}: cannot be written: {reason}; check that the folder exists and may be written")

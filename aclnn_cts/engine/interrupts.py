@@ -1,24 +1,61 @@
-"""Ctrl-C, which reaches every process of a terminal: the head alone hears it and says what becomes of a run."""
+"""Ctrl-C, SIGTERM and SIGHUP may reach every process: the head alone hears them and says what becomes of a run."""
 
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
-__all__ = ["ENDINGS", "endings_are_interrupts", "interrupts_held_back", "leave_interrupts_to_the_head"]
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnContext
+
+__all__ = [
+    "ENDINGS",
+    "die_with",
+    "endings_are_interrupts",
+    "forget_interrupt",
+    "interrupted",
+    "interrupts_held_back",
+    "leave_interrupts_to_the_head",
+    "worker_context",
+]
+
+_DIE_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 """What a batch system sends, and a terminal that is closed."""
 
 
+_TOGETHER_SECONDS = 15.0
+"""For so long further signals are taken for the same."""
+
+
+def worker_context() -> SpawnContext:
+    """How worker processes are started.
+
+    The process that Python starts beside them, which tracks their semaphores, ignores no SIGHUP: it must not end while
+    they still use it.
+    """
+    from multiprocessing import get_context, resource_tracker  # noqa: PLC0415 - many commands do without
+
+    with interrupts_held_back():
+        resource_tracker.ensure_running()
+    return get_context("spawn")
+
+
 @contextlib.contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Start worker processes inside this: they inherit that these are blocked, so that none ends while it imports.
+    """Put off Ctrl-C, SIGTERM and SIGHUP: what arrives meanwhile is heard afterwards.
 
-    What arrives meanwhile is heard by the caller afterwards.
+    Worker processes are started inside this: they inherit the block, so that none ends while it imports. So is what
+    must not be left half done.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
     try:
@@ -27,40 +64,80 @@ def interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def leave_interrupts_to_the_head(*, endings: bool = False) -> None:
-    """Ignore SIGINT in a worker, and lift the block that it was started with.
+def leave_interrupts_to_the_head(head: int) -> None:
+    """In a worker that the process `head` has started: ignore what interrupts, and end when that process ends.
 
-    `endings`: ignore SIGTERM and SIGHUP too, in a worker that the system ends together with its head.
+    Lifts the block that the worker was started with. A batch system may signal every process of a job, and only the
+    head says what becomes of a run.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in ENDINGS if endings else ():
+    for number in (signal.SIGINT, *ENDINGS):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *ENDINGS})
+    die_with(head)
+
+
+def die_with(parent: int) -> None:
+    """Have the system kill this process when the thread of its parent that started it ends, or has ended."""
+    import ctypes  # noqa: PLC0415 - the head, which imports this first of all, does without
+
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(os.EX_OK)
+
+
+class _Interrupt:
+    """A handler that raises KeyboardInterrupt.
+
+    A batch system or a shell may send several signals at once: for a while after the first the others are left alone,
+    since the process is ending. One that comes later is meant.
+    """
+
+    __slots__ = ("_heard",)
+
+    def __init__(self) -> None:
+        self._heard = -math.inf
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._heard >= _TOGETHER_SECONDS:
+            self._heard = now
+            raise KeyboardInterrupt(f"{signal.Signals(number).name} was sent")
 
 
 @contextlib.contextmanager
 def endings_are_interrupts() -> Iterator[None]:
-    """Inside this SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does, the first time.
+    """Inside this SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does, once where several come together.
 
-    Those that come after it are left alone, since a batch system or a shell may send several: the process is ending.
-    What `nohup` has made the process ignore stays ignored. Without effect outside the main thread.
+    What `nohup` has made the process ignore stays ignored. Without effect outside the main thread, and inside another
+    of its kind.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[int] = []
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
-        if len(heard) == 1:
-            raise KeyboardInterrupt(signal.Signals(number).name)
-
-    kept = (signal.SIG_IGN, None)
-    before = {number: handler for number in ENDINGS if (handler := signal.getsignal(number)) not in kept}
-    for number in before:
-        signal.signal(number, hear)
+    hear = _Interrupt()
+    before = {}
+    for number in ENDINGS:
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_IGN, None) and not isinstance(handler, _Interrupt):
+            before[number] = handler
+            signal.signal(number, hear)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interrupted(error: KeyboardInterrupt, kept: str) -> KeyboardInterrupt:
+    """The interrupt, with what became of the work."""
+    return KeyboardInterrupt(f"{error}; {kept}" if str(error) else kept)
+
+
+def forget_interrupt() -> None:
+    """Let a process that has caught KeyboardInterrupt end with the exit code that it chooses.
+
+    CPython notes an interrupt that comes out of `exec` of a text, such as dataclasses use while a module is imported,
+    and at the end kills the process by SIGINT, though the exception was caught (`unhandled_keyboard_interrupt` in
+    Python/pythonrun.c). The next `exec` takes the note back.
+    """
+    exec("")  # noqa: S102 - see above

@@ -16,12 +16,16 @@ from aclnn_cts.engine.fault_attempt import Attempt
 from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
 from aclnn_cts.engine.harness_parts import differing, judging_hash
 from aclnn_cts.engine.made_by import MadeBy
+from aclnn_cts.engine.output_file import begins
 from aclnn_cts.spec.load import Specs
 
-__all__ = ["FORMAT", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
+__all__ = ["FORMAT", "MATRIX_FILE", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
 __all__ += ["build_matrix", "figures", "matrix_to_show", "read_matrix", "shipped_matrix"]
 
 FORMAT = "aclnn-cts/kill-matrix/1"
+
+MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
+"""Files of `KillMatrix.to_json`."""
 
 SOON = 100
 """Cases within which half of the faults are to be found."""

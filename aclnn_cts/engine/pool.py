@@ -5,17 +5,17 @@ Results come back in the order of the plan, whatever the workers' pace: a run's 
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.engine.bench import Bench, Judged
 from aclnn_cts.engine.collector import keep_for_good
-from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Waiver
@@ -39,10 +39,12 @@ class PoolOptions:
     seed: int
     workers: int
     waivers: tuple[Waiver, ...]
+    head: int = field(default_factory=os.getpid)
+    """The process that hands out the parts."""
 
 
 def _open(options: PoolOptions) -> None:
-    leave_interrupts_to_the_head()
+    leave_interrupts_to_the_head(options.head)
     settings = options.settings
     specs = load_specs(settings.spec_folders)
     host = settings.open_host(specs)
@@ -63,7 +65,7 @@ def judge_parts(parts: Sequence[Part], options: PoolOptions) -> Iterator[tuple[P
     HarnessError where a worker cannot be opened or dies.
     """
     with ProcessPoolExecutor(
-        options.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_open, initargs=(options,)
+        options.workers, mp_context=worker_context(), initializer=_open, initargs=(options,)
     ) as pool:
         waiting: deque[Future[list[tuple[Part, int, Judged]]]] = deque()
         remaining = iter(parts)

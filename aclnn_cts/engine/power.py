@@ -6,7 +6,7 @@ is told nothing of it. Attempts are independent, so they are spread over process
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,7 +23,7 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.engine.bench import Bench
 from aclnn_cts.engine.campaign.buckets import found_as
 from aclnn_cts.engine.fault_attempt import Attempt, bucket
-from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import Limits
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
@@ -165,8 +165,8 @@ _WORKER: list[tuple[Specs, Event, Expanded]] = []
 """The worker process's own; filled once by `_open`."""
 
 
-def _open(stop: Event) -> None:
-    leave_interrupts_to_the_head()
+def _open(head: int, stop: Event) -> None:
+    leave_interrupts_to_the_head(head)
     _WORKER.append((load_specs(), stop, Expanded()))
 
 
@@ -180,9 +180,9 @@ def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None,
 
     Close the iterator where not all results are wanted: what runs then is given up.
     """
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     stop = context.Event()
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(stop,)) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop)) as pool:
         try:
             with interrupts_held_back():
                 futures = [pool.submit(_work, task) for task in tasks]

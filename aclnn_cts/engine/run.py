@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from aclnn_cts.engine.events import (
     RunStarted,
     Skipped,
 )
+from aclnn_cts.engine.interrupts import interrupted, interrupts_held_back
 from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts, timestamp
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
@@ -79,7 +81,7 @@ class _Teller:
 
 
 def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
-    """Do a run and keep it in `options.out`. Ctrl-C finishes what is stored, and raises with where it is."""
+    """Do a run and keep it in `options.out`. An interrupt finishes what is stored, and says where it is."""
     began = time.monotonic()
     with options.settings.open_host(options.specs) as host:
         settings = options.settings.on(host, options.operators)
@@ -98,22 +100,28 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
             _demand(options, bench, writer.summary)
             teller = _Teller([writer, *consumers])
-            teller.tell(RunStarted(manifest=manifest))
             try:
+                teller.tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, teller)
                 _run_trials(bench, (*waivers.pinned, *options.trials), waivers, teller, options)
                 if options.profile is not None:
                     _run_plan(bench, options, options.profile, waivers, teller)
                     _check_both_sides(options, writer)
-            except KeyboardInterrupt:
-                teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True))
-                raise KeyboardInterrupt(f"what had finished is kept in {options.out}") from None
-            report = waivers.report()
-            writer.summary.violate(report.violations())
-            writer.summary.notices.extend(report.notices())
-            for message in report.notices():
-                teller.tell(Notice(message=message))
-            teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
+                report = waivers.report()
+                writer.summary.violate(report.violations())
+                writer.summary.notices.extend(report.notices())
+                for message in report.notices():
+                    teller.tell(Notice(message=message))
+            except KeyboardInterrupt as error:
+                ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
+                with interrupts_held_back():
+                    writer(ended)
+                with contextlib.suppress(OSError):
+                    # The terminal may be gone with whoever sent the signal.
+                    _Teller(list(consumers)).tell(ended)
+                raise interrupted(error, f"what had finished is kept in {options.out}") from None
+            with interrupts_held_back():
+                teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
 
 

@@ -22,13 +22,20 @@ from aclnn_cts.engine.store_reader import ResultReader
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.summary_json import summary_from_json
 
-__all__ = ["BLOBS", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
-__all__ += ["RunDirectory", "default_run_path", "failure_name"]
+__all__ = ["BLOBS", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
+__all__ += ["RunDirectory", "default_run_path", "failure_name", "is_of_a_run", "run_around"]
 
 MANIFEST, SUMMARY, RESULTS = "manifest.json", "summary.json", "results.sqlite"
 SPECS, WAIVERS, BLOBS, FAILURES = "specs", "waivers", "blobs", "failures"
+EXPORT = "campaign.jsonl"
+"""What a campaign's directory has beside these."""
 STATE = "summary"
 """Key under which the store keeps the counts of the records that it holds."""
+
+_OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
+"""What a run's directory holds of its own, beside its results and what is named after them."""
+_HEAD = 256
+"""Bytes of a manifest among which its format stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,31 @@ class RunDirectory:
         if (found := hashlib.sha256(content).hexdigest()) != digest:
             raise HarnessError(f"{path}: its SHA-256 is {found}; the file has been changed or its disk is damaged")
         return content
+
+
+def run_around(path: Path) -> Path | None:
+    """The run's directory that a path without links lies in, at whatever depth; None where it lies in none."""
+    return next((folder for folder in path.absolute().parents if _is_run(folder)), None)
+
+
+def is_of_a_run(path: Path) -> bool:
+    """Whether a path is one that a run's directory keeps for its own: its files, and all that lies in its folders."""
+    run = run_around(path)
+    if run is None:
+        return False
+    name = path.absolute().relative_to(run).parts[0]
+    return name in _OWN or name.removeprefix(".").startswith(RESULTS)
+
+
+def _is_run(folder: Path) -> bool:
+    """Also of a run that was killed before it had a manifest, or whose manifest is damaged."""
+    if (folder / RESULTS).is_file() and (folder / SPECS).is_dir():
+        return True
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            return b'"aclnn-cts/' in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def default_run_path(command: str, adapter: str, *, now: datetime | None = None, base: Path = Path("runs")) -> Path:

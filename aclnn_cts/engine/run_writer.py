@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ from aclnn_cts.engine.run_directory import (
     WAIVERS,
     RunDirectory,
     failure_name,
+    run_around,
 )
 from aclnn_cts.engine.run_verdict import Terms
 from aclnn_cts.engine.store import STORE_ENDS, ResultStore, remove_unused
@@ -227,6 +229,8 @@ def _make_room(path: Path) -> bool:
     """Make the directory, or see that it may be filled; whether a run had begun there. Raises UsageError."""
     if not str(path).isprintable():
         raise UsageError(f"{str(path)!r}: a run's directory cannot have line breaks or control characters in its name")
+    if (around := run_around(Path(os.path.realpath(path)))) is not None:
+        raise UsageError(f"{path}: lies in the run {around}; choose another directory with -o")
     try:
         path.mkdir(parents=True, exist_ok=True)
         held = next(path.iterdir(), None)

@@ -9,7 +9,6 @@ and standard error are a log, whose end becomes a dead runner's last words.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import signal
@@ -28,6 +27,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.engine.call_groups import end_of_group
 from aclnn_cts.engine.collector import keep_for_good
+from aclnn_cts.engine.interrupts import ENDINGS, die_with
 from aclnn_cts.engine.wire import (
     CONTROL_SIZE,
     IDLE,
@@ -49,8 +49,6 @@ __all__ = ["main"]
 
 _STANDARD_INPUT = 0
 _LOG = 2
-_DIE_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of prctl(2)."""
 
 
 class _LazySpecs(Mapping[str, Spec]):
@@ -160,16 +158,13 @@ def _answer(opening: Opening, replies: int) -> Session | None:
     return None
 
 
-def _die_with(parent: int) -> None:
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(os.EX_OK)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Open what the first frame names, then run batches until standard input ends."""
     memory, control, replies, parent = (int(argument) for argument in arguments)
-    _die_with(parent)
+    die_with(parent)
+    for number in ENDINGS:
+        # A worker ignores them, and what it starts inherits that: here they do what they do to any program.
+        signal.signal(number, signal.SIG_DFL)
     for descriptor in (memory, control, replies):
         # What native code may start must not keep the pipe open after this process has died.
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it

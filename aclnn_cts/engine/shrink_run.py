@@ -18,6 +18,7 @@ from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.campaign.shrink import EXECUTIONS, Shrunk
 from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
 from aclnn_cts.engine.files import write_atomically
+from aclnn_cts.engine.interrupts import interrupted
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.measuring import Measuring, chosen_rulers
 from aclnn_cts.engine.record_codec import signature_key
@@ -103,6 +104,8 @@ def shrink_run(
                 if made.shrunk is not None:
                     _keep(store, run, made.finding)
                 yield made
+        except KeyboardInterrupt as error:
+            raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
         finally:
             store.finish()
 

@@ -15,10 +15,11 @@ from packaging.version import InvalidVersion, Version
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.manifest import Manifest
+from aclnn_cts.engine.output_file import begins
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.store_reader import Finding, Query
 
-__all__ = ["WaiverDraft", "draft_waiver"]
+__all__ = ["UNFILLED_DRAFT", "WaiverDraft", "draft_waiver"]
 
 _WIDTH = 118
 _MESSAGES = 3
@@ -28,6 +29,10 @@ _FILL_IN = (
     ("owner", "who answers for it: a person or a team"),
     ("expiry", "the last day on which it holds, as 2027-01-31"),
 )
+UNFILLED_DRAFT = begins(
+    b"# Drafted from .*?\n" + b"\n".join(re.escape(f"    {key}:  # {what}").encode() for key, what in _FILL_IN)
+)
+"""Drafts that nobody has filled in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 from aclnn_cts.cli.campaign_end import show_campaign_end
-from aclnn_cts.cli.campaign_progress import ProgressJson, progress
+from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, screen
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.engine.campaign.dispatch import Health, Slot
 from aclnn_cts.engine.campaign.finding import Confirmed, Finding
@@ -240,15 +240,6 @@ def test_what_cannot_be_shown_ends_nothing(error: Exception, said: str) -> None:
     watching.notice("the end")
     assert (deaf.asked, hears.moments) == (3, 3)
     assert hears.notices == [said, "the end"]
-
-
-def test_a_progress_file_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    (tmp_path / "pipe").mkdir()
-    for name, said in (("pipe", "is no file"), ("nowhere/p.json", "is no folder")):
-        with pytest.raises(UsageError, match=said):
-            ProgressJson(tmp_path / name, RUN)
-    ProgressJson(tmp_path / "p.json", RUN)
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_screen_whose_terminal_is_gone_shows_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

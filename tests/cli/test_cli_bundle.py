@@ -8,6 +8,7 @@ from pathlib import Path
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.manifest import adapter_facts
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory
 from tests.cli.conftest import Called
 from tests.cli.test_cli_compare import store
@@ -16,7 +17,7 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 def bundled() -> bytes:
     store("run", 1)
-    write_bundle(RunDirectory(Path("run")), Path("run.bundle"))
+    write_bundle(RunDirectory(Path("run")), OutputFile(Path("run.bundle")))
     return Path("run.bundle").read_bytes()
 
 
@@ -33,7 +34,7 @@ def test_a_software_device_is_called_so(call: Callable[..., Called], tmp_path: P
     manifest = {"adapter": "cann", "target": Target(product="atlas-a2")}
     for name, environment in (("soft", adapter_facts(facts)), ("hard", adapter_facts({"device": "Ascend910B3"}))):
         run = synthetic_run(tmp_path / name, [record(softmax_case())], changes=manifest, environment=environment)
-        write_bundle(RunDirectory(run), tmp_path / f"{name}.bundle")
+        write_bundle(RunDirectory(run), OutputFile(tmp_path / f"{name}.bundle"))
         shown = " ".join(call("verify", str(tmp_path / f"{name}.bundle")).out.split())
         [document] = call("verify", str(tmp_path / f"{name}.bundle"), "--json").lines
         with zipfile.ZipFile(tmp_path / f"{name}.bundle") as file:

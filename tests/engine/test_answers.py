@@ -16,6 +16,7 @@ from aclnn_cts.engine.again import ALONE_FACT
 from aclnn_cts.engine.answers import RUNS, Answer, Recorded, answer, recorded_findings, repeats, stood_for
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.engine.case_files import write_case_file
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.engine.summary import Summary
@@ -30,7 +31,7 @@ VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault
 
 def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
     cases = tmp_path / "cases.json"
-    write_case_file(cases, [softmax((11,))])
+    write_case_file(OutputFile(cases), [softmax((11,))])
     first = ran("run", "softmax_backward", "--adapter", FAULT, "--cases", str(cases))
     assert first.code == 1
     [file] = first.directory.failures()
@@ -195,7 +196,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
 
 def test_json(ran: Run, tmp_path: Path) -> None:
     cases = tmp_path / "cases.json"
-    write_case_file(cases, [softmax((11,))])
+    write_case_file(OutputFile(cases), [softmax((11,))])
     first = ran("run", "softmax_backward", "--adapter", FAULT, "--cases", str(cases))
     [file] = first.directory.failures()
     still = ran("replay", str(first.path), "--adapter", FAULT, "--json", "-v")

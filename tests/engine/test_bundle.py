@@ -30,6 +30,7 @@ from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.events import Planned, Skipped
 from aclnn_cts.engine.manifest import adapter_facts
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.spec.load import package_folder
@@ -75,7 +76,9 @@ def make_bundles(tmp_path_factory: pytest.TempPathFactory, key: Path) -> dict[bo
     run = small_run(folder / "run")
     paths = {signed: folder / f"{signed}.zip" for signed in (False, True)}
     for signed, path in paths.items():
-        write_bundle(run, path, signer=Signer(key) if signed else None, make_report=lambda _run: b"<html></html>")
+        write_bundle(
+            run, OutputFile(path), signer=Signer(key) if signed else None, make_report=lambda _run: b"<html></html>"
+        )
     return paths
 
 
@@ -128,7 +131,7 @@ def test_a_record_comes_back_from_json(share: float) -> None:
 
 def test_the_same_run_gives_the_same_bytes(bundles: dict[bool, Path], key: Path, tmp_path: Path) -> None:
     run = RunDirectory(bundles[True].parent / "run")
-    write_bundle(run, tmp_path / "again", signer=Signer(key), make_report=lambda _run: b"<html></html>")
+    write_bundle(run, OutputFile(tmp_path / "again"), signer=Signer(key), make_report=lambda _run: b"<html></html>")
     assert (tmp_path / "again").read_bytes() == bundles[True].read_bytes()
 
 
@@ -329,7 +332,7 @@ def test_a_run_that_is_not_finished(tmp_path: Path) -> None:
     with create_run(tmp_path / "run", manifest=make_manifest(), specs={}):
         pass
     with pytest.raises(UsageError, match="has not finished"):
-        write_bundle(RunDirectory(tmp_path / "run"), tmp_path / "x.zip")
+        write_bundle(RunDirectory(tmp_path / "run"), OutputFile(tmp_path / "x.zip"))
 
 
 def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
@@ -337,4 +340,4 @@ def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
     if not unwritable.parent.is_dir():
         pytest.skip("no folder here that refuses files to everybody")
     with pytest.raises(HarnessError, match=r"^/proc/x\.zip: cannot be written: "):
-        write_bundle(small_run(tmp_path / "run"), unwritable)
+        write_bundle(small_run(tmp_path / "run"), OutputFile(unwritable))

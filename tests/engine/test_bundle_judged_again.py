@@ -16,6 +16,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.bundle.keys import Signer, Verifier
 from aclnn_cts.engine.bundle.verify import verify_bundle
 from aclnn_cts.engine.bundle.write import write_bundle
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.spec.load import load_specs
 from tests.engine.bundles import rebuilt, verified
@@ -59,7 +60,7 @@ def test_cases_are_judged_again_without_a_device(ran: Callable[..., Ran], tmp_pa
     assert (good.code, wrong.code) == (0, 1)
     made = ran("bundle", str(good.path), "--sign", str(key), out=tmp_path / "good.zip")
     assert made.code == 0, made.err
-    write_bundle(wrong.directory, tmp_path / "wrong.zip", signer=Signer(key))
+    write_bundle(wrong.directory, OutputFile(tmp_path / "wrong.zip"), signer=Signer(key))
     for name in ("good.zip", "wrong.zip"):
         found = verify_bundle(tmp_path / name, key=Verifier(key.with_suffix(".pub")), recompute=9)
         assert found.problems == ()

@@ -11,6 +11,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.case_files import read_case_file, write_case_file
+from aclnn_cts.engine.output_file import OutputFile
 from tests.engine.build_records import make_record
 
 TRIAL = make_record(1).trial
@@ -19,7 +20,7 @@ CASE = Case(operator="aclnnX", arguments={"x": Tensor((2,), "FLOAT"), "n": 3})
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    assert write_case_file(path, [TRIAL, CASE]) == 2
+    assert write_case_file(OutputFile(path), [TRIAL, CASE]) == 2
     first, second = read_case_file(path)
     assert (first.where, second.where) == (f"{path}:1", f"{path}:2")
     assert isinstance(first.content, Trial)
@@ -69,20 +70,16 @@ def test_mistakes_name_file_and_line(tmp_path: Path, name: str, content: str, me
     assert str(caught.value).startswith(f"{tmp_path}/{message}")
 
 
-def test_no_file_and_no_folder(tmp_path: Path) -> None:
+def test_what_is_no_file_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nothing\.json: cannot be read: No such file or directory; expected"):
         list(read_case_file(tmp_path / "nothing.json"))
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         list(read_case_file(tmp_path))
-    with pytest.raises(UsageError, match="is no folder; make it first"):
-        write_case_file(tmp_path / "none" / "a.jsonl", [CASE])
-    with pytest.raises(UsageError, match="is a folder"):
-        write_case_file(tmp_path, [CASE])
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    write_case_file(path, [CASE])
+    write_case_file(OutputFile(path), [CASE])
     before = path.read_bytes()
 
     def broken() -> Iterator[Case]:
@@ -90,7 +87,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_case_file(path, broken())
+        write_case_file(OutputFile(path, force=True), broken())
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["cases.jsonl"]
 
@@ -101,5 +98,5 @@ def test_no_space_is_an_error_of_the_surroundings(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(HarnessError, match=r"a\.jsonl: cannot be written: No space left on device; free space"):
-        write_case_file(tmp_path / "a.jsonl", [CASE])
+        write_case_file(OutputFile(tmp_path / "a.jsonl"), [CASE])
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.repro.python import python_program
-from aclnn_cts.engine.repro.write import write_programs
+from aclnn_cts.engine.repro.write import Programs
 from tests.engine.programs import (
     SPECS,
     built_program,
@@ -178,23 +178,16 @@ def test_a_finding_becomes_programs_through_the_command_line(
             assert result.returncode == code, result.stdout + result.stderr
 
 
-def test_a_case_too_large_and_a_call_that_is_none_are_refused(tmp_path: Path) -> None:
+def test_a_case_too_large_and_a_call_that_is_none_are_refused() -> None:
+    programs = Programs(specs=SPECS)
     with pytest.raises(UsageError, match="--call 2: the trial of 'values' makes 1 call; leave --call out"):
-        list(write_programs(softmax(), SPECS, {"cpp": tmp_path / "a.cpp"}, call=2))
+        programs.texts(softmax(), ["cpp"], call=2)
     large = Tensor((300, 300), "FLOAT", data=Data(recipe="normal"))
     case = Case(
         "aclnnSoftmaxBackward", {"gradOutput": large, "output": large, "dim": 1, "out": Tensor((300, 300), "FLOAT")}
     )
     with pytest.raises(UsageError, match="shrink it first"):
-        list(write_programs(case, SPECS, {"python": tmp_path / "a.py"}))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_programs_are_written_where_asked(tmp_path: Path) -> None:
-    paths = {"cpp": tmp_path / "x.cpp", "python": tmp_path / "x.py"}
-    assert list(write_programs(softmax(), SPECS, paths)) == [*paths.values()]
-    assert "aclnnSoftmaxBackwardGetWorkspaceSize" in paths["cpp"].read_text()
-    compile(paths["python"].read_text(), "x.py", "exec")
+        programs.texts(case, ["python"])
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.engine.case_files import write_case_file
 from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.engine.summary_json import summary_to_json
 from tests.engine.conftest import Ran
@@ -55,7 +56,7 @@ def stray_index() -> Case:
 
 
 def written(path: Path, *entries: Trial | Case) -> str:
-    write_case_file(path, entries)
+    write_case_file(OutputFile(path, force=True), entries)
     return str(path)
 
 
@@ -212,7 +213,7 @@ MISTAKES = [
     (("run", "--adapter", "reference", "--cases", "two.jsonl"), "two.jsonl: cases of atlas-a2, atlas-training; a run"),
     (("run", "--adapter", "reference", "--cases", "good.json", "--product", "atlas-training"), "leave it out"),
     (("run", "--adapter", "reference", "--specs", "nowhere"), "nowhere: is no folder"),
-    (("run", "--adapter", "reference", "--progress", "no/p"), "--progress no/p: cannot be written"),
+    (("run", "--adapter", "reference", "--progress", "no/p"), "--progress no/p: "),
     (("run", "--adapter", "reference", "--workers", "0"), "--workers"),
     (("run", "--adapter", "reference", "--seed", "-1"), "--seed"),
     (("replay", "none.json", "--adapter", "reference"), "none.json: cannot be read"),
@@ -259,11 +260,13 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(Path(__file__).parent)))}
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str) -> None:
+@pytest.mark.parametrize(
+    ("workers", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM), ("2", signal.SIGHUP)]
+)
+def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str, number: signal.Signals) -> None:
     out = tmp_path / "run"
-    # A shell's background job inherits an ignored SIGINT, which is not what is tested.
-    heard = ["env", "--default-signal=INT"]
+    # A shell's background job inherits ignored signals, which is not what is tested.
+    heard = ["env", "--default-signal=INT,TERM,HUP"]
     command = [*heard, sys.executable, "-m", "aclnn_cts", "run", "softmax_backward", "--adapter", "reference"]
     options = ["--profile", "thorough", "--workers", workers, "-o", str(out)]
     with subprocess.Popen(
@@ -278,12 +281,13 @@ def test_an_interrupted_run_keeps_what_had_finished(tmp_path: Path, workers: str
         while process.poll() is None and not (results.exists() and results.stat().st_size > 300_000):
             time.sleep(0.02)
         assert process.poll() is None, process.communicate()
-        # As a terminal does it: the whole group.
-        os.killpg(process.pid, signal.SIGINT)
+        # As a terminal and a batch system do it: the whole group.
+        os.killpg(process.pid, number)
         output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert errors.splitlines() == [f"error: interrupted; what had finished is kept in {out}"]
+    sent = "" if number == signal.SIGINT else f"{number.name} was sent; "
+    assert errors.splitlines() == [f"error: interrupted; {sent}what had finished is kept in {out}"]
     assert "RESULT" not in output
     directory = RunDirectory(out)
     assert json.loads((out / "summary.json").read_text())["interrupted"] is True

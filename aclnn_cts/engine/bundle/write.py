@@ -29,16 +29,22 @@ from aclnn_cts.engine.bundle.statement import (
     statement_bytes,
 )
 from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.engine.files import storage_failure, write_atomically
+from aclnn_cts.engine.files import storage_failure
 from aclnn_cts.engine.manifest import product_of, ran_on
+from aclnn_cts.engine.output_file import OutputFile, begins
 from aclnn_cts.engine.repro import SUFFIXES
 from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.spec.binding import check_prototype
 from aclnn_cts.spec.load import specs_from_texts
 
-__all__ = ["RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
+__all__ = ["BUNDLE", "RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
 
+BUNDLE = begins(
+    rb'PK\x03\x04.{26}MANIFEST\.json\{"_type":"https://in-toto\.io/Statement/v1","predicate":\{.{0,2000}?'
+    rb'"format":"aclnn-cts/bundle/'
+)
+"""Files of `write_bundle`."""
 RECORDS_LIMIT = 32 * 1024 * 1024
 """Bytes of one file of records."""
 SCHEMA_NAME = "schemas/record.schema.json"
@@ -51,7 +57,6 @@ MakeReport = Callable[[Path], bytes]
 class Written:
     """What a bundle came to."""
 
-    path: Path
     entries: int
     size: int
     records: int
@@ -96,7 +101,7 @@ class _Seen:
 
 
 def write_bundle(
-    run: RunDirectory, out: Path, *, signer: Signer | None = None, make_report: MakeReport | None = None
+    run: RunDirectory, out: OutputFile, *, signer: Signer | None = None, make_report: MakeReport | None = None
 ) -> Written:
     """Write the bundle of a finished run. The same run gives the same bytes.
 
@@ -104,14 +109,10 @@ def write_bundle(
     """
     if not run.finished:
         raise UsageError(f"{run.path}: the run has not finished; let it end, or resume it, and bundle it then")
-    if not out.parent.is_dir():
-        raise UsageError(f"-o {out}: {out.parent} is no folder; make it first, or name another file")
-    if out.is_dir():
-        raise UsageError(f"-o {out}: is a folder; expected the name of a file")
     try:
-        staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.parent)
+        staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.folder)
     except OSError as error:
-        raise storage_failure(out, error) from error
+        raise storage_failure(out.path, error) from error
     with staged as folder:
         staging = _Staging(Path(folder))
         seen = _add_records(run, staging)
@@ -125,11 +126,10 @@ def write_bundle(
             _predicate(run, seen, report=report, left_out=staging.left_out, signer=signer),
         )
         heads = _heads(statement_bytes(statement), signer)
-        write_atomically(out, archive_bytes([*heads, *sources]))
+        size = out.write(archive_bytes([*heads, *sources]))
         return Written(
-            path=out,
             entries=len(heads) + len(sources),
-            size=out.stat().st_size,
+            size=size,
             records=seen.number,
             signer=signer.key_id if signer is not None else "",
             left_out=dict(staging.left_out),

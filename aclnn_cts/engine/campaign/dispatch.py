@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,15 +31,12 @@ from aclnn_cts.engine.campaign.jobs import (
 from aclnn_cts.engine.campaign.openings import Openings
 from aclnn_cts.engine.campaign.slots import Away, Back, Done, Event, Health, Lost, Slot
 from aclnn_cts.engine.collector import keep_for_good
-from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head
+from aclnn_cts.engine.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 
 __all__ = ["Dispatcher", "Done", "Health", "LocalDispatcher", "Lost", "Slot", "device_of"]
 
 LEASE_SECONDS = 900.0
 """A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
-
-_DIE_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of prctl(2)."""
 
 
 class Dispatcher(Protocol):
@@ -101,7 +95,7 @@ class LocalDispatcher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`folder`: where workers note what is under way."""
-        self._context = multiprocessing.get_context("spawn")
+        self._context = worker_context()
         self._lease = lease_seconds
         self._clock = clock
         self._workers = [_Worker(each, folder / f"worker-{number}") for number, each in enumerate(options)]
@@ -275,10 +269,7 @@ def device_of(options: WorkerOptions) -> str:
 
 def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: int) -> None:
     """The worker's process: opens an implementation and does one job after the other until the pipe ends."""
-    leave_interrupts_to_the_head(endings=True)
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        return
+    leave_interrupts_to_the_head(parent)
     from aclnn_cts.engine.campaign.worker import open_worker  # noqa: PLC0415 - the head needs none of it
 
     try:

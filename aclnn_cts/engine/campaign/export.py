@@ -13,12 +13,10 @@ from aclnn_cts.engine.campaign.finding import FINDING_STATE, Finding
 from aclnn_cts.engine.campaign.kept_coverage import COVERAGE_STATE
 from aclnn_cts.engine.campaign.resuming import SESSION_STATE
 from aclnn_cts.engine.files import write_atomically
-from aclnn_cts.engine.run_directory import RunDirectory, failure_name
+from aclnn_cts.engine.run_directory import EXPORT, RunDirectory, failure_name
 from aclnn_cts.engine.summary_json import summary_to_json
 
-__all__ = ["EXPORT", "export_campaign"]
-
-EXPORT = "campaign.jsonl"
+__all__ = ["export_campaign"]
 
 
 def export_campaign(run: RunDirectory) -> Path:

@@ -19,9 +19,10 @@ from aclnn_cts.engine.campaign.finding import Confirmed, Finding, put_together
 from aclnn_cts.engine.campaign.jobs import KNOWN, Examined, ExamineJob
 from aclnn_cts.engine.campaign.memory import Memory
 from aclnn_cts.engine.campaign.slots import Health, Slot
+from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.repro import SUFFIXES
-from aclnn_cts.engine.repro.write import write_programs
+from aclnn_cts.engine.repro.write import Programs
 from aclnn_cts.spec.load import Specs
 
 __all__ = ["Inquiries", "Question"]
@@ -226,10 +227,11 @@ class Inquiries:
     def _write(self, signature: Signature, trial: Trial) -> None:
         """The trial file and the programs that show it."""
         path = self.memory.writer.replace_failure(signature, trial)
-        paths = {language: path.with_suffix(suffix) for language, suffix in SUFFIXES.items()}
         # A case may be too large for a program.
         with contextlib.suppress(UsageError):
-            list(write_programs(trial, self.specs, paths, spec_folders=self.spec_folders))
+            texts = Programs(specs=self.specs, spec_folders=self.spec_folders).texts(trial, SUFFIXES)
+            for language, text in texts.items():
+                write_atomically(path.with_suffix(SUFFIXES[language]), text.encode())
 
 
 def _listed(names: Sequence[str]) -> str:

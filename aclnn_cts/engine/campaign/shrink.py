@@ -15,7 +15,7 @@ from aclnn_cts.engine.campaign.simpler import make_plain, shrink_values
 from aclnn_cts.engine.campaign.structure import Structure, structure_of
 from aclnn_cts.generate.sampler import Sampler
 
-__all__ = ["EXECUTIONS", "Shrunk", "shrink"]
+__all__ = ["EXECUTIONS", "ShrinkInterrupted", "Shrunk", "shrink"]
 
 EXECUTIONS = 200
 """Executions that shrinking takes at most."""
@@ -38,6 +38,14 @@ class Shrunk:
     """Whether everything was tried within the limit."""
 
 
+class ShrinkInterrupted(KeyboardInterrupt):
+    """An interrupt while shrinking, with what it came to until then."""
+
+    def __init__(self, error: KeyboardInterrupt, shrunk: Shrunk) -> None:
+        super().__init__(*error.args)
+        self.shrunk = shrunk
+
+
 def shrink(
     trial: Trial,
     *,
@@ -55,6 +63,8 @@ def shrink(
     - `executions`: at most so many; one that ends the implementation counts `DEATH_COST` times.
     - `repeats`: executions before a trial counts as passing, for one that fails sometimes.
     - `until`: by the monotonic clock, from then on nothing more is executed.
+
+    Raises ShrinkInterrupted for an interrupt.
     """
     attempts = Attempts(execute=execute, same=same, repeats=repeats, best=trial, until=until)
     complete = True
@@ -69,6 +79,12 @@ def shrink(
             step()
         except Spent:
             complete = False
+        except KeyboardInterrupt as error:
+            raise ShrinkInterrupted(error, _shrunk(attempts, complete=False)) from None
+    return _shrunk(attempts, complete=complete)
+
+
+def _shrunk(attempts: Attempts, *, complete: bool) -> Shrunk:
     record = attempts.known.get(attempts.best.id)
     return Shrunk(trial=attempts.best, record=record, executions=attempts.executions, complete=complete)
 

@@ -1,9 +1,8 @@
-"""Making and writing the programs of a trial."""
+"""Making the programs of a trial."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.files import write_atomically
 from aclnn_cts.engine.judges import Judges
 from aclnn_cts.engine.laws import PREFIX, exact_law, law_of
 from aclnn_cts.engine.life_cycle import asked_calls
+from aclnn_cts.engine.output_file import Recognizer, begins
 from aclnn_cts.engine.perform import Asked
 from aclnn_cts.engine.promises import VALUED, as_trial, promise
 from aclnn_cts.engine.repro.cpp import cpp_program
@@ -25,14 +24,19 @@ from aclnn_cts.engine.repro.python import python_program
 from aclnn_cts.engine.repro.relations import relations_of
 from aclnn_cts.engine.repro.steps import steps_before, steps_of
 from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["LANGUAGES", "Programs", "write_programs"]
+__all__ = ["LANGUAGES", "WRITTEN_BY_US", "Programs"]
 
 _REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
 LANGUAGES: Mapping[str, Callable[[Program], str]] = {"cpp": cpp_program, "python": python_program}
+
+WRITTEN_BY_US: Mapping[str, Recognizer] = {
+    "cpp": begins(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
+    "python": begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, '),
+}
+"""Recognizes a program by its language."""
 
 _MANNERS = frozenset({"cache"})
 """What calls of promises that are not about a manner may ask for: a program is a fresh process."""
@@ -136,21 +140,3 @@ def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
 
 def _calls(number: int) -> str:
     return "1 call" if number == 1 else f"{number} calls"
-
-
-def write_programs(
-    item: Trial | Case,
-    specs: Specs,
-    paths: Mapping[str, Path],
-    *,
-    spec_folders: Sequence[Path] = (),
-    call: int | None = None,
-) -> Iterator[Path]:
-    """Write one program a language; yields each path. Raises UsageError as `Programs.texts` does."""
-    texts = Programs(specs=specs, spec_folders=spec_folders).texts(item, paths, call=call)
-    for language, path in paths.items():
-        with contextlib.suppress(OSError):
-            # What cannot be made cannot be written in either, and that message names the file.
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, texts[language].encode())
-        yield path

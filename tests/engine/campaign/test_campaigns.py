@@ -194,7 +194,7 @@ def test_a_finished_campaign_goes_on_with_more_chunks(ran: Run, tmp_path: Path) 
         (("--chunks", "1", "--product", "atlas-9"), "'atlas-9' is not known"),
         (("--chunks", "1", "--cluster", "ray://nowhere:1"), ""),
         (("--chunks", "1", "--resource", "NPU"), "--resource NPU: it is what workers take of a cluster; name the"),
-        (("--chunks", "1", "--progress", "."), "--progress .: is no file"),
+        (("--chunks", "1", "--progress", "."), "--progress .: is a folder"),
         (("--chunks", "1", "--progress", "nowhere/p.json"), "--progress nowhere/p.json: nowhere is no folder"),
     ],
 )

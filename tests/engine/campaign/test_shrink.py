@@ -16,6 +16,7 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.campaign.shrink import shrink
 from aclnn_cts.engine.campaign.structure import structure_of
 from aclnn_cts.engine.case_files import write_case_file
+from aclnn_cts.engine.output_file import OutputFile
 from aclnn_cts.engine.promises import derived_trial
 from aclnn_cts.generate.breaking import invalid_cases
 from aclnn_cts.generate.choices import StreamChoices
@@ -164,13 +165,13 @@ def test_the_limit_is_kept() -> None:
     assert executions <= 7
 
 
-def softmax(shape: tuple[int, ...]) -> Trial:
+def softmax(shape: tuple[int, ...], dtype: str = "FLOAT16") -> Trial:
     data = Data(recipe="normal", seed=4)
     arguments: dict[str, Argument] = {
-        "gradOutput": Tensor(shape, "FLOAT16", data=data),
-        "output": Tensor(shape, "FLOAT16", data=data),
+        "gradOutput": Tensor(shape, dtype, data=data),
+        "output": Tensor(shape, dtype, data=data),
         "dim": 0,
-        "out": Tensor(shape, "FLOAT16"),
+        "out": Tensor(shape, dtype),
     }
     return Trial("values", Case("aclnnSoftmaxBackward", arguments, origin=Origin(kind="mine")))
 
@@ -179,7 +180,7 @@ def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     from aclnn_cts.cli.main import main  # noqa: PLC0415 - ran has set the folder and the path
 
     file, small = tmp_path / "one.json", tmp_path / "small.json"
-    write_case_file(file, [softmax((5, 11))])
+    write_case_file(OutputFile(file), [softmax((5, 11))])
     assert main(["shrink", str(file), "--adapter", "rare_adapter:Rare,fault=tail", "-o", str(small)]) == 1
     told = capsys.readouterr().out
     assert "165 elements before, 27 now" in " ".join(told.split())
@@ -192,4 +193,4 @@ def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["shrink", str(file), "--adapter", "reference", "-o", str(nothing)]) == 0
     assert not nothing.exists()
     assert main(["shrink", str(file), "--adapter", "reference", "-o", str(tmp_path / "no" / "x.json")]) == 2
-    assert "expected the name of a file in a folder that exists" in capsys.readouterr().err
+    assert f"{tmp_path / 'no'} is no folder; make it first" in capsys.readouterr().err
