@@ -155,7 +155,11 @@ class Gate:
         self._host = host
         self.bench = Bench(specs=options.specs, host=host, settings=options.settings)
         self._waivers = waivers_of_run(
-            options.waivers, settings=options.settings, environment=host.environment, specs=options.specs
+            options.waivers,
+            settings=options.settings,
+            environment=host.environment,
+            specs=options.specs,
+            operators=options.operators,
         )
         self._told = WaiverEvidence()
 
@@ -183,7 +187,7 @@ class Gate:
         if trial not in pinned_trials(self._waivers, [spec]):
             target = self.options.settings.target.product
             version = self._host.environment.get("version", "of an unknown version")
-            what = f"its waiver does not speak for {self.options.settings.adapter} {version} on {target}"
+            what = f"its waiver does not cover {self.options.settings.adapter} {version} on {target}"
             return GateResult(counts=tally.counts, findings=(), waived={}, errors=(), beside=what)
         for record in self._run([trial]):
             tally.add(record)
@@ -197,6 +201,11 @@ class Gate:
     def expired(self) -> tuple[str, ...]:
         """Why the gate fails whatever the trials say: waivers that have expired."""
         return tuple(note.text for note in self._waivers.report().violations())
+
+    @property
+    def ignored_waivers(self) -> str:
+        """One line about waivers for other versions of the implementation; empty where there are none."""
+        return self._waivers.ignored
 
     def news(self) -> WaiverEvidence:
         """What the trials since the last call say of waivers."""

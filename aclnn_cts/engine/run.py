@@ -89,7 +89,13 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         environment = dict(host.environment)
         manifest = _manifest(options, environment, host.capabilities)
         spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
-        waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
+        waivers = waivers_of_run(
+            options.waivers,
+            settings=settings,
+            environment=environment,
+            specs=options.specs,
+            operators=options.operators,
+        )
         bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
         _load_oracles(bench, options)
         if settings.phases == 1:

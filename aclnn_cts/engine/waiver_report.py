@@ -23,6 +23,8 @@ class WaiverReport:
     """Each of their pinned cases for this product was judged, and none failed."""
     unused: tuple[Waiver, ...]
     """Trials in their scope were judged, and none failed as they say."""
+    ignored: str = ""
+    """One line about those for other versions of the adapter's library; empty where there are none."""
 
     def violations(self) -> tuple[Note, ...]:
         """Why the run fails: for `Summary.violate`."""
@@ -39,6 +41,7 @@ class WaiverReport:
     def notices(self) -> tuple[str, ...]:
         """What the owners should know."""
         return (
+            *([self.ignored] if self.ignored else []),
             *(f"{waiver.where}: waiver {waiver.id}: its pinned cases pass now; remove it" for waiver in self.mended),
             *(
                 f"{waiver.where}: waiver {waiver.id}: nothing in its scope failed in this run; see whether it is needed"
@@ -78,7 +81,7 @@ class WaiverEvidence(msgspec.Struct):
             failed=self.failed - told.failed,
         )
 
-    def report(self, waivers: Iterable[Waiver], *, expired: tuple[Waiver, ...] = ()) -> WaiverReport:
+    def report(self, waivers: Iterable[Waiver], *, expired: tuple[Waiver, ...] = (), ignored: str = "") -> WaiverReport:
         """What it comes to."""
         speaking = [waiver for waiver in waivers if waiver.id in self.pins]
         mended = tuple(waiver for waiver in speaking if self._mended(self.pins[waiver.id]))
@@ -87,7 +90,7 @@ class WaiverEvidence(msgspec.Struct):
             for waiver in speaking
             if waiver.id in self.judged and waiver.id not in self.used and waiver not in mended
         )
-        return WaiverReport(expired=expired, mended=mended, unused=unused)
+        return WaiverReport(expired=expired, mended=mended, unused=unused, ignored=ignored)
 
     def _mended(self, pins: tuple[str, ...]) -> bool:
         return bool(pins) and all(pin in self.passed and pin not in self.failed for pin in pins)

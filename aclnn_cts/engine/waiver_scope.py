@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.engine.waiver_file import Scope, Waiver
 
-__all__ = ["admits_fault", "admits_trial", "concerns", "one_for_each_output", "taken_apart"]
+__all__ = [
+    "admits_fault",
+    "admits_trial",
+    "admits_version",
+    "ignored_line",
+    "names_adapter",
+    "one_for_each_output",
+    "taken_apart",
+]
+
+
+def names_adapter(scope: Scope, adapter: str, environment: Mapping[str, str]) -> bool:
+    """Whether a waiver is for an adapter and its options, whatever the version of its library."""
+    return any(_names(word, adapter, environment) for word in scope.adapter)
 
 
 def _names(word: str, adapter: str, environment: Mapping[str, str]) -> bool:
@@ -30,16 +45,42 @@ def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
     return ":".join([head, *plain]), {key: value for key, _, value in options}
 
 
-def concerns(scope: Scope, adapter: str, version: str | None, environment: Mapping[str, str]) -> bool:
-    """Whether a waiver is for an adapter and the version of its library; None: that is not known."""
-    if not any(_names(word, adapter, environment) for word in scope.adapter):
-        return False
+def admits_version(scope: Scope, version: str | None) -> bool:
+    """Whether a waiver is for a version of the adapter's library; None: that is not known."""
     if scope.version is None:
         return True
+    parsed = _parsed(version)
+    return parsed is not None and parsed in scope.version
+
+
+def ignored_line(waivers: Iterable[Waiver], adapter: str, version: str | None) -> str:
+    """One line about waivers whose version range leaves out the adapter's library; empty where there are none."""
+    ranges = Counter(_range(waiver.scope.version) for waiver in waivers if waiver.scope.version is not None)
+    if not ranges:
+        return ""
+    number, name = ranges.total(), taken_apart(adapter)[0]
+    if (parsed := _parsed(version)) is not None:
+        why = f"{name} {parsed.public} is outside"
+    else:
+        why = f"{name} names no version" if version is None else f"{name} has no PEP 440 version ({version[:40]!r})"
+        why += ", expected"
+    if len(ranges) == 1:
+        shown = next(iter(ranges))
+    else:
+        shown = " and ".join(f"{words} ({count})" for words, count in ranges.items())
+    return f"{number} {'waiver' if number == 1 else 'waivers'} ignored: {why} {shown}"
+
+
+def _parsed(version: str | None) -> Version | None:
     try:
-        return version is not None and Version(version) in scope.version
+        return None if version is None else Version(version)
     except InvalidVersion:
-        return False
+        return None
+
+
+def _range(version: SpecifierSet) -> str:
+    """As people write it, the lower limit first."""
+    return ",".join(sorted(map(str, version), reverse=True))
 
 
 def admits_fault(scope: Scope, record: Record) -> bool:

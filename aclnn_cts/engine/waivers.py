@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime, timezone
 from types import MappingProxyType
 from typing import final
@@ -17,7 +17,15 @@ from aclnn_cts.engine.promises import as_trial, promise
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Waiver
 from aclnn_cts.engine.waiver_report import WaiverEvidence, WaiverReport
-from aclnn_cts.engine.waiver_scope import admits_fault, admits_trial, concerns, one_for_each_output, taken_apart
+from aclnn_cts.engine.waiver_scope import (
+    admits_fault,
+    admits_trial,
+    admits_version,
+    ignored_line,
+    names_adapter,
+    one_for_each_output,
+    taken_apart,
+)
 from aclnn_cts.spec.load import Specs
 from aclnn_cts.spec.model import Spec
 
@@ -36,17 +44,20 @@ class Waivers:
         version: str | None,
         today: date,
         product: str | None = None,
+        operators: Collection[str] | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
         calls: Callable[[Trial], Iterable[Case]] = lambda _trial: (),
     ) -> None:
         """Choose by adapter (as `--adapter` has it) and version of its library, None where that is not known.
 
         - `product`: the run's; cases pinned for another one are left alone. None: all are taken.
+        - `operators`: the run's, by C name; `ignored` counts waivers of these alone. None: of all.
         - `environment`: what the adapter's session says of itself, where the command line leaves an option out.
         - `calls`: the calls of a trial that failed. A predicate admits it where it holds of one of them: of the case
           itself, or of what a law made of it.
         """
-        chosen = [waiver for waiver in waivers if concerns(waiver.scope, adapter, version, environment)]
+        named = [waiver for waiver in waivers if names_adapter(waiver.scope, adapter, environment)]
+        chosen = [waiver for waiver in named if admits_version(waiver.scope, version)]
         self._valid = tuple(waiver for waiver in chosen if waiver.expiry >= today)
         self._expired = tuple(waiver for waiver in chosen if waiver.expiry < today)
         self._calls = calls
@@ -58,6 +69,15 @@ class Waivers:
         self._bare = frozenset(_look_of(pin) for pins in self._pinned.values() for pin in pins if isinstance(pin, Case))
         self.evidence = WaiverEvidence(pins={name: tuple(map(_id_of, pins)) for name, pins in self._pinned.items()})
         """What all records that were applied say of the waivers."""
+        ignored = (
+            waiver
+            for waiver in named
+            if not admits_version(waiver.scope, version)
+            and (not waiver.scope.product or product in (None, *waiver.scope.product))
+            and (not waiver.scope.operator or operators is None or set(operators) & set(waiver.scope.operator))
+        )
+        self.ignored = ignored_line(ignored, adapter, version)
+        """One line about waivers for other versions of the adapter's library; empty where there are none."""
 
     @property
     def pinned(self) -> tuple[Trial | Case, ...]:
@@ -114,19 +134,28 @@ class Waivers:
 
     def report(self) -> WaiverReport:
         """What all records that were applied say of the waivers."""
-        return self.evidence.report(self._valid, expired=self._expired)
+        return self.evidence.report(self._valid, expired=self._expired, ignored=self.ignored)
 
 
 def waivers_of_run(
-    waivers: Iterable[Waiver], *, settings: BenchSettings, environment: Mapping[str, str], specs: Specs
+    waivers: Iterable[Waiver],
+    *,
+    settings: BenchSettings,
+    environment: Mapping[str, str],
+    specs: Specs,
+    operators: Iterable[Spec] | None = None,
 ) -> Waivers:
-    """The waivers as of today for an open adapter whose session says `environment` of itself."""
+    """The waivers as of today for an open adapter whose session says `environment` of itself.
+
+    `operators` are those of the run; None: all.
+    """
     return Waivers(
         waivers,
         adapter=settings.adapter,
         version=environment.get("version"),
         today=datetime.now(timezone.utc).date(),
         product=settings.target.product,
+        operators=None if operators is None else {spec.operator for spec in operators},
         environment=environment,
         calls=lambda trial: promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator]),
     )

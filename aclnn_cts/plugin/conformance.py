@@ -60,6 +60,7 @@ class Conformance:
             waived=result.waived,
             skipped=counts.skipped_by_reason,
             evidence=msgspec.to_builtins(self._gate.news()),
+            ignored=self._gate.ignored_waivers,
         )
         if messages := list(self._messages(result)):
             pytest.fail("\n\n".join(messages), pytrace=False)

@@ -36,6 +36,8 @@ class Report:
     """Those that the gate was given."""
     evidence: dict[str, Any] = field(default_factory=dict)
     """What the tests say of waivers, as `WaiverEvidence` is written."""
+    ignored: str = ""
+    """The line about waivers for other versions of the implementation."""
     refusal: int | None = None
     """The exit code where the implementation could not be opened."""
 
@@ -53,6 +55,7 @@ class Report:
 
     def _add(self, facts: dict[str, Any]) -> None:
         self.refusal = facts.pop("refusal", self.refusal)
+        self.ignored = facts.pop("ignored", self.ignored)
         for name, found in facts.pop("evidence", {}).items():
             if isinstance(found, dict):
                 self.evidence.setdefault(name, {}).update(found)
@@ -72,7 +75,8 @@ class Report:
 
         from aclnn_cts.engine.waiver_report import WaiverEvidence
 
-        return msgspec.convert(self.evidence, WaiverEvidence).report(self.waivers).notices()
+        evidence = msgspec.convert(self.evidence, WaiverEvidence)
+        return evidence.report(self.waivers, ignored=self.ignored).notices()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

@@ -244,6 +244,58 @@ def test_options_in_the_scope_are_those_of_the_run_or_its_defaults(
     assert bool(waivers.apply(failure()).waiver) == applies
 
 
+def versioned(*ranges: str) -> str:
+    """Waivers for these versions, each with an id of its own."""
+    head, _, entry = WAIVER.partition("  - id")
+    entries = (
+        f"  - id{entry}".replace("half", f"half-{number}").replace("kind:", f"version: '{words}'\n      kind:")
+        for number, words in enumerate(ranges)
+    )
+    return head + "".join(entries)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "version", "line"),
+    [
+        (["<2.14,>=2.13"] * 2, "2.15.0+cpu", "2 waivers ignored: torch 2.15.0 is outside >=2.13,<2.14"),
+        ([">=2.13,<2.14"], "2.15.0.dev1", "1 waiver ignored: torch 2.15.0.dev1 is outside >=2.13,<2.14"),
+        (["==2.12.*", ">=2.14"], "2.15", "1 waiver ignored: torch 2.15 is outside ==2.12.*"),
+        (
+            [">=2.13,<2.14", "==2.12.*", ">=2.13,<2.14"],
+            "2.15",
+            "3 waivers ignored: torch 2.15 is outside >=2.13,<2.14 (2) and ==2.12.* (1)",
+        ),
+        ([">=2.13"], None, "1 waiver ignored: torch names no version, expected >=2.13"),
+        ([">=2.13"], "new", "1 waiver ignored: torch has no PEP 440 version ('new'), expected >=2.13"),
+        ([">=2.13"], "2.15", ""),
+    ],
+)
+def test_waivers_for_other_versions_are_one_line(
+    tmp_path: Path, ranges: list[str], version: str | None, line: str
+) -> None:
+    waivers = chosen(read(tmp_path, versioned(*ranges)), adapter="torch:device=cpu", version=version)
+    assert waivers.ignored == line
+    assert waivers.report().notices() == ((line,) if line else ())
+
+
+@pytest.mark.parametrize(
+    ("adapter", "product", "operators", "ignored"),
+    [
+        ("torch", None, None, True),
+        ("torch", "atlas-a2", {SOFTMAX, EMBEDDING}, True),
+        ("torch", "atlas-a2", {EMBEDDING}, False),
+        ("torch", "atlas-training", {SOFTMAX}, False),
+        ("cann", "atlas-a2", {SOFTMAX}, False),
+    ],
+)
+def test_ignored_waivers_of_other_runs_are_not_counted(
+    tmp_path: Path, adapter: str, product: str | None, operators: set[str] | None, ignored: bool
+) -> None:
+    every = read(tmp_path, versioned("<2").replace("kind:", "product: atlas-a2\n      kind:"))
+    waivers = Waivers(every, adapter=adapter, version="2.15", today=TODAY, product=product, operators=operators)
+    assert bool(waivers.ignored) == ignored
+
+
 SPLIT = WAIVER.replace("kind:", "output: first\n      kind:") + WAIVER.split("waivers:\n")[1].replace(
     "torch-cpu.half", "torch-cpu.other"
 ).replace("kind:", "output: second\n      kind:")

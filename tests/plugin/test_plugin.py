@@ -153,7 +153,8 @@ def test_pinned_cases_are_tests_that_come_first(gate: Run, pytester: pytest.Pyte
         result,
         0,
         "3 passed, 1 skipped",
-        "its waiver does not speak for wrong:Wrong,fault=value",
+        "its waiver does not cover wrong:Wrong,fault=value",
+        "\n1 waiver ignored: wrong:Wrong names no version, expected >=9\n",
         "waived by needed: 1",
         "waiver mended: its pinned cases pass now; remove it",
     )

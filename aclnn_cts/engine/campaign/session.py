@@ -79,8 +79,8 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     if earlier is not None:
         options = go_on(options, earlier)
     options, manifest, waivers, notice = _opened(options, earlier)
-    if notice:
-        watching.notice(notice)
+    for message in filter(None, (notice, waivers.ignored)):
+        watching.notice(message)
     product = options.settings.target.product
     scope = options.settings.scope
     operators = tuple(
@@ -153,7 +153,8 @@ def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
     summary.violate(report.violations())
     summary.notices[:] = report.notices()
     for message in report.notices():
-        watching.notice(message)
+        if message != waivers.ignored:  # the session began with that
+            watching.notice(message)
 
 
 def _leave(memory: Memory, head: Head | None, *, interrupted: bool) -> None:
@@ -186,7 +187,13 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
             if settings.target.product in spec.products:
                 # Whatever is wrong with an oracle is said before the campaign has a directory.
                 bench.judge(spec)
-    waivers = waivers_of_run(options.waivers, settings=settings, environment=environment, specs=options.specs)
+    waivers = waivers_of_run(
+        options.waivers,
+        settings=settings,
+        environment=environment,
+        specs=options.specs,
+        operators=options.operators,
+    )
     options = replace(options, settings=settings)
     if earlier is None:
         return options, _manifest(options, environment, capabilities), waivers, ""
