@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+.PHONY: run test same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
@@ -27,6 +27,10 @@ soak: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench $(ARGS)
+
+# Whether this tree concludes what the commit BASE concluded, as fast: half an hour, and less with `ARGS='--only runs'`.
+same-verdicts: $(STAMP)
+	@$(BIN)/python -m benchmarks.same_verdicts --base "$(BASE)" $(ARGS)
 
 bench-isolation: $(STAMP)
 	@$(BIN)/python -m benchmarks.isolation $(ARGS)

@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -30,7 +31,7 @@ from benchmarks.bench_works import MOST_ELEMENTS, STARTS, Counter, as_plain, des
 from benchmarks.hypothesis_driver import descriptions_by_hypothesis, plain_examples
 from benchmarks.measure import Figure, interleave, stay_on_one_core
 from benchmarks.shown import Row, row, show_rows
-from benchmarks.stored import Rounds, figures_of, start, store
+from benchmarks.stored import Rounds, figures_of, start, store, write_rounds
 from benchmarks.tables import Column, mean, mean_ratio, show_operators
 
 __all__ = ["NAME", "main", "shown"]
@@ -71,12 +72,14 @@ def shown(rounds: Rounds) -> Iterator[Row]:
         yield row(f"`{name}`" if most == 300 else name, milliseconds, ".0f", unit="ms", most=most)
 
 
-def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: int, *, alone: bool) -> Rounds:
     found = {}
     for spec in chosen:
         sampler = Sampler(spec, target)
-        works = (descriptions(spec, sampler), descriptions_by_hypothesis(spec, sampler, EXAMPLES))
-        for name, figure in zip((STREAM, BY_HYPOTHESIS), interleave(works, rounds, turns=TURNS), strict=True):
+        works = {STREAM: descriptions(spec, sampler)}
+        if not alone:
+            works[BY_HYPOTHESIS] = descriptions_by_hypothesis(spec, sampler, EXAMPLES)
+        for name, figure in zip(works, interleave(tuple(works.values()), rounds, turns=TURNS), strict=True):
             found[f"{name}, {spec.operator}"] = figure.values
     columns = [Column(title="stream", name=STREAM), Column(title="Hypothesis", name=BY_HYPOTHESIS)]
     show_operators(
@@ -105,7 +108,9 @@ def _judgement(out: Console, specs: Specs, chosen: Sequence[Spec], target: Targe
     return found
 
 
-def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
+def _pipeline(
+    out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int, *, alone: bool
+) -> Rounds:
     from benchmarks.plain import PLAIN as TESTS  # noqa: PLC0415 - it imports torch
     from benchmarks.plain import use_one_thread  # noqa: PLC0415 - as above
 
@@ -122,12 +127,11 @@ def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target
         for spec in chosen:
             counter, dense = Counter(), Counter()
             test = TESTS[spec.operator]
-            works = (
-                judged(bench, bench.sampler(spec), PIPELINE, as_plain, counter, small),
-                plain_examples(test, PLAIN_EXAMPLES, dense, dense=True),
-                plain_examples(test, PLAIN_EXAMPLES, Counter(), dense=False),
-            )
-            for name, figure in zip((TORCH, PLAIN, FILLED), interleave(works, rounds, turns=TURNS), strict=True):
+            works = {TORCH: judged(bench, bench.sampler(spec), PIPELINE, as_plain, counter, small)}
+            if not alone:
+                works[PLAIN] = plain_examples(test, PLAIN_EXAMPLES, dense, dense=True)
+                works[FILLED] = plain_examples(test, PLAIN_EXAMPLES, Counter(), dense=False)
+            for name, figure in zip(works, interleave(tuple(works.values()), rounds, turns=TURNS), strict=True):
                 found[f"{name}, {spec.operator}"] = figure.values
             notes.append(
                 f"{spec.operator.removeprefix('aclnn')}: {counter.judged} of {counter.calls} calls judged; inputs of "
@@ -142,6 +146,8 @@ def _pipeline(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target
     ]
     title = "Judged cases a second of processor time, whole pipeline on torch's CPU kernels"
     show_operators(out, f"{title}, tensors up to {MOST_ELEMENTS} elements", columns, found)
+    if alone:
+        return found
     wrap(
         out,
         "plain: hypothesis.extra.numpy and torch.testing.assert_close. Ours calls torch in a process of its own, as "
@@ -166,9 +172,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds of each measurement (7)")
     parser.add_argument("--store", action="store_true", help="keep the figures for README.md (then: make docs)")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
+    parser.add_argument(
+        "--alone", type=Path, metavar="FILE", help="measure nothing to compare with, and write the figures to FILE"
+    )
     options = parser.parse_args(arguments)
-    if options.store and options.operators:
-        parser.error("--store keeps the figures of all operators: name none")
+    if options.store and (options.operators or options.alone):
+        parser.error("--store keeps the figures of all operators and of what they are compared with: give it alone")
     specs, target = load_specs(), Target()
     chosen = specs.select(options.operators)
     out, started = console(), start()
@@ -181,11 +190,18 @@ def main(arguments: Sequence[str]) -> int:
     keep_for_good()  # as `aclnn-cts run` does
     stay_on_one_core()
     rounds = {
-        **_generation(out, chosen, target, options.rounds),
+        **_generation(out, chosen, target, options.rounds, alone=bool(options.alone)),
         **_judgement(out, specs, chosen, target, options.rounds),
-        **(_pipeline(out, specs, chosen, target, options.rounds) if importlib.util.find_spec("torch") else {}),
+        **(
+            _pipeline(out, specs, chosen, target, options.rounds, alone=bool(options.alone))
+            if importlib.util.find_spec("torch")
+            else {}
+        ),
         **_starting(options.rounds),
     }
+    if options.alone:
+        write_rounds(options.alone, rounds)
+        return 0
     if not figures_of(rounds, TORCH):
         wrap(out, 'torch is not installed: no comparison with the plain way; pip install "aclnn-cts[torch]"')
         out.print()

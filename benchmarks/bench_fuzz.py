@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -21,7 +22,7 @@ from aclnn_cts.spec.load import Specs, load_specs
 from aclnn_cts.spec.model import Spec
 from benchmarks import campaign_faults, campaign_memory, campaign_rates, campaign_scaling, overlapping
 from benchmarks.shown import Row, show_rows
-from benchmarks.stored import Rounds, start, store
+from benchmarks.stored import Rounds, start, store, write_rounds
 
 __all__ = ["PARTS", "main"]
 
@@ -37,6 +38,8 @@ class _Measuring:
     rounds: int | None
     cases: int
     seeds: int
+    alone: bool
+    """Leave out what the rates are compared with."""
 
     def rounds_or(self, usual: int) -> int:
         """The number of rounds that is asked for, else the usual one."""
@@ -65,7 +68,9 @@ PARTS: Mapping[str, _Part] = {
     "rates": _Part(
         name=campaign_rates.NAME,
         needed=campaign_rates.NEEDED,
-        measure=lambda asked: campaign_rates.rates(asked.out, asked.chosen, asked.target, asked.rounds_or(5)),
+        measure=lambda asked: campaign_rates.rates(
+            asked.out, asked.chosen, asked.target, asked.rounds_or(5), alone=asked.alone
+        ),
         shown=campaign_rates.shown,
         words=lambda asked: f"--rounds {asked.rounds_or(5)}",
     ),
@@ -109,12 +114,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default=",".join(PARTS), metavar="PART,...", help="parts of it (all)")
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/campaigns.md (then: make docs)")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
+    parser.add_argument(
+        "--alone", type=Path, metavar="FILE", help="of --only rates: measure nothing to compare with; write to FILE"
+    )
     options = parser.parse_args(arguments)
     parts = options.only.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         parser.error(f"--only: {', '.join(unknown)}; expected of {', '.join(PARTS)}")
-    if options.store and options.operators:
-        parser.error("--store keeps the figures of all operators: name none")
+    if options.alone and parts != ["rates"]:
+        parser.error("--alone FILE: give it with --only rates")
+    if options.store and (options.operators or options.alone):
+        parser.error("--store keeps the figures of all operators and of what they are compared with: give it alone")
     if len(parts) > 1:
         # Each in a process of its own, whose memory holds nothing that another left.
         again = [sys.executable, "-m", "benchmarks.bench_fuzz", *arguments]
@@ -128,6 +138,7 @@ def main(arguments: Sequence[str]) -> int:
         rounds=options.rounds,
         cases=options.cases,
         seeds=options.seeds,
+        alone=bool(options.alone),
     )
     keep_for_good()  # as a campaign's worker does
     [name] = parts
@@ -135,6 +146,9 @@ def main(arguments: Sequence[str]) -> int:
     wrap(asked.out, f"{name}: on {started.text}")
     asked.out.print()
     rounds = part.measure(asked)
+    if options.alone:
+        write_rounds(options.alone, rounds)
+        return 0
     if rows := list(part.shown(rounds)):
         show_rows(asked.out, rows)
     if options.store:

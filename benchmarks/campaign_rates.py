@@ -123,17 +123,20 @@ def _plainly(spec: Spec) -> Callable[[int], int]:
     return plain_examples(TESTS[spec.operator], PLAIN_CASES, _Uncounted(), dense=True, kernel=False)
 
 
-def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
-    """Judged cases a second against a plain search, and what isolation and the campaign itself cost."""
+def rates(out: Console, chosen: Sequence[Spec], target: Target, rounds: int, *, alone: bool = False) -> Rounds:
+    """Judged cases a second against a plain search, and what isolation and the campaign itself cost.
+
+    `alone`: the searches that these are compared with are left out.
+    """
     stay_on_one_core()
     with open_alone("reference", target) as worker, contextlib.ExitStack() as stack:
-        found = _against_plain(out, chosen, worker, rounds)
+        found = _against_plain(out, chosen, worker, rounds, alone=alone)
         try:
             device: CampaignWorker | None = stack.enter_context(open_alone("loopback", target))
         except HarnessError as error:
             wrap(out, f"no software device: {error}")
             device = None
-        return {**found, **_of_the_engine(out, chosen, worker, device, rounds)}
+        return {**found, **_of_the_engine(out, chosen, worker, device, rounds, alone=alone)}
 
 
 def shown(rounds: Rounds) -> Iterator[Row]:
@@ -169,9 +172,10 @@ def shown(rounds: Rounds) -> Iterator[Row]:
     )
 
 
-def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker, rounds: int) -> Rounds:
+def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker, rounds: int, *, alone: bool) -> Rounds:
     found = {}
-    plainly = _plainly if importlib.util.find_spec("torch") is not None else None
+    has_torch = importlib.util.find_spec("torch") is not None
+    plainly = _plainly if has_torch and not alone else None
     searches = {spec.operator: plainly(spec) for spec in chosen} if plainly is not None else {}
     keep_for_good()  # what the plain way has imported too, which is in no campaign's worker
     for spec in chosen:
@@ -194,29 +198,35 @@ def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker,
         ],
         found,
     )
+    if alone:
+        return found
     wrap(
         out,
         "no adapter: the reference, its own time taken out; plain: the search written plainly in Hypothesis, its "
         "arrays of up to 256 elements drawn one by one, NumPy in float64 and torch.testing.assert_close, without a "
         "kernel",
     )
-    if plainly is None:
+    if not has_torch:
         wrap(out, 'torch is not installed, whose assert_close the plain search calls: pip install "aclnn-cts[torch]"')
     out.print()
     return found
 
 
 def _of_the_engine(
-    out: Console, chosen: Sequence[Spec], worker: CampaignWorker, device: CampaignWorker | None, rounds: int
+    out: Console,
+    chosen: Sequence[Spec],
+    worker: CampaignWorker,
+    device: CampaignWorker | None,
+    rounds: int,
+    *,
+    alone: bool,
 ) -> Rounds:
     found = {}
     for spec in chosen:
-        works = (
-            _campaign(worker, spec, CASES),
-            _bare(worker.bench, spec, CASES),
-            _hypothesis(worker.bench, spec, CASES // 5),
-        )
-        for name, figure in zip((CAMPAIGN, BARE, BY_HYPOTHESIS), interleave(works, rounds, turns=TURNS), strict=True):
+        works = {CAMPAIGN: _campaign(worker, spec, CASES), BARE: _bare(worker.bench, spec, CASES)}
+        if not alone:
+            works[BY_HYPOTHESIS] = _hypothesis(worker.bench, spec, CASES // 5)
+        for name, figure in zip(works, interleave(tuple(works.values()), rounds, turns=TURNS), strict=True):
             found[f"{name}, {spec.operator}"] = figure.values
         if device is not None:
             [isolated] = interleave((_campaign(device, spec, CASES),), rounds)
@@ -232,6 +242,8 @@ def _of_the_engine(
         ],
         found,
     )
+    if alone:
+        return found
     wrap(
         out,
         "device: isolated; overhead: the bare loop of generator, adapter and judge over the campaign, both on the "

@@ -30,6 +30,7 @@ __all__ = [
     "store_figures",
     "this_commit",
     "this_machine",
+    "write_rounds",
 ]
 
 FOLDER = Path(__file__).resolve().parent / "figures"
@@ -143,6 +144,11 @@ def store(name: str, rounds: Rounds, *, command: str, started: Started, needed: 
         ),
     )
     print(f"{path} is stored; `make docs` puts it into the pages")
+
+
+def write_rounds(path: Path, rounds: Rounds) -> None:
+    """Write figures to a file of any place, for who compares two trees."""
+    write_atomically(path, msgspec.json.encode({"rounds": rounds}))
 
 
 def rounded(values: Sequence[float]) -> tuple[float, ...]:
