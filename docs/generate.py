@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.core.case_schema import case_schema
-from aclnn_cts.engine.explain import argument_text
+from aclnn_cts.engine.case_text import argument_text
 from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.spec.kinds import Constraint
 from aclnn_cts.spec.load import Specs, load_specs

@@ -49,8 +49,10 @@ def judge_status(
         word = "accepted" if accepted else "rejected"
         message = f"{word} by an implementation that returns no status: {constraint}"
         facts: dict[str, Any] = {ACCEPTED_FACT: accepted}
-        if outcome.rejected and SUCCESS not in allowed:
-            return Verdict(result=Result.PASSED, message=message, judged=Judged.STATUS, facts=facts)
+        if outcome.rejected:
+            if SUCCESS not in allowed:
+                return Verdict(result=Result.PASSED, message=message, judged=Judged.STATUS, facts=facts)
+            message = f"{message}; the document promises no error"
         return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=message, facts=facts)
     status = None if raised or outcome.status is None else status_name(outcome.status)
     what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
