@@ -55,8 +55,8 @@ class OutputFile:
     - Standard output for `-`; whatever is no regular file is written to as a stream, and never replaced.
     - Else a regular file, after symbolic links are followed, written whole or not at all.
 
-    An existing file is replaced where `written_by_us` recognizes it, or with `force`. Inputs of the command, files of a
-    run and keys are never replaced.
+    An existing file is replaced where `written_by_us` recognizes it, or with `force`. Inputs of the command, files in a
+    run's directory and keys are never replaced.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class OutputFile:
         if (read := _same_input(known, inputs, ours=ours)) is not None:
             raise UsageError(f"{self._where}: the command reads this file ({read}); name another file")
         if (run := run_around(target)) is not None:
-            raise UsageError(f"{self._where}: is a file of the run {run}; name a file outside of it")
+            raise UsageError(f"{self._where}: lies in the run {run}; name a file outside of it")
         if _KEY.search(head) is not None:
             raise UsageError(f"{self._where}: holds a key, which is never replaced; name another file")
         if not ours and not force:

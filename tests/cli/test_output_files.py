@@ -39,7 +39,7 @@ Call = Callable[..., Called]
 
 
 @pytest.fixture(autouse=True)
-def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder with a run `run` that has a finding, a case, a key, and little that takes long."""
     synthetic_run(
         tmp_path / "run",
@@ -208,7 +208,7 @@ def test_a_file_of_a_run_is_never_replaced(
     for out in (path, _linked(path, "symbolic")):
         called = call(*words, str(out), *force)
         assert called.code == 2, called
-        assert f"-o {out}: is a file of the run {place / 'run'}; name a file outside of it" in called.err
+        assert f"-o {out}: lies in the run {place / 'run'}; name a file outside of it" in called.err
         assert path.read_bytes() == before
     assert call("compare", "run", "run").code == 0
 
