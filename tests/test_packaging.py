@@ -15,9 +15,11 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PACKAGE = "aclnn_cts"
 LINKED = ("adapters", "oracles", "reports", "specs", "suites", "waivers")
+LINKED_FILES = ("constraints.txt",)
 
 ROOMS: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
+    "pip_constraints": frozenset(),
     "core": frozenset(),
     "spec": frozenset({"core"}),
     "generate": frozenset({"core", "spec"}),
@@ -159,8 +161,8 @@ def test_mypy_sees_every_module() -> None:
         assert f"{PACKAGE}.{room}" in seen
 
 
-@pytest.mark.parametrize("name", LINKED)
-def test_the_folders_at_the_top_are_relative_links(name: str) -> None:
+@pytest.mark.parametrize("name", [*LINKED, *LINKED_FILES])
+def test_what_lies_at_the_top_is_a_relative_link(name: str) -> None:
     link = ROOT / PACKAGE / name
     assert link.readlink() == Path("..") / name
     assert not link.exists() or link.samefile(ROOT / name)
