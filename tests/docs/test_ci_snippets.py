@@ -23,6 +23,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.engine.waiver_scope import admits_version, ignored_line
 from aclnn_cts.pip_constraints import CONSTRAINTS
 from tests.docs.test_pages import ROOT, blocks
 
@@ -168,6 +170,23 @@ def test_a_snippet_is_red_on_a_failure_and_keeps_the_findings(
     assert list((checkout / "findings").iterdir())
     [suite] = ET.parse(checkout / "gate.xml").getroot().iter("testsuite")
     assert suite.attrib["failures"] == "1"
+
+
+def torch_waivers() -> list[Waiver]:
+    found = [waiver for waiver in read_waivers(shipped_waivers()) if waiver.id.startswith("torch-cpu.")]
+    assert found
+    return found
+
+
+def test_waivers_cover_the_torch_that_the_constraints_install() -> None:
+    [pin] = re.findall(r"^torch==(\S+)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [waiver.id for waiver in torch_waivers() if not admits_version(waiver.scope, pin)] == []
+
+
+def test_the_line_about_ignored_waivers_is_the_real_one() -> None:
+    [shown] = blocks(PAGE, "text")
+    [version] = re.findall(r"torch (\S+) is outside", shown)
+    assert ignored_line(torch_waivers(), "torch", version) == shown.strip()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
