@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-torch same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
@@ -20,6 +20,16 @@ test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
+
+# Another torch, `make test-torch TORCH=2.15.0`: do its kernels fail as the waivers say, and in no other way? pip may fetch
+# a CUDA build of several gigabytes.
+test-torch:
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; set -ex; \
+	$(PYTHON) -m venv "$$folder"; \
+	grep -v '^torch==' constraints.txt >"$$folder/constraints.txt"; \
+	"$$folder/bin/python" -m pip install --quiet --constraint "$$folder/constraints.txt" 'torch==$(TORCH)' '.[dev]'; \
+	"$$folder/bin/python" -m pytest -n $(JOBS) tests/adapters/test_torch_waivers.py tests/test_findings.py; \
+	"$$folder/bin/python" -m pytest -n $(JOBS) aclnn_cts/suites --adapter torch
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)

@@ -11,7 +11,8 @@ import pytest
 from tests.modules import MODULES, PACKAGE, ROOT
 
 ROOMS: dict[str, frozenset[str]] = {
-    "__main__": frozenset({"cli"}),
+    "__main__": frozenset({"cli", "engine"}),
+    "pip_constraints": frozenset(),
     "core": frozenset(),
     "spec": frozenset({"core"}),
     "generate": frozenset({"core", "spec"}),

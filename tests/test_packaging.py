@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from tests.modules import MODULES, PACKAGE, ROOT
 
 LINKED = ("adapters", "oracles", "reports", "specs", "suites", "waivers")
+LINKED_FILES = ("constraints.txt",)
 
 
 def test_mypy_sees_every_module() -> None:
@@ -25,8 +26,8 @@ def test_mypy_sees_every_module() -> None:
         assert f"{PACKAGE}.{room}" in seen
 
 
-@pytest.mark.parametrize("name", LINKED)
-def test_the_folders_at_the_top_are_relative_links(name: str) -> None:
+@pytest.mark.parametrize("name", [*LINKED, *LINKED_FILES])
+def test_what_lies_at_the_top_is_a_relative_link(name: str) -> None:
     link = ROOT / PACKAGE / name
     assert link.readlink() == Path("..") / name
     assert not link.exists() or link.samefile(ROOT / name)

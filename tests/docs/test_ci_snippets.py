@@ -1,0 +1,215 @@
+"""The snippets of docs/ci.md are green as pasted: their shell lines run here, on a wheel that is built here.
+
+Three things are substituted. The packages installed here are on PYTHONPATH, so that pip has every dependency and
+downloads nothing. Images and actions are not run: a virtual environment stands in for the image's Python. The gate is
+narrowed to a few tests of one operator, unless ACLNN_CTS_WHOLE_GATE is set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.engine.waiver_scope import admits_version, ignored_line
+from aclnn_cts.pip_constraints import CONSTRAINTS
+from tests.docs.test_pages import ROOT, blocks
+
+# One build for all tests, whatever the number of processes.
+pytestmark = pytest.mark.xdist_group("ci-snippets")
+
+PAGE = ROOT / "docs" / "ci.md"
+NARROWED = "--op softmax_backward -k 'pinned or examples'"
+WHOLE = bool(os.environ.get("ACLNN_CTS_WHOLE_GATE"))
+NOT_COPIED = (".*", "build", "dist", "runs", "*.egg-info")
+SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """What one CI system would run, in its shell and with its variables."""
+
+    scripts: tuple[str, ...]
+    """Each in a shell of its own."""
+    interpreter: tuple[str, ...]
+    variables: Mapping[str, str]
+
+
+def documents() -> dict[str, str]:
+    """The text of each snippet, by CI system."""
+    github, gitlab = blocks(PAGE, "yaml")
+    [jenkins] = blocks(PAGE, "groovy")
+    [shell] = blocks(PAGE, "sh")
+    return {"github": github, "gitlab": gitlab, "jenkins": jenkins, "shell": shell}
+
+
+def github_job() -> dict[str, Any]:
+    [job] = yaml.safe_load(documents()["github"])["jobs"].values()
+    assert isinstance(job, dict)
+    return job
+
+
+def snippet(name: str) -> Snippet:
+    text = documents()[name]
+    if name == "github":
+        job = github_job()
+        scripts = tuple(step["run"] for step in job["steps"] if "run" in step)
+        return Snippet(scripts=scripts, interpreter=("bash", "-e"), variables=job["env"])
+    if name == "gitlab":
+        [job] = yaml.safe_load(text).values()
+        return Snippet(scripts=("\n".join(job["script"]),), interpreter=("sh", "-e"), variables=job["variables"])
+    if name == "jenkins":
+        [script] = re.findall(r"sh '''(.*?)'''", text, re.DOTALL)
+        variables = dict(re.findall(r"(\w+) = '([^']*)'", text))
+        return Snippet(scripts=(script,), interpreter=("sh", "-xe"), variables=variables)
+    return Snippet(scripts=(text,), interpreter=("sh",), variables={})
+
+
+def done(command: list[str], folder: Path, environment: Mapping[str, str] | None = None, *, code: int = 0) -> str:
+    """What a command prints; it must end with this exit code."""
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert ended.returncode == code, ended.stdout
+    return ended.stdout
+
+
+@pytest.fixture(scope="module", name="wheels")
+def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel, built by the line of the page."""
+    checkout = tmp_path_factory.mktemp("checkout") / "aclnn-cts"
+    shutil.copytree(ROOT, checkout, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    [line] = [line for block in blocks(PAGE, "console") for line in block.splitlines() if line.startswith("pip wheel ")]
+    # What builds is installed here, as torch needs it; pip would fetch it.
+    done([sys.executable, "-m", *shlex.split(line), "--no-build-isolation"], checkout)
+    return checkout / "wheels"
+
+
+@pytest.fixture(scope="module", name="installed")
+def share_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with links to all packages that are installed here, without this one."""
+    folder = tmp_path_factory.mktemp("packages")
+    for path in map(Path, sys.path):
+        if path.name not in ("site-packages", "dist-packages"):
+            continue
+        for entry in path.iterdir():
+            ours = entry.name.startswith(("aclnn_cts", "__editable__"))
+            if not ours and entry.suffix != ".pth" and not (folder / entry.name).exists():
+                (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+@pytest.fixture(name="image")
+def make_python(tmp_path: Path, installed: Path) -> dict[str, str]:
+    """The environment of a shell on a machine whose `python` has pip and this machine's packages."""
+    venv.create(tmp_path / "image", with_pip=False)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTEST_", "PYTHON"))}
+    return kept | {
+        "PATH": f"{tmp_path / 'image' / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(installed),
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTEST_ADDOPTS": "" if WHOLE else NARROWED,
+    }
+
+
+@pytest.mark.parametrize(("one", "other", "number"), [("github", "gitlab", 3), ("shell", "jenkins", 4)])
+def test_two_systems_run_the_same_lines(one: str, other: str, number: int) -> None:
+    ours, theirs = (
+        [line.strip() for script in snippet(name).scripts for line in script.split("\n") if " -m " in line]
+        for name in (one, other)
+    )
+    assert ours == theirs
+    assert len(ours) == number
+
+
+# Of two systems with the same lines one is run.
+@pytest.mark.parametrize("name", ["github", "shell"])
+def test_a_snippet_is_green_as_pasted(name: str, tmp_path: Path, wheels: Path, image: Mapping[str, str]) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    checkout = tmp_path / "theirs"
+    shutil.copytree(wheels, checkout / "wheels")
+    wanted = snippet(name)
+    environment = {**image, **wanted.variables}
+    shown = "".join(done([*wanted.interpreter, "-c", script], checkout, environment) for script in wanted.scripts)
+    [wheel] = (checkout / "wheels").iterdir()
+    assert f"Processing ./wheels/{wheel.name}" in shown, "it is installed from the wheel, not from a checkout"
+    assert " ignored: " not in shown
+    [suite] = ET.parse(checkout / "gate.xml").getroot().iter("testsuite")
+    assert (suite.attrib["failures"], suite.attrib["errors"]) == ("0", "0")
+    assert int(suite.attrib["tests"]) - int(suite.attrib["skipped"]) >= 2, "pinned cases and the examples"
+
+
+def test_a_snippet_is_red_on_a_failure_and_keeps_the_findings(
+    tmp_path: Path, wheels: Path, image: Mapping[str, str]
+) -> None:
+    checkout = tmp_path / "theirs"
+    shutil.copytree(wheels, checkout / "wheels")
+    shutil.copy(ROOT / "tests" / "plugin" / "wrong.py", checkout)
+    [script] = snippet("shell").scripts
+    wrong = script.replace("--adapter torch", "--adapter wrong:Wrong,fault=value").replace(
+        "aclnn-cts[torch]", "aclnn-cts"
+    )
+    assert wrong.count("wrong") == 1
+    narrowed = {"PYTEST_ADDOPTS": "--op softmax_backward -k boundaries"}
+    shown = done(["sh", "-c", wrong], checkout, {**image, **narrowed}, code=1)
+    assert "FAILED" in shown
+    assert list((checkout / "findings").iterdir())
+    [suite] = ET.parse(checkout / "gate.xml").getroot().iter("testsuite")
+    assert suite.attrib["failures"] == "1"
+
+
+def torch_waivers() -> list[Waiver]:
+    found = [waiver for waiver in read_waivers(shipped_waivers()) if waiver.id.startswith("torch-cpu.")]
+    assert found
+    return found
+
+
+def test_waivers_cover_the_torch_that_the_constraints_install() -> None:
+    [pin] = re.findall(r"^torch==(\S+)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [waiver.id for waiver in torch_waivers() if not admits_version(waiver.scope, pin)] == []
+
+
+def test_the_line_about_ignored_waivers_is_the_real_one() -> None:
+    [shown] = blocks(PAGE, "text")
+    [version] = re.findall(r"torch (\S+) is outside", shown)
+    assert ignored_line(torch_waivers(), "torch", version) == shown.strip()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_yaml_keeps_the_schema_of_its_system(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed: pip install 'aclnn-cts[dev]'")
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", SCHEMAS[name]]
+    text = documents()[name]
+    (tmp_path / "right.yml").write_text(text, encoding="utf-8")
+    (tmp_path / "wrong.yml").write_text(re.sub(r"steps:|script:", "stpes:", text), encoding="utf-8")
+    done([*check, "right.yml"], tmp_path)
+    assert "stpes" in done([*check, "wrong.yml"], tmp_path, code=1)
+
+
+def test_the_workflow_checks_out_the_repository_that_holds_the_wheel() -> None:
+    first, second, *_ = github_job()["steps"]
+    assert first["uses"].startswith("actions/checkout@")
+    assert second["uses"].startswith("actions/setup-python@")
+
+
+def test_the_constraints_of_a_wheel_are_those_of_the_checkout(wheels: Path, tmp_path: Path) -> None:
+    [wheel] = wheels.iterdir()
+    shutil.unpack_archive(wheel, tmp_path, "zip")
+    # Before anything else is installed, and far from the checkout.
+    printed = done([sys.executable, "-S", "-E", "-m", "aclnn_cts.pip_constraints"], tmp_path).strip()
+    assert Path(printed) == tmp_path / "aclnn_cts" / "constraints.txt"
+    assert Path(printed).read_bytes() == CONSTRAINTS.read_bytes() == (ROOT / "constraints.txt").read_bytes()
