@@ -21,6 +21,7 @@ from aclnn_cts.engine.counts import Counts, OperatorSummary, Unjudged
 __all__ = [
     "MIN_JUDGED",
     "Conclusion",
+    "Insufficient",
     "OperatorVerdict",
     "Plan",
     "Reason",
@@ -28,6 +29,7 @@ __all__ = [
     "concluded",
     "exit_code",
     "headline",
+    "insufficient",
     "percent",
     "scope_text",
     "worst",
@@ -324,6 +326,40 @@ def _scope_word(name: str) -> str:
 def _scope_order(name: str) -> tuple[int, str]:
     word = _scope_word(name)
     return (_SCOPE_ORDER.index(word) if word in _SCOPE_ORDER else len(_SCOPE_ORDER), name)
+
+
+SUFFICIENT = frozenset({"standard", "thorough"})
+"""Profiles that acceptance can rest on."""
+
+
+class Insufficient(str, Enum):
+    """Why acceptance cannot rest on a run, whatever its verdict."""
+
+    CAMPAIGN = "fuzz"
+    CASES = "none"
+    PROFILE = "profile"
+    PHASES = "phase"
+    MIN_JUDGED = "min_judged"
+    UNFINISHED = "unfinished"
+
+
+def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[Insufficient, ...]:
+    """Why acceptance cannot rest on a run of that profile; empty where it can, if the run is not inconclusive."""
+    plan = terms.plan if terms is not None else Plan.CASES
+    found = []
+    if plan == Plan.STATUSES:
+        found.append(Insufficient.PHASES)
+    if plan == Plan.CAMPAIGN:
+        found.append(Insufficient.CAMPAIGN)
+    elif not profile:
+        found.append(Insufficient.CASES)
+    elif profile not in SUFFICIENT:
+        found.append(Insufficient.PROFILE)
+    if terms is not None and terms.plan == Plan.PROFILE and terms.min_judged < MIN_JUDGED:
+        found.append(Insufficient.MIN_JUDGED)
+    if not finished:
+        found.append(Insufficient.UNFINISHED)
+    return tuple(found)
 
 
 _CONFORMING = {
