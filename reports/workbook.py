@@ -161,26 +161,20 @@ def _precision(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> It
 
 
 _STATISTICS = (
-    "operator",
-    "promise",
-    "planned",
-    "passed",
-    "failed",
-    "waived",
-    "errors",
-    "skipped",
-    "out of scope",
-    "why",
-)
+    "operator", "promise", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped", "out of scope",
+    "not offered",
+)  # fmt: skip
 
 
 def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
     for row in report.promises:
         ends = row.ends
-        reasons = ", ".join(f"{name}: {number}" for name, number in (*ends.reasons.items(), *ends.outside.items()))
+        reasons, outside = (
+            ", ".join(f"{name}: {number}" for name, number in counts.items()) for counts in (ends.reasons, ends.outside)
+        )
         yield (
             row.operator, row.promise, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
-            ends.out_of_scope, reasons,
+            reasons, ends.out_of_scope, outside,
         )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -28,8 +29,8 @@ from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.engine.campaign.session import Ended
 from aclnn_cts.engine.campaign.status import OperatorStatus, Status
 from aclnn_cts.engine.run_directory import FAILURES
-from aclnn_cts.engine.run_verdict import headline
-from aclnn_cts.engine.summary import Summary, result_line
+from aclnn_cts.engine.run_verdict import explained, headline
+from aclnn_cts.engine.summary import result_line
 
 __all__ = ["show_campaign_end"]
 
@@ -37,7 +38,7 @@ LINES = 15
 OPERATORS_SHOWN, FEW = 5, 3
 """Operators that are shown, and where findings need the room."""
 VIOLATIONS_SHOWN = 3
-CAUSES_SHOWN = 2
+CAUSES_SHOWN = 4
 
 
 def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
@@ -51,7 +52,8 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     violations = [Text(text, style="red") for text in summary.violations[:VIOLATIONS_SHOWN]]
     if len(summary.violations) > VIOLATIONS_SHOWN:
         violations.append(Text(f"... and {len(summary.violations) - VIOLATIONS_SHOWN} more in {path / 'summary.json'}"))
-    violations += [Text(text, style="yellow") for text in _unjudged(summary)]
+    if summary.verdict == RunVerdict.INCONCLUSIVE:
+        violations += [Text(line, style="yellow") for line in islice(explained(summary.conclusion), CAUSES_SHOWN)]
     report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
     found = sorted(standing(status), key=lambda each: -each.failures)
     # Without operators and findings; two lines more have the heads of both.
@@ -73,16 +75,6 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     out.print(report, soft_wrap=True)
     sys.stdout.flush()
     click.echo(result)
-
-
-def _unjudged(summary: Summary) -> Iterator[str]:
-    """Why there is no verdict, with the most frequent reasons and a case of each."""
-    conclusion = summary.conclusion
-    if conclusion.verdict != RunVerdict.INCONCLUSIVE:
-        return
-    yield from (note.text for note in conclusion.causes[:CAUSES_SHOWN])
-    for reason in conclusion.reasons[:CAUSES_SHOWN]:
-        yield f"  {reason.number} {reason.text}; such as {reason.example}"
 
 
 def _operators(operators: Sequence[OperatorStatus], room: int, findings: int) -> tuple[list[OperatorStatus], int]:

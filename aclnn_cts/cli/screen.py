@@ -24,13 +24,12 @@ from aclnn_cts.engine.findings import FindingGroup, finding_groups
 from aclnn_cts.engine.manifest import ran_on
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.run_verdict import headline
+from aclnn_cts.engine.run_verdict import explained, headline
 from aclnn_cts.engine.summary import Summary, result_line
 
 __all__ = ["ProgressFile", "Screen", "show_end"]
 
 FINDINGS_SHOWN = 12
-CAUSES_SHOWN = 2
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -137,13 +136,7 @@ def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     """The verdict in words, why, what it was reached on, and what to do next: at most nine lines."""
     conclusion, total, adapter = summary.conclusion, summary.total, run.manifest.adapter
     yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
-    for note in conclusion.causes[:CAUSES_SHOWN]:
-        yield Text(f"  {note.text}")
-    if len(conclusion.causes) > CAUSES_SHOWN:
-        yield Text(f"  ... and {len(conclusion.causes) - CAUSES_SHOWN} more causes in {run.path / 'summary.json'}")
-    for reason in conclusion.reasons:
-        example = f"; such as {reason.example}" if reason.example else ""
-        yield Text(f"  {reason.number} {reason.text}{example}")
+    yield from (Text(f"  {line}") for line in explained(conclusion))
     if conclusion.verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
         accepted = f", {total.waived} failures are accepted by waivers" if total.waived else ""
         yield Text(f"  {total.passed} of {total.judged} judged trials passed{accepted}.")

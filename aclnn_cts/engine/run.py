@@ -29,14 +29,13 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import as_trial
-from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms
+from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
 from aclnn_cts.engine.run_writer import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
 from aclnn_cts.engine.waivers import Waivers, pinned_trials, waivers_of_run
-from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
@@ -134,10 +133,9 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     for spec in options.operators if options.profile is not None else ():
         if not _is_asked(spec, options):
             continue
-        listed = [item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED]
         rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
-        summary.demand(spec.operator, dtypes=dtypes, rules=listed if bench.scope.statuses else ())
+        summary.demand(spec.operator, dtypes=dtypes, rules=listed_rules(spec, product) if bench.scope.statuses else ())
 
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:

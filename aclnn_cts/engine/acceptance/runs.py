@@ -93,8 +93,8 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
                 operator=name,
                 verdict=found.verdict,
                 judged=found.counts.judged,
-                counted=found.counts.counted,
-                percent=percent(found.counts.share),
+                counted=found.counted,
+                percent=percent(found.share),
                 open=summary.operator(name).total.open,
                 outside=found.scope,
             )
