@@ -44,6 +44,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                     "failed": report.ends.failed,
                     "waived": report.ends.waived,
                     "skipped": report.ends.skipped,
+                    "outOfScope": report.ends.out_of_scope,
                 },
             },
             "tests": tests,

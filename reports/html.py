@@ -24,7 +24,7 @@ from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, ruler_markup, ruler_source
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
 from aclnn_cts.reports.said import chinese_message
-from aclnn_cts.reports.sentences import insufficiencies, product_text, remarks, verdict_sentence
+from aclnn_cts.reports.sentences import insufficiencies, outside, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
 
@@ -124,6 +124,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             sentence=verdict_sentence(report),
             verdict=report.verdict.value,
             insufficiencies=insufficiencies(report),
+            outside=outside,
             remarks=remarks(report),
             matrix=promise_matrix(report),
             spread=spread_total(report),

@@ -70,14 +70,22 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         + " |"
     )
     yield ""
-    heads = ("numbers.planned", "result.passed", "result.failed", "result.waived", "result.error", "result.skipped")
+    heads = (
+        "numbers.planned",
+        "result.passed",
+        "result.failed",
+        "result.waived",
+        "result.error",
+        "result.skipped",
+        "result.out of scope",
+    )
     yield f"| {word('findings.operator')} | " + " | ".join(map(word, heads)) + " |"
     yield "| --- | " + " | ".join("---:" for _ in heads) + " |"
     for name, ends in (
         *((part.operator, part.ends) for part in report.operators),
         (word("numbers.total"), report.ends),
     ):
-        numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped)
+        numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped, ends.out_of_scope)
         yield f"| {plain_text(name)} | " + " | ".join(map(str, numbers)) + " |"
     yield ""
     unwaived = [card for card in report.findings if card.waived < card.number]

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.numbers import seconds_text
 from aclnn_cts.reports.said import chinese_message
-from aclnn_cts.reports.sentences import insufficiency_texts, product_text, remark_texts, verdict_text
+from aclnn_cts.reports.sentences import (
+    insufficiency_texts,
+    outside_text,
+    product_text,
+    remark_texts,
+    verdict_text,
+)
 from aclnn_cts.reports.text import phrase
 
 __all__ = ["CHAPTERS", "outline_bytes"]
@@ -109,10 +116,10 @@ def _dfx(report: Acceptance) -> Iterator[str]:
     yield "### 可靠性（内存与生命周期）"
     yield ""
     yield from _table(
-        ("算子", "承诺", "计划", "通过", "失败", "豁免", "无结论"),
+        ("算子", "承诺", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
         [
             (row.operator, phrase(f"promise.{row.promise}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
-             row.ends.waived, row.ends.skipped + row.ends.errors)
+             row.ends.waived, row.ends.skipped + row.ends.errors, row.ends.out_of_scope)
             for row in report.promises
             if row.promise.startswith(_RELIABILITY)
         ],
@@ -127,13 +134,19 @@ def _dfx(report: Acceptance) -> Iterator[str]:
 def _execution(report: Acceptance) -> Iterator[str]:
     names = [*((part.operator, part.ends) for part in report.operators), ("合计", report.ends)]
     yield from _table(
-        ("算子", "计划", "通过", "失败", "其中豁免", "错误", "跳过", "跳过原因"),
+        ("算子", "计划", "通过", "失败", "其中豁免", "错误", "跳过", "范围外", "原因"),
         [
             (name, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
-             "；".join(f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.reasons.items()))
+             ends.out_of_scope, _why(ends))
             for name, ends in names
         ],
     )  # fmt: skip
+
+
+def _why(ends: Ends) -> str:
+    """Why trials were not judged."""
+    reasons = [f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.reasons.items()]
+    return "；".join([*reasons, *(f"{outside_text([name], 'zh')} {number}" for name, number in ends.outside.items())])
 
 
 def _left(report: Acceptance) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from markupsafe import Markup
 
 from aclnn_cts.core.acceptance import Acceptance, RunFacts
@@ -13,6 +15,8 @@ from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
 __all__ = [
     "insufficiencies",
     "insufficiency_texts",
+    "outside",
+    "outside_text",
     "product_text",
     "products_text",
     "ran_on_text",
@@ -22,7 +26,6 @@ __all__ = [
     "verdict_text",
 ]
 
-SUFFICIENT = ("standard", "thorough")
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
 
@@ -71,13 +74,27 @@ def _scope(report: Acceptance, language: Language) -> str:
     names = dict.fromkeys(name for run in report.runs for name in run.ends.outside)
     if not names:
         return ""
-    told = phrase("mark.list", language).join(_not_offered(name, language) for name in names)
-    return phrase("cover.not_offered", language, names=told)
+    return phrase("cover.not_offered", language, names=outside_text(names, language))
+
+
+_NAMED = (OutOfScope.OPERATOR, OutOfScope.PRODUCT, OutOfScope.DTYPE, OutOfScope.FORMAT)
+"""What is not offered by name, which stands behind the word."""
+
+
+def outside_text(names: Iterable[str], language: Language) -> str:
+    """What an implementation does not offer (`OutOfScope`), in words."""
+    return phrase("mark.list", language).join(_not_offered(name, language) for name in names)
+
+
+def outside(names: Iterable[str]) -> Markup:
+    """`outside_text` in both languages."""
+    known = list(names)
+    return spans(*(outside_text(known, language) for language in LANGUAGES))
 
 
 def _not_offered(name: str, language: Language) -> str:
     word, _, rest = name.partition(" ")
-    if word in (OutOfScope.DTYPE, OutOfScope.FORMAT):
+    if word in _NAMED:
         return f"{phrase(f'outside.{word}', language)} {rest}"
     return phrase(f"outside.{name}", language)
 
@@ -86,20 +103,15 @@ def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
     """Why acceptance cannot rest on these runs; nothing where it can."""
     if report.suffices:
         return []
-    found = []
+    found: list[str] = []
     for run in report.runs:
-        if run.settings.get("phases") == 1:
-            found.append(phrase("cover.quick_phase", language, run=run.name))
-        if run.command == "fuzz":
-            found.append(phrase("cover.quick_fuzz", language, run=run.name))
-        elif run.profile and run.profile not in SUFFICIENT:
-            found.append(phrase("cover.quick_profile", language, run=run.name))
-        elif not run.profile:
-            found.append(phrase("cover.quick_none", language, run=run.name))
-        if not run.finished:
-            found.append(phrase("cover.quick_unfinished", language, run=run.name))
-        elif run.interrupted:
-            found.append(phrase("cover.quick_interrupted", language, run=run.name))
+        found.extend(phrase(f"cover.quick_{code}", language, run=run.name) for code in run.insufficient)
+        left = [row.operator for row in run.operators if row.verdict == RunVerdict.INCONCLUSIVE]
+        if left:
+            names = phrase("mark.list", language).join(left)
+            found.append(phrase("cover.quick_operators", language, run=run.name, operators=names))
+        elif run.verdict == RunVerdict.INCONCLUSIVE and run.finished:
+            found.append(phrase("cover.quick_inconclusive", language, run=run.name))
     return [phrase("cover.quick", language, what=phrase("mark.semi", language).join(found))]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.acceptance_rows import Ends
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.text import phrase
 
 __all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]
@@ -59,14 +60,17 @@ class TestUnit:
 def test_units(report: Acceptance) -> Iterator[TestUnit]:
     """Each run as a whole, then all tests operator by operator."""
     for run in report.runs:
-        unfinished = () if run.finished and not run.interrupted else ("the run did not come to its end",)
+        said = (*run.problems, *run.discrepancies)
+        if run.verdict == RunVerdict.INCONCLUSIVE:
+            reasons = (f"{row.number} {row.text}; such as {row.example}" for row in run.reasons)
+            said = (*(note.text for note in run.causes), *reasons)
         yield TestUnit(
             operator=RUNS,
             name=f"run {run.name}",
             ends=run.ends,
             findings=(),
             violations=run.violations,
-            problems=(*run.problems, *run.discrepancies, *unfinished),
+            problems=said,
         )
     cards = {card.id: card for card in report.findings}
     for row in report.promises:
@@ -96,9 +100,9 @@ def counts_line(ends: Ends) -> str:
     """The counts on one line, with every reason to skip."""
     text = (
         f"trials={ends.planned} passed={ends.passed} failed={ends.failed} waived={ends.waived} errors={ends.errors}"
-        f" skipped={ends.skipped}"
+        f" skipped={ends.skipped} out_of_scope={ends.out_of_scope}"
     )
-    reasons = ", ".join(f"{reason}: {number}" for reason, number in ends.reasons.items())
+    reasons = ", ".join(f"{name}: {number}" for name, number in (*ends.reasons.items(), *ends.outside.items()))
     return f"{text} ({reasons})" if reasons else text
 
 

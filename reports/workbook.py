@@ -107,6 +107,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         ("result.waived", ends.waived),
         ("result.error", ends.errors),
         ("result.skipped", ends.skipped),
+        ("result.out of scope", ends.out_of_scope),
     ):
         yield phrase(key, language), number
     for verdict in (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN):
@@ -159,16 +160,21 @@ def _precision(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> It
             )  # fmt: skip
 
 
-_STATISTICS = ("operator", "promise", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped")
+_STATISTICS = (
+    "operator", "promise", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped", "out of scope",
+    "not offered",
+)  # fmt: skip
 
 
 def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
     for row in report.promises:
         ends = row.ends
-        reasons = ", ".join(f"{reason}: {number}" for reason, number in ends.reasons.items())
+        reasons, outside = (
+            ", ".join(f"{name}: {number}" for name, number in counts.items()) for counts in (ends.reasons, ends.outside)
+        )
         yield (
             row.operator, row.promise, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
-            reasons,
+            reasons, ends.out_of_scope, outside,
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -24,9 +25,11 @@ from aclnn_cts.cli.campaign_words import (
     worst,
 )
 from aclnn_cts.cli.output import LONGEST_LINE, count, show_table, span, wrap
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.engine.campaign.session import Ended
 from aclnn_cts.engine.campaign.status import OperatorStatus, Status
 from aclnn_cts.engine.run_directory import FAILURES
+from aclnn_cts.engine.run_verdict import explained, headline
 from aclnn_cts.engine.summary import result_line
 
 __all__ = ["show_campaign_end"]
@@ -35,6 +38,7 @@ LINES = 15
 OPERATORS_SHOWN, FEW = 5, 3
 """Operators that are shown, and where findings need the room."""
 VIOLATIONS_SHOWN = 3
+CAUSES_SHOWN = 4
 
 
 def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
@@ -48,6 +52,8 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     violations = [Text(text, style="red") for text in summary.violations[:VIOLATIONS_SHOWN]]
     if len(summary.violations) > VIOLATIONS_SHOWN:
         violations.append(Text(f"... and {len(summary.violations) - VIOLATIONS_SHOWN} more in {path / 'summary.json'}"))
+    if summary.verdict == RunVerdict.INCONCLUSIVE:
+        violations += [Text(line, style="yellow") for line in islice(explained(summary.conclusion), CAUSES_SHOWN)]
     report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
     found = sorted(standing(status), key=lambda each: -each.failures)
     # Without operators and findings; two lines more have the heads of both.
@@ -60,7 +66,8 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     show_table(out, _table(operators, len(operators) + rest, out.width))
     if with_note:
         _print(out, Text(APART))
-    _print(out, Text(_title(status, len(found), min(room, len(found)), terminal=out.is_terminal)))
+    title = _title(status, len(found), min(room, len(found)), terminal=out.is_terminal)
+    _print(out, Text(title if found else f"{headline(summary.conclusion)}: {title}"))
     for finding in found[:room]:
         _print(out, Text(brief(finding) if out.is_terminal else f"  {described(finding)}", style="red"))
     for text in violations:

@@ -67,6 +67,7 @@ def progress(status: Status, run: Path) -> dict[str, Any]:
         "waived": total.waived,
         "errors": total.errors,
         "skipped": total.skipped,
+        "out_of_scope": total.out_of_scope,
         "findings": len(found),
         "alike": sum(finding.like is not None for finding in status.findings),
         "to_confirm": status.waiting,

@@ -178,7 +178,7 @@ def _figures(status: Status, width: int) -> list[Text]:
     second.append(f"failed {unwaived}", style="red" if unwaived else "")
     second.append(f"  waived {total.waived}  ")
     second.append(f"errors {total.errors}", style="red" if total.errors else "")
-    second.append(f"  skipped {total.skipped}")
+    second.append(f"  skipped {total.skipped}  out of scope {total.out_of_scope}")
     return [_cut(first, width), _cut(second, width)]
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from aclnn_cts.cli.options import json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
-from aclnn_cts.cli.run import adapter_option, limits_options, read_trials
+from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
@@ -67,7 +67,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     files = _files(source)
     trials = read_trials(files, specs)
     findings = _Findings.of(source, files, trials) if source.is_dir() else None
-    cases = [item.case if isinstance(item, Trial) else item for item in trials]
+    cases = [case_of(item) for item in trials]
     products = sorted({case.product for case in cases})
     if product is not None and products != [product]:
         raise UsageError(f"--product {product}: {source} holds cases of {', '.join(products)}; leave it out")
@@ -90,6 +90,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         ),
         out=path,
         trials=findings.rounds if findings is not None else trials,
+        pins=False,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
     )
     screen = Screen()

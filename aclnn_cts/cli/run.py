@@ -26,7 +26,7 @@ from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.output_file import STANDARD_OUTPUT
 from aclnn_cts.spec.load import Specs, load_specs
 
-__all__ = ["adapter_option", "limits_options", "run"]
+__all__ = ["adapter_option", "case_of", "limits_options", "read_trials", "run"]
 
 adapter_option = click.option(
     "--adapter",
@@ -168,6 +168,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     target = checked_target(product)
     if trials:
         target = _target_of(trials, product, case_files)
+        if not operators:
+            chosen = specs.select(tuple(dict.fromkeys(case_of(item).operator for item in trials)))
     path = out if out is not None else default_run_path("run", adapter)
     options = RunOptions(
         command="run",
@@ -205,7 +207,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tuple[Path, ...]) -> Target:
     """The target that all cases of the files name; UsageError where it is not one, or not the product asked for."""
-    targets = dict.fromkeys(item.case.target if isinstance(item, Trial) else item.target for item in trials)
+    targets = dict.fromkeys(case_of(item).target for item in trials)
     products = sorted({target.product for target in targets})
     shown = ", ".join(str(file) for file in files)
     if product is not None and products != [product]:
@@ -213,6 +215,11 @@ def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tup
     if len(products) != 1:
         raise UsageError(f"{shown}: cases of {', '.join(products)}; a run takes those of one product")
     return next(iter(targets)) if len(targets) == 1 else Target(product=products[0])
+
+
+def case_of(item: Trial | Case) -> Case:
+    """The case of a trial, or the bare case that stands for one."""
+    return item.case if isinstance(item, Trial) else item
 
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
@@ -224,7 +231,7 @@ def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ..
     found: list[Trial | Case] = []
     for file in files:
         for entry in read_case_file(file):
-            case = entry.content.case if isinstance(entry.content, Trial) else entry.content
+            case = case_of(entry.content)
             spec = fitted_case(specs, case, where=entry.where)
             if case.product not in spec.products:
                 raise UsageError(

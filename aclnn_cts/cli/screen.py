@@ -25,7 +25,7 @@ from aclnn_cts.engine.manifest import ran_on
 from aclnn_cts.engine.output_file import OutputFile, begins
 from aclnn_cts.engine.precision_probe import precision_used
 from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.run_verdict import headline
+from aclnn_cts.engine.run_verdict import explained, headline
 from aclnn_cts.engine.summary import Summary, result_line
 
 __all__ = ["PROGRESS_LINES", "ProgressFile", "Screen", "show_end"]
@@ -33,7 +33,6 @@ __all__ = ["PROGRESS_LINES", "ProgressFile", "Screen", "show_end"]
 PROGRESS_LINES = begins(rb'\Z|\{"seconds": [0-9.]+, "planned": ')
 """Files that `ProgressFile` has written; at first they are empty."""
 FINDINGS_SHOWN = 12
-CAUSES_SHOWN = 2
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -145,13 +144,7 @@ def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     """The verdict in words, why, what it was reached on, and what to do next: at most nine lines."""
     conclusion, total, adapter = summary.conclusion, summary.total, run.manifest.adapter
     yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
-    for cause in conclusion.causes[:CAUSES_SHOWN]:
-        yield Text(f"  {cause.text}")
-    if len(conclusion.causes) > CAUSES_SHOWN:
-        yield Text(f"  ... and {len(conclusion.causes) - CAUSES_SHOWN} more causes in {run.path / 'summary.json'}")
-    for reason in conclusion.reasons:
-        example = f"; such as {reason.example}" if reason.example else ""
-        yield Text(f"  {reason.number} {reason.text}{example}")
+    yield from (Text(f"  {line}") for line in explained(conclusion))
     if conclusion.verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
         accepted = f", {total.waived} failures are accepted by waivers" if total.waived else ""
         yield Text(f"  {total.passed} of {total.judged} judged trials passed{accepted}.")

@@ -32,7 +32,37 @@ __all__ = [
     "OperatorPart",
     "RunFacts",
     "TrialRow",
+    "UnjudgedRow",
+    "VerdictRow",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """The verdict on one operator for the product of a run."""
+
+    operator: str
+    verdict: RunVerdict
+    judged: int
+    counted: int
+    """Trials that must be judged."""
+    percent: int
+    open: int
+    """Trials of which the document leaves open what conforms."""
+    outside: Mapping[str, int]
+    """Trials out of scope, by what the adapter does not offer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedRow:
+    """Why trials of one operator have no verdict."""
+
+    operator: str
+    number: int
+    text: str
+    example: str
+    """A case on a line; empty where no record tells of any."""
+    trial: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +96,11 @@ class RunFacts:
     verdict: RunVerdict
     causes: tuple[Note, ...]
     """Why it is inconclusive or fails."""
+    reasons: tuple[UnjudgedRow, ...]
+    """Of an inconclusive one: why trials have no verdict, the most frequent first."""
+    insufficient: tuple[str, ...]
+    """Why acceptance cannot rest on it, in codes (`engine.run_verdict.Insufficient`); empty where it can."""
+    operators: tuple[VerdictRow, ...]
     ends: Ends
     discrepancies: tuple[str, ...]
     violations: tuple[str, ...]
@@ -158,7 +193,7 @@ class Acceptance:
     verdict: RunVerdict
     """Of the runs together: the worst counts."""
     suffices: bool
-    """Whether every run is of a profile that acceptance can rest on."""
+    """Whether complete runs of a sufficient profile judged every operator and product."""
     ends: Ends
     operators: tuple[OperatorPart, ...]
     promises: tuple[PromiseRow, ...]

@@ -64,14 +64,14 @@ class Counts(msgspec.Struct):
         return self.skipped_by_reason.get(Skip.OPEN, 0)
 
     @property
-    def counted(self) -> int:
-        """Trials that are to be judged: planned, neither out of scope nor open."""
-        return self.cases - self.out_of_scope - self.open
+    def unsafe(self) -> int:
+        """Trials that the harness never makes on a device."""
+        return self.skipped_by_reason.get(Skip.UNSAFE, 0)
 
     @property
-    def share(self) -> float:
-        """Judged trials, of those that are to be; 0 where none is."""
-        return self.judged / self.counted if self.counted > 0 else 0.0
+    def counted(self) -> int:
+        """Trials that are to be judged: planned, and not out of scope, open or unsafe."""
+        return self.cases - self.out_of_scope - self.open - self.unsafe
 
     def include(self, other: Counts) -> None:
         """Add another's counts to these."""

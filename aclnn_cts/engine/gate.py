@@ -11,10 +11,10 @@ from aclnn_cts.adapters.registry import choose
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.engine.again import preference
 from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.counts import Counts, total_of
 from aclnn_cts.engine.explain import explain, replay_command
 from aclnn_cts.engine.files import storage_failure, write_atomically
 from aclnn_cts.engine.host import SessionHost
@@ -22,8 +22,10 @@ from aclnn_cts.engine.laws import law_ids
 from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.engine.plan import Profile, plan_parts, profile
 from aclnn_cts.engine.run_directory import failure_name
+from aclnn_cts.engine.run_verdict import MIN_JUDGED, Conclusion, Plan, Terms, explained, headline, listed_rules
 from aclnn_cts.engine.search import SEARCHED, search, trial_strategy
 from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.engine.waiver_report import WaiverEvidence
 from aclnn_cts.engine.waivers import pinned_trials, pins_for, waivers_of_run
@@ -50,6 +52,10 @@ class GateOptions:
     operators: tuple[Spec, ...]
     """Those that are to be tested, in the order of the files."""
     waivers: tuple[Waiver, ...] = ()
+    min_judged: int = MIN_JUDGED
+    """Percent of a promise's trials that must be judged."""
+    named: frozenset[str] = frozenset()
+    """Operators that the command line names; empty: all."""
 
     def pinned(self, spec: Spec) -> tuple[str, ...]:
         """The cases of an operator that waivers for this adapter pin, by names that `Gate.check` takes."""
@@ -57,7 +63,7 @@ class GateOptions:
         return tuple(PINNED + name for name in pins)
 
 
-def gate_options(
+def gate_options(  # noqa: PLR0913 - one parameter an option
     *,
     adapter: str,
     product: str | None = None,
@@ -67,6 +73,7 @@ def gate_options(
     waivers: Sequence[Path] = (),
     spec_folders: Sequence[Path] = (),
     max_bytes: int = DEFAULT_MAX_BYTES,
+    min_judged: int = MIN_JUDGED,
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
@@ -77,7 +84,9 @@ def gate_options(
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
     if max_bytes < 1:
         raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
-    chosen = {specs.find(word, where="--op").operator for word in operators}
+    if not 1 <= min_judged <= 100:
+        raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
+    chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
     return GateOptions(
         settings=BenchSettings(
             adapter=adapter,
@@ -90,6 +99,8 @@ def gate_options(
         specs=specs,
         operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
+        min_judged=min_judged,
+        named=chosen,
     )
 
 
@@ -109,25 +120,29 @@ class GateResult:
     """What one promise of one operator came to."""
 
     counts: Counts
+    """Of pinned cases too, which are counted apart elsewhere."""
+    conclusion: Conclusion
     findings: tuple[GateFinding, ...]
     """Unwaived ones, the most frequent first."""
     waived: dict[str, int]
     errors: tuple[str, ...]
     beside: str = ""
     """Why nothing was tried; empty where something was."""
+    unjudged: tuple[str, ...] = ()
+    """Why it is inconclusive, in lines; empty where enough was judged, or nothing is to be."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    counts: Counts = field(default_factory=Counts)
+    summary: Summary
     failures: dict[str, tuple[Record, int]] = field(default_factory=dict)
     waived: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
-        verdict = record.verdict
-        self.counts.cases += 1
-        self.counts.count(verdict.result, reason=verdict.kind, waived=bool(record.waiver))
+        verdict, case = record.verdict, record.trial.case
+        self.summary.plan(case.operator, case.origin.kind)
+        self.summary.add(record)
         if verdict.result == Result.ERROR:
             self.errors.append(verdict.message)
         if verdict.result != Result.FAILED:
@@ -168,7 +183,9 @@ class Gate:
 
         Or one case that a waiver pins.
         """
-        tally = _Tally()
+        if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
+            return self._not_offered(spec)
+        tally = self._tally(spec, promise)
         if promise.startswith(PINNED):
             return self._check_pinned(spec, promise.removeprefix(PINNED), tally)
         parts = plan_parts(
@@ -188,15 +205,51 @@ class Gate:
             target = self.options.settings.target.product
             version = self._host.environment.get("version", "of an unknown version")
             what = f"its waiver does not cover {self.options.settings.adapter} {version} on {target}"
-            return GateResult(counts=tally.counts, findings=(), waived={}, errors=(), beside=what)
+            return self._result(tally, beside=what)
         for record in self._run([trial]):
             tally.add(record)
         return self._result(tally)
 
-    def _result(self, tally: _Tally) -> GateResult:
+    def _tally(self, spec: Spec, promise: str) -> _Tally:
+        """Nothing yet, and what the trials of a promise must come to."""
+        options, scope = self.options, self.bench.scope
+        product = options.settings.target.product
+        named = (spec.operator,) if spec.operator in options.named else ()
+        terms = Terms(Plan.PROMISE, min_judged=options.min_judged, named=named)
+        summary = Summary(terms=terms, scope=scope, finished=True)
+        if promise == "values":
+            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).dtype_rows))
+        elif promise == "status" and scope.statuses:
+            summary.demand(spec.operator, rules=listed_rules(spec, product))
+        return _Tally(summary)
+
+    def _result(self, tally: _Tally, *, beside: str = "") -> GateResult:
         failures = sorted(tally.failures.values(), key=lambda failure: -failure[1])
-        findings = tuple(self._finding(record, number) for record, number in failures)
-        return GateResult(counts=tally.counts, findings=findings, waived=tally.waived, errors=tuple(tally.errors))
+        conclusion = tally.summary.conclusion
+        counted = sum(found.counted for found in conclusion.operators.values())
+        unjudged: tuple[str, ...] = ()
+        if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
+            unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
+        return GateResult(
+            counts=total_of(part for found in tally.summary.operators.values() for part in found.kinds.values()),
+            conclusion=conclusion,
+            findings=tuple(self._finding(record, number) for record, number in failures),
+            waived=tally.waived,
+            errors=tuple(tally.errors),
+            beside=beside,
+            unjudged=unjudged,
+        )
+
+    def _not_offered(self, spec: Spec) -> GateResult:
+        """What a test of an operator comes to that the adapter does not offer."""
+        tally = self._tally(spec, "")
+        tally.summary.plan(spec.operator, "valid")
+        reason = f"{OutOfScope.OPERATOR} {spec.operator}"
+        tally.summary.skip(spec.operator, "valid", reason=reason, result=Result.OUT_OF_SCOPE)
+        result = self._result(tally, beside=f"{spec.operator}: the adapter does not offer it")
+        if spec.operator in self.options.named:
+            return replace(result, unjudged=tuple(explained(result.conclusion)))
+        return result
 
     def expired(self) -> tuple[str, ...]:
         """Why the gate fails whatever the trials say: waivers that have expired."""

@@ -235,6 +235,13 @@ class Judge:
         mode = self.spec.mode(case).name
         outputs = self._outputs(case)
         if _succeeded(performed):
+            if not got and not self.has_statuses:
+                return Verdict(
+                    result=Result.OUT_OF_SCOPE,
+                    kind=OutOfScope.STATUSES,
+                    message="the first phase alone returned, and no status says how",
+                    mode=mode,
+                )
             if not got:
                 return Verdict(
                     result=Result.PASSED, mode=mode, judged=Judged.STATUS, facts={"status": SUCCESS, "phases": 1}

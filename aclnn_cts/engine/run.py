@@ -31,14 +31,13 @@ from aclnn_cts.engine.manifest import Manifest, adapter_facts, environment_facts
 from aclnn_cts.engine.plan import Part, Profile, plan_parts
 from aclnn_cts.engine.pool import PoolOptions, judge_parts
 from aclnn_cts.engine.promises import as_trial
-from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms
+from aclnn_cts.engine.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
 from aclnn_cts.engine.run_writer import RunWriter, create_run
 from aclnn_cts.engine.sentinel import check_sentinels
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.waiver_file import Waiver, waiver_texts
-from aclnn_cts.engine.waivers import Waivers, waivers_of_run
-from aclnn_cts.spec.kinds import Strength
+from aclnn_cts.engine.waivers import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.spec.load import Specs, package_folder
 from aclnn_cts.spec.model import Spec
 
@@ -65,6 +64,8 @@ class RunOptions:
     named: tuple[str, ...] = ()
     """Operators that the command line names; empty: all."""
     waivers: tuple[Waiver, ...] = ()
+    pins: bool = True
+    """Whether the cases that waivers pin are run first."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of case and waiver files by path."""
 
@@ -109,7 +110,9 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             try:
                 teller.tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, teller)
-                _run_trials(bench, (*waivers.pinned, *options.trials), waivers, teller, options)
+                if options.pins:
+                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, teller)
+                _run_trials(bench, _given_trials(bench, teller, options), waivers, teller)
                 if options.profile is not None:
                     _run_plan(bench, options, options.profile, waivers, teller)
                     _check_both_sides(options, writer)
@@ -144,10 +147,9 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     for spec in options.operators if options.profile is not None else ():
         if not _is_asked(spec, options):
             continue
-        listed = [item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED]
         rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
-        summary.demand(spec.operator, dtypes=dtypes, rules=listed if bench.scope.statuses else ())
+        summary.demand(spec.operator, dtypes=dtypes, rules=listed_rules(spec, product) if bench.scope.statuses else ())
 
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:
@@ -212,23 +214,24 @@ def _is_asked(spec: Spec, options: RunOptions) -> bool:
     return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
-def _run_trials(
-    bench: Bench, given: Sequence[Trial | Case], waivers: Waivers, teller: _Teller, options: RunOptions
-) -> None:
-    """Trials of files, each under its own kind."""
+def _given_trials(bench: Bench, teller: _Teller, options: RunOptions) -> Sequence[Trial]:
+    """Trials of files; those of operators that are not chosen are skipped."""
     chosen = {spec.operator for spec in options.operators}
-    trials = [
-        trial
-        for trial in (as_trial(bench.specs[_case_of(item).operator], item) for item in given)
-        if trial.case.operator in chosen
-    ]
-    for trial in trials:
-        teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+    trials = []
     for item in options.trials:
         case = _case_of(item)
-        if case.operator not in chosen:
+        if case.operator in chosen:
+            trials.append(as_trial(bench.specs[case.operator], item))
+        else:
             teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
             teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.NOT_CHOSEN))
+    return trials
+
+
+def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, teller: _Teller) -> None:
+    """Trials that are given, each under its own kind."""
+    for trial in trials:
+        teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     for judged in bench.run(trials):
         _tell_judged(judged, waivers, teller)
 

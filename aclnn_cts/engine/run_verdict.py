@@ -17,17 +17,23 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
 from aclnn_cts.engine.aims import Aim
 from aclnn_cts.engine.counts import Counts, OperatorSummary, Unjudged
+from aclnn_cts.spec.kinds import Strength
+from aclnn_cts.spec.model import Spec
 
 __all__ = [
     "MIN_JUDGED",
     "Conclusion",
+    "Insufficient",
     "OperatorVerdict",
     "Plan",
     "Reason",
     "Terms",
     "concluded",
     "exit_code",
+    "explained",
     "headline",
+    "insufficient",
+    "listed_rules",
     "percent",
     "scope_text",
     "worst",
@@ -96,13 +102,20 @@ class OperatorVerdict:
 
     verdict: RunVerdict
     counts: Counts
-    """Of the trials that must be judged."""
+    """Of the trials that the verdict is measured by."""
+    counted: int
+    """Of these, how many must be judged."""
     scope: Mapping[str, int]
     """Trials out of scope, by what the adapter does not offer."""
     causes: tuple[Note, ...] = ()
     """Why it does not conform, or why that is not known."""
     reasons: tuple[Reason, ...] = ()
     """Of an inconclusive one: the most frequent reasons first."""
+
+    @property
+    def share(self) -> float:
+        """The share of the trials that must be judged that were."""
+        return self.counts.judged / self.counted if self.counted > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +134,12 @@ class Conclusion:
     @property
     def share(self) -> float:
         """The least share that was judged of any operator's trials."""
-        return min((item.counts.share for item in self.operators.values()), default=0.0)
+        return min((item.share for item in self.operators.values()), default=0.0)
+
+
+def listed_rules(spec: Spec, product: str) -> tuple[str, ...]:
+    """The rules of an operator whose status the document lists: each of them must be judged."""
+    return tuple(item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED)
 
 
 def percent(share: float) -> int:
@@ -202,15 +220,18 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
     scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
     plan = terms.plan if terms is not None else None
     counts = operator.aim(Aim.VALUES) if plan == Plan.PROFILE else total
+    # Whoever chooses cases can have them made on a software device (--unsafe).
+    counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
     failures = total.unwaived + operator.pinned.unwaived
     if failures:
         note = Note(f"{name}: {failures} failures are not waived", NoteCode.FAULTS, {"operator": name, "n": failures})
-        return OperatorVerdict(verdict=RunVerdict.FAILS, counts=counts, scope=scope, causes=(note,))
-    causes = list(_missing(name, operator, counts, terms)) if terms is not None else []
+        return OperatorVerdict(verdict=RunVerdict.FAILS, counts=counts, counted=counted, scope=scope, causes=(note,))
+    causes = list(_missing(name, operator, counts, counted, terms)) if terms is not None else []
     if causes:
         return OperatorVerdict(
             verdict=RunVerdict.INCONCLUSIVE,
             counts=counts,
+            counted=counted,
             scope=scope,
             causes=tuple(causes),
             reasons=tuple(_reasons(name, operator, _aims(causes) if plan == Plan.PROFILE else None)),
@@ -220,10 +241,10 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
     else:
         waived = total.waived or operator.pinned.waived
         verdict = RunVerdict.CONFORMS_WITH_WAIVERS if waived else RunVerdict.CONFORMS
-    return OperatorVerdict(verdict=verdict, counts=counts, scope=scope)
+    return OperatorVerdict(verdict=verdict, counts=counts, counted=counted, scope=scope)
 
 
-def _missing(name: str, operator: OperatorSummary, counts: Counts, terms: Terms) -> Iterator[Note]:
+def _missing(name: str, operator: OperatorSummary, counts: Counts, counted: int, terms: Terms) -> Iterator[Note]:
     """What keeps an operator without a fault from conforming."""
     total = operator.total
     if errors := total.errors + operator.pinned.errors:
@@ -235,16 +256,16 @@ def _missing(name: str, operator: OperatorSummary, counts: Counts, terms: Terms)
     if terms.plan == Plan.CAMPAIGN:
         return
     least = 100 if terms.plan == Plan.CASES else terms.min_judged
-    if 100 * counts.judged < least * counts.counted:
+    if 100 * counts.judged < least * counted:
         what = _WHAT[terms.plan]
         values: dict[str, str | int] = {
             "operator": name,
             "judged": counts.judged,
-            "counted": counts.counted,
-            "share": percent(counts.share),
+            "counted": counted,
+            "share": percent(counts.judged / counted),
             "least": least,
         }
-        text = f"{name}: {counts.judged} of {counts.counted} {what} ({values['share']}%); at least {least}% must be"
+        text = f"{name}: {counts.judged} of {counted} {what} ({values['share']}%); at least {least}% must be"
         yield Note(text, NoteCode.FEW_JUDGED, values)
     if dtypes := [dtype for dtype, tried in operator.dtypes.items() if not tried.judged]:
         shown = ", ".join(dtypes)
@@ -326,6 +347,40 @@ def _scope_order(name: str) -> tuple[int, str]:
     return (_SCOPE_ORDER.index(word) if word in _SCOPE_ORDER else len(_SCOPE_ORDER), name)
 
 
+SUFFICIENT = frozenset({"standard", "thorough"})
+"""Profiles that acceptance can rest on."""
+
+
+class Insufficient(str, Enum):
+    """Why acceptance cannot rest on a run, whatever its verdict."""
+
+    CAMPAIGN = "fuzz"
+    CASES = "none"
+    PROFILE = "profile"
+    PHASES = "phase"
+    MIN_JUDGED = "min_judged"
+    UNFINISHED = "unfinished"
+
+
+def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[Insufficient, ...]:
+    """Why acceptance cannot rest on a run of that profile; empty where it can, if the run is not inconclusive."""
+    plan = terms.plan if terms is not None else Plan.CASES
+    found = []
+    if plan == Plan.STATUSES:
+        found.append(Insufficient.PHASES)
+    if plan == Plan.CAMPAIGN:
+        found.append(Insufficient.CAMPAIGN)
+    elif not profile:
+        found.append(Insufficient.CASES)
+    elif profile not in SUFFICIENT:
+        found.append(Insufficient.PROFILE)
+    if terms is not None and terms.plan == Plan.PROFILE and terms.min_judged < MIN_JUDGED:
+        found.append(Insufficient.MIN_JUDGED)
+    if not finished:
+        found.append(Insufficient.UNFINISHED)
+    return tuple(found)
+
+
 _CONFORMING = {
     Plan.PROFILE: "conforms",
     Plan.PROMISE: "conforms",
@@ -348,6 +403,15 @@ def headline(conclusion: Conclusion) -> str:
         if terms.min_judged < MIN_JUDGED and terms.plan != Plan.CASES:
             said += f"; judged at least {terms.min_judged}%, not {MIN_JUDGED}%"
     return "; ".join(part for part in (said, scope_text(conclusion.scope)) if part)
+
+
+def explained(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:
+    """Why there is no better verdict, a line each: so many causes at most, then the most frequent reasons."""
+    yield from (note.text for note in conclusion.causes[:causes])
+    if (more := len(conclusion.causes) - causes) > 0:
+        yield f"... and {more} more {'cause' if more == 1 else 'causes'}"
+    for reason in conclusion.reasons:
+        yield f"{reason.number} {reason.text}" + (f"; such as {reason.example}" if reason.example else "")
 
 
 def scope_text(scope: Iterable[str]) -> str:

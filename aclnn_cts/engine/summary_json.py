@@ -59,7 +59,7 @@ def _verdict_to_json(found: OperatorVerdict | None) -> dict[str, Any]:
         return {}
     return {
         "verdict": found.verdict.value,
-        "judged": percent(found.counts.share),
+        "judged": percent(found.share),
         "causes": [note.text for note in found.causes],
         "scope": dict(found.scope),
     }

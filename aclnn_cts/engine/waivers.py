@@ -13,6 +13,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.engine.counts import PINNED
 from aclnn_cts.engine.promises import as_trial, promise
 from aclnn_cts.engine.settings import BenchSettings
 from aclnn_cts.engine.waiver_file import Waiver
@@ -162,11 +163,17 @@ def waivers_of_run(
 
 
 def pinned_trials(waivers: Waivers, operators: Iterable[Spec]) -> tuple[Trial, ...]:
-    """The trials that are to run first, of these operators."""
+    """The trials that are to run first, of these operators and no others. They are counted apart (`counts.PINNED`)."""
     chosen = {spec.operator: spec for spec in operators}
     return tuple(
-        as_trial(chosen[_case_of(pin).operator], pin) for pin in waivers.pinned if _case_of(pin).operator in chosen
+        _as_pinned(chosen[_case_of(pin).operator], pin) for pin in waivers.pinned if _case_of(pin).operator in chosen
     )
+
+
+def _as_pinned(spec: Spec, pin: Trial | Case) -> Trial:
+    trial = as_trial(spec, pin)
+    origin = msgspec.structs.replace(trial.case.origin, kind=PINNED)
+    return msgspec.structs.replace(trial, case=msgspec.structs.replace(trial.case, origin=origin))
 
 
 def pins_for(waivers: Iterable[Waiver], adapter: str, operators: Iterable[Spec]) -> dict[str, dict[str, Trial]]:
@@ -181,7 +188,7 @@ def pins_for(waivers: Iterable[Waiver], adapter: str, operators: Iterable[Spec])
         if {taken_apart(word)[0] for word in waiver.scope.adapter} & {own, own.partition(":")[0]}:
             for number, pin in enumerate(waiver.cases, 1):
                 if (name := _case_of(pin).operator) in chosen:
-                    found[name][f"{waiver.id}-{number}"] = as_trial(chosen[name], pin)
+                    found[name][f"{waiver.id}-{number}"] = _as_pinned(chosen[name], pin)
     return found
 
 

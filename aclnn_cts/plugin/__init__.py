@@ -52,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--max-bytes", type=int, default=DEFAULT_MAX_BYTES, metavar="N", help="most bytes of one call's arguments"
     )
+    group.addoption(
+        "--min-judged",
+        type=int,
+        default=90,
+        metavar="PERCENT",
+        help="least share of a test's trials that must be judged (default 90)",
+    )
     group.addoption("--failures", metavar="DIR", help="where trial files of findings go (default: pytest's cache)")
 
 
@@ -106,6 +113,7 @@ def _options(config: pytest.Config) -> GateOptions:
                 waivers=[Path(file) for file in config.getoption("--waivers")],
                 spec_folders=[Path(folder) for folder in config.getoption("--specs")],
                 max_bytes=config.getoption("--max-bytes"),
+                min_judged=config.getoption("--min-judged"),
             )
             for spec in options.operators:
                 law_ids(spec)

@@ -40,6 +40,7 @@ class Conformance:
 
         from aclnn_cts.core.errors import HarnessError, UsageError
         from aclnn_cts.core.verdict import Skip
+        from aclnn_cts.engine.gate import PINNED
 
         product = self._gate.options.settings.target.product
         if product not in self._spec.products:
@@ -51,14 +52,17 @@ class Conformance:
             tell(self._request.node, errors=1)
             pytest.fail(str(error), pytrace=False)
         counts = result.counts
+        numbers = {"passed": counts.passed, "failed": counts.failed}
+        pinned = self._promise.startswith(PINNED)
         tell(
             self._request.node,
-            judged=counts.judged,
-            passed=counts.passed,
-            failed=counts.failed,
+            # Cases that waivers pin are counted apart, here as everywhere.
+            **({"pinned": numbers} if pinned else {**numbers, "judged": counts.judged, "accepted": counts.waived}),
             errors=counts.errors,
             waived=result.waived,
             skipped=counts.skipped_by_reason,
+            outside=counts.out_of_scope_by_reason,
+            verdicts={result.conclusion.verdict.value: 1} if counts.counted and not pinned else {},
             evidence=msgspec.to_builtins(self._gate.news()),
             ignored=self._gate.ignored_waivers,
         )
@@ -67,8 +71,9 @@ class Conformance:
         if result.beside:
             pytest.skip(result.beside)
         if not counts.judged:
-            reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.skipped_by_reason.items()))
-            pytest.skip(f"nothing was judged: {reasons or 'no trial could be generated'}")
+            left = {**counts.skipped_by_reason, **counts.out_of_scope_by_reason}
+            reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(left.items()))
+            pytest.skip(f"nothing is to be judged: {reasons or 'no trial could be generated'}")
 
     def _messages(self, result: GateResult) -> Iterator[str]:
         yield from self._gate.expired()
@@ -79,3 +84,5 @@ class Conformance:
             yield "\n".join(self._gate.describe(finding, self._spec))
         if len(result.findings) > SHOWN:
             yield f"... and {len(result.findings) - SHOWN} more findings"
+        if result.unjudged:
+            yield "\n".join(result.unjudged)

@@ -28,10 +28,18 @@ class Report:
     """Adds up what the tests told; a plugin of the process that reports."""
 
     adapter: str
-    numbers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("judged", "passed", "failed", "errors"), 0))
-    """Of trials, by result."""
+    numbers: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("judged", "passed", "failed", "accepted", "errors"), 0)
+    )
+    """Of trials, by result; `accepted` are failures that waivers accept."""
+    pinned: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("passed", "failed"), 0))
+    """Of cases that waivers pin."""
     waived: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
+    """Trials out of scope, by what the adapter does not offer."""
+    verdicts: dict[str, int] = field(default_factory=dict)
+    """Tests by verdict; those on which nothing is to be judged have none."""
     waivers: Sequence[Waiver] = ()
     """Those that the gate was given."""
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -64,10 +72,22 @@ class Report:
         for total, numbers in (
             (self.waived, facts.pop("waived", {})),
             (self.skipped, facts.pop("skipped", {})),
+            (self.outside, facts.pop("outside", {})),
+            (self.verdicts, facts.pop("verdicts", {})),
+            (self.pinned, facts.pop("pinned", {})),
             (self.numbers, facts),
         ):
             for key, number in numbers.items():
                 total[key] = total.get(key, 0) + number
+
+    def _verdict(self) -> str:
+        """The worst verdict of the tests, in words."""
+        from aclnn_cts.core.verdict import RunVerdict
+        from aclnn_cts.engine.run_verdict import scope_text, worst
+
+        found = [RunVerdict(name) for name, number in self.verdicts.items() if number]
+        said = f"verdict of the selected tests: {worst(found).value}"
+        return "; ".join(part for part in (said, scope_text(self.outside)) if part)
 
     def _notices(self) -> tuple[str, ...]:
         """What owners of waivers should know."""
@@ -93,12 +113,19 @@ class Report:
         if config.getoption("--collect-only") or self.refusal is not None:
             return
         terminalreporter.section(f"conformance of {self.adapter}")
-        skipped = ", ".join(f"{number} {reason}" for reason, number in sorted(self.skipped.items()))
-        failed = f"{self.numbers['failed']} failed ({sum(self.waived.values())} of these waived)"
+        terminalreporter.write_line(self._verdict())
+        skipped, outside = (
+            ", ".join(f"{number} {reason}" for reason, number in sorted(counts.items())) or "none"
+            for counts in (self.skipped, self.outside)
+        )
+        failed = f"{self.numbers['failed']} failed ({self.numbers['accepted']} of these waived)"
         terminalreporter.write_line(
             f"trials: {self.numbers['passed']} passed, {failed}, {self.numbers['errors']} errors; "
-            f"skipped: {skipped or 'none'}"
+            f"skipped: {skipped}; out of scope: {outside}"
         )
+        if any(self.pinned.values()):
+            told = ", ".join(f"{number} {word}" for word, number in self.pinned.items())
+            terminalreporter.write_line(f"cases that waivers pin: {told}")
         for waiver, number in sorted(self.waived.items()):
             terminalreporter.write_line(f"waived by {waiver}: {number}")
         for notice in self._notices():

@@ -209,7 +209,7 @@ def test_json(ran: Run, tmp_path: Path) -> None:
     assert (entry["runs"], entry["failures"]) == (1, 1)
     assert entry["before"] == entry["now"]
     # What is for a person, the RESULT line too, goes to standard error.
-    assert still.err.splitlines()[-1].startswith("RESULT verdict=fails cases=1 ")
+    assert still.err.splitlines()[-1].startswith("RESULT verdict=fails judged=100% cases=1 ")
     fixed = ran("replay", str(first.path), "--adapter", "reference", "--json")
     entry = json.loads(fixed.out)
     assert (entry["answer"], entry["now"], entry["because"]) == ("fixed", None, "")

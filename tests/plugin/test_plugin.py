@@ -78,6 +78,7 @@ def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pyt
     result = gate("--adapter", "reference", "--product", "atlas-inference", "-k", "values or memory", *options, "-rs")
     shown = ended(result, 0, "2 passed, 2 skipped", "aclnnConvTbcBackward: atlas-inference is not supported")
     assert re.search(r"trials: \d{3} passed, 0 failed \(0 of these waived\), 0 errors; skipped: .*2 product not", shown)
+    assert "verdict of the selected tests: conforms" in shown
     cases = ET.parse(pytester.path / "j.xml").getroot().iter("testcase")
     skipped = {case.get("name"): case.find("skipped") is not None for case in cases}
     assert skipped == {
@@ -111,7 +112,7 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
         check=False,
     )
     assert again.returncode == 1, again.stderr
-    assert re.search(r"RESULT verdict=fails cases=1 passed=0 failed=1 ", again.stdout)
+    assert re.search(r"RESULT verdict=fails judged=100% cases=1 passed=0 failed=1 ", again.stdout)
 
     (pytester.path / "own.yaml").write_text(WAIVERS, encoding="utf-8")
     result = gate(*options, "-k", "values or memory", "--lf", "--waivers", "own.yaml")
@@ -202,7 +203,16 @@ def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
 
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
     result = gate("--adapter", "wrong:Wrong,fault=speechless", "--op", "softmax_backward", "-k", "memory", "-rs")
-    ended(result, 1, "1 skipped", "nothing was judged: 24 inexpressible", "nothing was judged: the gate does not pass")
+    ended(
+        result,
+        1,
+        "1 failed",
+        "inconclusive:",
+        "aclnnSoftmaxBackward: nothing was judged",
+        "24 inexpressible: no words for any call; such as aclnnSoftmaxBackward(",
+        "verdict of the selected tests: inconclusive",
+        "nothing was judged: the gate does not pass",
+    )
 
 
 def test_a_gate_on_which_nothing_ran_fails(gate: Run) -> None:

@@ -12,7 +12,17 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.trial import Earlier
-from aclnn_cts.core.verdict import Fault, Record, Result, RulerFigure, RulerResult, RulerVerdict, RulerWhy, Skip
+from aclnn_cts.core.verdict import (
+    Fault,
+    OutOfScope,
+    Record,
+    Result,
+    RulerFigure,
+    RulerResult,
+    RulerVerdict,
+    RulerWhy,
+    Skip,
+)
 from aclnn_cts.engine.again import ALONE_FACT
 from aclnn_cts.engine.life_cycle import GROWN_BYTES
 from aclnn_cts.engine.manifest import Fact, adapter_facts
@@ -117,6 +127,7 @@ def _records() -> list[Record]:
         (Result.ERROR, "", {JUDGE_ENDED_FACT: True}),
         (Result.ERROR, "", {}),
         *((Result.SKIPPED, value, {}) for name, value in vars(Skip).items() if name.isupper()),
+        *((Result.OUT_OF_SCOPE, value, {}) for name, value in vars(OutOfScope).items() if name.isupper()),
     ]
     for number, (result, kind, facts) in enumerate(unjudged):
         found.append(record(softmax_case(500 + number), result=result, kind=kind, message=RECORDED, facts=facts))

@@ -15,7 +15,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
 from aclnn_cts.engine.coverage import Coverage
-from aclnn_cts.engine.manifest import Fact
+from aclnn_cts.engine.manifest import Fact, Manifest
+from aclnn_cts.engine.run_verdict import Plan, Terms
 from aclnn_cts.engine.run_writer import create_run
 from aclnn_cts.spec.evaluate import evaluate
 from aclnn_cts.spec.load import load_specs, package_folder
@@ -108,7 +109,8 @@ def synthetic_run(
     content = spec or (package_folder() / "softmax_backward.yaml").read_bytes()
     manifest = make_manifest(**{"profile": "standard", "environment": environment or {}} | (changes or {}))
     softmax = _softmax()
-    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": content}) as writer:
+    terms = Terms(_plan(manifest))
+    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": content}, terms=terms) as writer:
         coverage = Coverage()
         for item in records:
             writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)
@@ -117,6 +119,13 @@ def synthetic_run(
         if finish:
             writer.finish(seconds=1.5)
     return path
+
+
+def _plan(manifest: Manifest) -> Plan:
+    """What a run of that manifest is measured by. A profile's whole plan is not made here: all given is all asked."""
+    if manifest.is_campaign:
+        return Plan.CAMPAIGN
+    return Plan.STATUSES if manifest.settings.get("phases") == 1 else Plan.PROMISE
 
 
 @functools.cache

@@ -109,7 +109,7 @@ def test_two_runs_are_counted_together(tmp_path: Path) -> None:
         ({"profile": ""}, True, "no profile"),
         ({"profile": "", "command": "fuzz"}, True, "a campaign"),
         ({"settings": {"phases": 1}}, True, "first phase alone"),
-        ({"profile": "standard"}, False, "has not finished"),
+        ({"profile": "standard"}, False, "has not finished, or was interrupted"),
     ],
 )
 def test_what_does_not_suffice_says_so_in_both_languages(
@@ -123,7 +123,7 @@ def test_what_does_not_suffice_says_so_in_both_languages(
     assert expected in english
     assert "不足以" in chinese
     if not finish:
-        assert report.verdict == "none"
+        assert report.verdict == "inconclusive"
         assert "did not come to its end" in verdict_text(report, "en")
 
 
@@ -149,7 +149,7 @@ def test_disputes_and_errors_are_kept(tmp_path: Path) -> None:
     assert report.credibility.disputes == 1
     assert report.credibility.dispute_notes == (Note("two oracles disagree"),)
     assert report.credibility.errors == ((Note("the harness failed", NoteCode.HARNESS), 1),)
-    assert report.verdict == "none"
+    assert report.verdict == "inconclusive"
 
 
 def test_a_nan_share_is_the_worst(tmp_path: Path) -> None:

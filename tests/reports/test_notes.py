@@ -13,7 +13,7 @@ import pytest
 from aclnn_cts.core.acceptance_findings import RulerLine
 from aclnn_cts.core.comparison import Because, Cause, CauseCount
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Result, RulerVerdict, RulerWhy, Skip
+from aclnn_cts.core.verdict import Result, RulerVerdict, RulerWhy, RunVerdict, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.second_opinion import DISPUTE_FACT
 from aclnn_cts.judge.rulers.registry import RULERS
@@ -58,6 +58,32 @@ NOTES = {
         "该调用两次使判定进程终止，不再执行；可能终止进程的实现应在自己的进程中运行。",
     ),
     "not run": (Note("why", NoteCode.NOT_RUN), "调用未能执行，用例没有结论。（why）"),
+    "terms": (Note("t", NoteCode.TERMS), "该运行由早期版本生成，未记录判定范围。"),
+    "unfinished": (Note("t", NoteCode.UNFINISHED), "运行未正常结束。"),
+    "nothing judged": (Note("t", NoteCode.NOTHING_JUDGED, {"operator": ""}), "所有算子：没有任何判定。"),
+    "not offered": (
+        Note("t", NoteCode.NOT_OFFERED, {"operator": OPERATOR}),
+        f"{OPERATOR}：适配器声明不提供该算子，没有任何判定。",
+    ),
+    "unsupported": (Note("t", NoteCode.UNSUPPORTED, {"operator": OPERATOR}), f"{OPERATOR}：其文档未列出该产品。"),
+    "errors": (Note("t", NoteCode.ERRORS, {"operator": OPERATOR, "n": 2}), f"{OPERATOR}：2 个用例以错误终止。"),
+    "faults": (Note("t", NoteCode.FAULTS, {"operator": OPERATOR, "n": 2}), f"{OPERATOR}：2 个失败未豁免。"),
+    "few judged": (
+        Note(
+            "t",
+            NoteCode.FEW_JUDGED,
+            {"operator": OPERATOR, "judged": 24, "counted": 600, "share": 4, "least": 90},
+        ),
+        f"{OPERATOR}：600 个用例中判定了 24 个（4%），要求至少 90%。",
+    ),
+    "dtype": (
+        Note("t", NoteCode.DTYPE, {"operator": OPERATOR, "dtypes": "out BF16"}),
+        f"{OPERATOR}：以下数据类型没有任何数值判定：out BF16。",
+    ),
+    "rule": (
+        Note("t", NoteCode.RULE, {"operator": OPERATOR, "n": 1, "of": 7, "id": "out.null"}),
+        f"{OPERATOR}：7 条列明的返回码规则中有 1 条没有判定，例如 out.null。",
+    ),
     "harness": (Note("why", NoteCode.HARNESS), "测试框架出错，用例没有结论。（why）"),
     "of an earlier version": (Note("why"), "只有英文记录。（why）"),
 }
@@ -79,7 +105,7 @@ def test_every_code_is_among_them() -> None:
 def test_the_verdict_names_the_waiver_that_has_expired_in_the_page_s_language(tmp_path: Path) -> None:
     report = acceptance([everything(tmp_path / "run")])
     [run] = report.runs
-    fails = replace(report, verdict="fails", ends=replace(report.ends, failed=0, waived=0), runs=(run,))
+    fails = replace(report, verdict=RunVerdict.FAILS, ends=replace(report.ends, failed=0, waived=0), runs=(run,))
     assert "到期；由" in verdict_text(fails, "zh")
     assert "expired on" not in verdict_text(fails, "zh")
     assert "expired on" in verdict_text(fails, "en")

@@ -12,10 +12,11 @@ from aclnn_cts import reports
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.comparison import Cause, FindingState
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import Fault, Result, Severity, Skip
+from aclnn_cts.core.verdict import Fault, OutOfScope, Result, RunVerdict, Severity, Skip
 from aclnn_cts.engine.campaign.finding import Confirmed
 from aclnn_cts.engine.manifest import Known
 from aclnn_cts.engine.promises import PROMISES
+from aclnn_cts.engine.run_verdict import Insufficient
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words
 
@@ -63,6 +64,7 @@ def test_no_text_stands_twice() -> None:
         ("fault", Fault),
         ("skip", Skip),
         ("result", Result),
+        ("outside", OutOfScope),
         ("known", Known),
         ("cause", Cause),
         ("state", FindingState),
@@ -74,6 +76,13 @@ def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) 
     for name, value in vars(values).items():
         if name.isupper() and isinstance(value, str) and value:
             assert pair(f"{group}.{value}") is not None, f"{group}.{value}"
+
+
+def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_it_has_words() -> None:
+    for verdict in RunVerdict:
+        assert pair(f"run_verdict.{verdict.value}") is not None
+    for reason in Insufficient:
+        assert pair(f"cover.quick_{reason.value}") is not None
 
 
 def test_every_promise_but_laws_and_every_section_has_words() -> None:

@@ -13,13 +13,21 @@ from aclnn_cts.core.acceptance_rows import ClauseRow
 from aclnn_cts.core.comparison import Comparison
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.engine.acceptance.clauses import ClauseRows, interface_rows, with_specific
 from aclnn_cts.engine.acceptance.collect import Collected, OperatorTally
 from aclnn_cts.engine.acceptance.determinism import determinism_part
 from aclnn_cts.engine.acceptance.findings import finding_cards, take_findings
 from aclnn_cts.engine.acceptance.precision import PrecisionTally
 from aclnn_cts.engine.acceptance.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
-from aclnn_cts.engine.acceptance.runs import directories, ends_of, evidence_files, run_end, run_facts, specs_of_runs
+from aclnn_cts.engine.acceptance.runs import (
+    directories,
+    ends_of,
+    evidence_files,
+    insufficient_run,
+    run_facts,
+    specs_of_runs,
+)
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Members, finding_ids, put_together
 from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
@@ -38,9 +46,6 @@ from aclnn_cts.spec.model import Spec
 
 __all__ = ["acceptance"]
 
-
-SUFFICIENT = frozenset({"standard", "thorough"})
-"""Profiles that acceptance can rest on."""
 
 _ERRORS = 20
 
@@ -159,16 +164,22 @@ def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[C
 
 
 def _suffices(runs: Sequence[RunDirectory]) -> bool:
-    """Whether complete runs of a sufficient profile cover every operator and product, whatever stands beside them."""
+    """Whether complete runs of a sufficient profile judged every operator and product, whatever is beside them."""
     covered: set[tuple[str, str]] = set()
     asked: set[tuple[str, str]] = set()
     for run in runs:
-        manifest = run.manifest
-        mine = {(operator, manifest.target.product) for operator in manifest.operators}
+        manifest, found = run.manifest, run.summary().conclusion.operators
+        mine = {(name, manifest.target.product) for name in found or manifest.operators}
         asked |= mine
-        if manifest.profile in SUFFICIENT and manifest.settings.get("phases") != 1 and run_end(run)[0] is not None:
-            covered |= mine if not run_end(run)[1] else set()
+        if not insufficient_run(run):
+            covered |= {
+                (name, product) for name, product in mine if name in found and _is_conclusive(found[name].verdict)
+            }
     return asked <= covered
+
+
+def _is_conclusive(verdict: RunVerdict) -> bool:
+    return verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
 
 
 def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:

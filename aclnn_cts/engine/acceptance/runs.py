@@ -9,16 +9,17 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.acceptance import EvidenceFile, RunFacts
+from aclnn_cts.core.acceptance import EvidenceFile, RunFacts, UnjudgedRow, VerdictRow
 from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.engine.counts import Counts
 from aclnn_cts.engine.manifest import Known, is_software, ran_on, ran_on_zh, version_of
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.run_verdict import insufficient, percent
 from aclnn_cts.spec.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["directories", "ends_of", "evidence_files", "run_end", "run_facts", "specs_of_runs"]
+__all__ = ["directories", "ends_of", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
 
 _CHUNK = 1 << 20
 
@@ -80,6 +81,25 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         interrupted=interrupted,
         verdict=conclusion.verdict,
         causes=conclusion.causes,
+        reasons=tuple(
+            UnjudgedRow(
+                operator=item.operator, number=item.number, text=item.text, example=item.example, trial=item.trial
+            )
+            for item in conclusion.reasons
+        ),
+        insufficient=insufficient_run(run),
+        operators=tuple(
+            VerdictRow(
+                operator=name,
+                verdict=found.verdict,
+                judged=found.counts.judged,
+                counted=found.counted,
+                percent=percent(found.share),
+                open=summary.operator(name).total.open,
+                outside=found.scope,
+            )
+            for name, found in conclusion.operators.items()
+        ),
         ends=ends_of(summary.total),
         discrepancies=summary.discrepancies(),
         violations=tuple(summary.violations),
@@ -94,6 +114,15 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         inputs=manifest.inputs,
         settings=manifest.settings,
         statuses=statuses,
+    )
+
+
+def insufficient_run(run: RunDirectory) -> tuple[str, ...]:
+    """Why acceptance cannot rest on a run, in codes."""
+    seconds, interrupted = run_end(run)
+    finished = seconds is not None and not interrupted
+    return tuple(
+        item.value for item in insufficient(run.summary().terms, profile=run.manifest.profile, finished=finished)
     )
 
 

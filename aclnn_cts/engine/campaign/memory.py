@@ -17,6 +17,7 @@ from aclnn_cts.engine.campaign.finding import EXAMPLES, FINDING_STATE, Finding
 from aclnn_cts.engine.campaign.jobs import ChunkResult
 from aclnn_cts.engine.campaign.promise_coverage import PromiseCoverage
 from aclnn_cts.engine.campaign.schedule import FEEDBACK_LAG, Schedule, take_snapshot
+from aclnn_cts.engine.counts import total_of
 from aclnn_cts.engine.record_codec import signature_key
 from aclnn_cts.engine.run_directory import RunDirectory, failure_name
 from aclnn_cts.engine.run_writer import RunWriter
@@ -105,7 +106,7 @@ class Memory:
         self, chunk: Chunk, result: ChunkResult, *, slot: str, seconds: float, device: str = ""
     ) -> list[Finding]:
         """Store a chunk with all that it came to; the findings that it is the first to meet."""
-        counts = result.summary.total
+        counts = total_of(part for operator in result.summary.operators.values() for part in operator.kinds.values())
         entry = ChunkEntry(
             index=chunk.index,
             phase=chunk.phase,
