@@ -51,7 +51,15 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         problems.validation(error, InterfaceModel)
         return Interface(), problems
     clauses = [build_clause(entry, ("clauses", number), problems, ()) for number, entry in enumerate(model.clauses)]
-    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=(), outputs=(WORKSPACE,))
+    check_clauses(
+        model.clauses,
+        model.constraints,
+        problems,
+        interface=None,
+        examples=(),
+        outputs=(WORKSPACE,),
+        products=product_names(),
+    )
     return Interface(model.constraints, clauses), problems
 
 
@@ -99,6 +107,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         interface=interface.clauses,
         examples=[item.name for item in model.examples],
         outputs=[item.name for item in model.parameters if item.role == "output"],
+        products=products,
     )
     _check_groups(model, problems)
     parameters = build_parameters(model, problems, context, draws)

@@ -74,6 +74,8 @@ class Key(NamedTuple):
     """The one that it is about; empty for all."""
     condition: str
     faults: tuple[str, ...]
+    products: tuple[str, ...] = ()
+    """Where it is stated: a part of the condition."""
 
 
 @dataclass(slots=True)
@@ -109,7 +111,7 @@ class Listener:
                 self.said.otherwise += 1
             else:
                 self.said.skip(OTHER_FAULT)
-        elif failed and self.condition is not None:
+        elif failed and self._is_conditional:
             self.failed.setdefault(sort, Said()).add(record, member)
         else:
             self.said.add(record, member)
@@ -141,7 +143,7 @@ class Listener:
         return said
 
     def _take(self, said: Said, sort: Sort, failures: Said) -> None:
-        if self.condition is None or self._is_at_fault(sort):
+        if not self._is_conditional or self._is_at_fault(sort):
             said.include(failures)
         else:
             said.skip(OTHER_CALLS, failures.failed)
@@ -162,7 +164,13 @@ class Listener:
     def _counts(self, kind: str) -> bool:
         return not self.key.faults or kind in self.key.faults
 
+    @property
+    def _is_conditional(self) -> bool:
+        return self.condition is not None or bool(self.key.products)
+
     def _meets(self, record: Record) -> bool:
+        if self.key.products and record.trial.case.product not in self.key.products:
+            return False
         if self.condition is None:
             return True
         try:

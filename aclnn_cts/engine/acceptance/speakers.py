@@ -55,7 +55,7 @@ def key_of(clause: Clause, spec: Spec) -> Key:
     """What a clause that a promise encodes is spoken for by."""
     parts = clause.at.split(".")
     named = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
-    return Key(clause.promise or "", clause.output or named, clause.when_text or "", clause.faults)
+    return Key(clause.promise or "", clause.output or named, clause.when_text or "", clause.faults, clause.products)
 
 
 def _is_of_twin(record: Record) -> bool:
@@ -84,7 +84,8 @@ class Speakers:
     """By the address of the example."""
     _by_key: dict[Key, Listener] = field(default_factory=dict)
     _by_promise: dict[str, list[Listener]] = field(default_factory=dict)
-    _constraints: dict[str, ConstraintListener] = field(default_factory=dict)
+    _constraints: dict[tuple[str, str], ConstraintListener] = field(default_factory=dict)
+    """By constraint and product."""
     _plain: set[Sort] = field(default_factory=set)
     """Sorts of failure of calls held to `values`, and of calls that must be refused."""
     _calls: int = 0
@@ -152,7 +153,7 @@ class Speakers:
 
     def _hear_constraint(self, constraint: str, record: Record, member: Member | None, *, twin: bool) -> None:
         """A valid call on its limit says something of a constraint where it fails, but of no output's contents."""
-        listener = self._constraints.setdefault(constraint, ConstraintListener())
+        listener = self._constraints.setdefault((constraint, record.trial.case.product), ConstraintListener())
         valid = is_valid_call(record.trial)
         if valid:
             listener.on_limit += is_judged(record)
@@ -171,10 +172,13 @@ class Speakers:
         listener = self._by_key.get(key_of(clause, self.spec))
         return listener.all_said(self._plain) if listener is not None else Said()
 
-    def said_of_constraint(self, constraint: str) -> Said:
-        """What all records say of the clauses of a constraint."""
-        listener = self._constraints.get(constraint)
-        return listener.all_said(self._plain, self._failed, self._calls) if listener is not None else Said()
+    def said_of_constraint(self, constraint: str, clause: Clause) -> Said:
+        """What the records of a clause's products say of a constraint that encodes it."""
+        said = Said()
+        for (name, product), listener in self._constraints.items():
+            if name == constraint and clause.applies_to(product):
+                said.include(listener.all_said(self._plain, self._failed, self._calls))
+        return said
 
 
 def _of_many(record: Record) -> Sort:
