@@ -14,7 +14,7 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.acceptance.listening import is_at_fault
+from aclnn_cts.engine.acceptance.conditions import is_at_fault
 from aclnn_cts.engine.acceptance.said import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
