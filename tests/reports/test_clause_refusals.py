@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.conditions import ConditionedCalls
 from aclnn_cts.engine.acceptance.speakers import Speakers
 from aclnn_cts.engine.acceptance.together import Members
@@ -30,9 +32,12 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.spec.expression import UNDEFINED
 from aclnn_cts.spec.load import load_specs
 from aclnn_cts.spec.model import Clause, Spec
+from tests.reports.runs import small_run
 
 SPECS = load_specs()
 PLAN = Profile("small", random=100, breaks=1, memory=0, laws=0, life_cycle=0)
+HELD_TO_VALUES = ("values", "boundary", "precision")
+"""Promises whose valid calls are held to `values`."""
 INVALID = 161002
 
 
@@ -107,6 +112,7 @@ def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator
     calls = planned(operator, product)
     mine = conditional(spec, product)
     met = {item.at: tuple(meets(item, case) for _, case in calls) for item in mine}
+    plain = [trial.promise in HELD_TO_VALUES and "twin" not in trial.parameters for trial, _ in calls]
     kept = verdicts(spec, product, [False] * len(calls))
     assert {kept[item.at] for item in mine} == {ClauseVerdict.MET}
     assert ClauseVerdict.CONTRADICTED not in kept.values()
@@ -115,12 +121,15 @@ def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator
         found = verdicts(spec, product, refused)
         contradicted = {at for at, verdict in found.items() if verdict == ClauseVerdict.CONTRADICTED}
         # Clauses that the same calls speak for cannot be told apart.
-        assert contradicted & met.keys() == {at for at, calls in met.items() if calls == refused}, item.at
+        alike = {
+            at for at, other in met.items() if all(a == b for a, b, c in zip(other, refused, plain, strict=True) if c)
+        }
+        assert contradicted & met.keys() == alike, item.at
         others = {other.at: other for other in spec.clauses if other.at in contradicted and other.at not in met}
         assert all(other.promise or other.interface or other.example for other in others.values()), item.at
         assert all(other.example is None or refused[0] for other in others.values()), item.at
         for at, others_met in met.items():
-            if not any(a and b for a, b in zip(refused, others_met, strict=True)):
+            if not any(a and b and c for a, b, c in zip(refused, others_met, plain, strict=True)):
                 assert found[at] == kept[at], (item.at, at)
 
 
@@ -175,3 +184,20 @@ def test_a_condition_is_blamed_only_where_a_call_that_meets_it_fails(rows: list[
     blamed = calls.at_fault(REFUSED, 0b111)
     assert all(any(met & 1 << bit and failed for met, _, failed in rows) for bit in range(3) if blamed >> bit & 1)
     assert calls.at_fault(REFUSED, 0b011) & 0b100 == 0
+
+
+ACCEPTED_DTYPES = {f"params.{name}.3" for name in ("self", "input", "weight", "bias")} | {
+    f"params.grad{name}.8" for name in ("Input", "Weight", "Bias")
+}
+
+
+def test_a_run_on_an_implementation_that_refuses_every_bf16_call(tmp_path: Path) -> None:
+    """That the list of dtypes is enforced beyond BF16 keeps the clauses on rejection, and no other."""
+    run = small_run(tmp_path / "run", "conv_tbc_backward", adapter="wrong_adapters:Refusing,when=dtype(self) == BF16")
+    rows = [row for row in acceptance([run]).clauses if row.operator == "aclnnConvTbcBackward"]
+    conditional = {row.at for row in rows if row.condition and row.verdict == ClauseVerdict.CONTRADICTED}
+    assert conditional == ACCEPTED_DTYPES
+    by_address = {row.at: row for row in rows}
+    for at in ("params.self.2", "params.self.8", "params.self.9", "params.gradInput.6"):
+        assert by_address[at].verdict == ClauseVerdict.MET
+    assert not [row.at for row in rows if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
