@@ -191,6 +191,7 @@ def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
         yield (
             row.operator or "interface", row.at, row.en, row.zh, row.certainty,
             f"{row.encoding}: {by}"
+            + (f" on {', '.join(row.products)}" if row.products else "")
             + (f" when {row.condition}" if row.condition else "")
             + (f", contradicted only by {', '.join(row.faults)}" if row.faults else ""),
             row.held, row.broken, row.verdict, reason, row.passed, row.failed,

@@ -102,6 +102,8 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, tuple[Constrai
     head = clause.at if clause.certainty == "stated" else f"{clause.at} ({clause.certainty})"
     wrap(out, head, style="bold")
     wrap(out, clause.zh if lang == "zh" else clause.en, indent=2)
+    if clause.products:
+        wrap(out, f"- stated for {joined(clause.products)}", indent=2)
     for identifier in clause.constraints:
         wrap(out, f"- constraint {identifier}: {_strengths(constraints.get(identifier, ()))}", indent=2)
     if clause.promise is not None:
@@ -136,6 +138,8 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, tuple[Con
         "zh": clause.zh,
         "encoded": _encoding(clause),
     }
+    if clause.products:
+        document["products"] = list(clause.products)
     if clause.constraints:
         document["constraints"] = list(clause.constraints)
         document["strengths"] = {

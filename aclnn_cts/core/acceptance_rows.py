@@ -133,6 +133,8 @@ class ClauseRow:
     en: str
     zh: str
     certainty: str
+    products: tuple[str, ...]
+    """Where the document states it; everywhere where it names none."""
     encoding: str
     """`constraints`, `promise`, `interface`, `example` or `untestable`."""
     constraints: tuple[str, ...]

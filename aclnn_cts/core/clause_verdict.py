@@ -23,7 +23,7 @@ class UntestedReason:
     NOT_RUN = "not run"
     """No trial of its operator, or of its promise, was planned."""
     PRODUCT = "other product"
-    """Its constraints are stated for other products than those that were run."""
+    """It, or its constraints, are stated for other products than those that were run."""
     CONDITION = "condition not met"
     """No trial met its condition."""
     SKIPPED = "skipped"

@@ -40,8 +40,8 @@ class ClauseVerdicts:
     interface: Mapping[str, Clause]
     """The clauses of the two-phase interface by address."""
     speakers: Speakers | None
-    sides: Mapping[str, ConstraintCount]
-    """By constraint: trials whose case holds it, and whose case breaks it."""
+    sides: Mapping[str, Mapping[str, ConstraintCount]]
+    """By product and constraint: trials whose case holds it, and whose case breaks it."""
     products: frozenset[str]
     """Those that were run."""
 
@@ -51,28 +51,32 @@ class ClauseVerdicts:
             return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.UNREACHABLE)
         if self.speakers is None:
             return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.NOT_RUN)
+        if not any(map(clause.applies_to, self.products)):
+            return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
         if clause.interface is not None:
             return self.of(self.interface[clause.interface], prefix="interface.")
         if clause.constraints:
-            return self._by_constraints([prefix + name for name in clause.constraints], self.speakers)
+            return self._by_constraints(clause, [prefix + name for name in clause.constraints], self.speakers)
         if clause.example is not None:
             return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
         return _by_trials(self.speakers.said_of(clause), condition=clause.when is not None)
 
-    def _by_constraints(self, names: Iterable[str], speakers: Speakers) -> JudgedClause:
+    def _by_constraints(self, clause: Clause, names: Iterable[str], speakers: Speakers) -> JudgedClause:
         items = [self.spec.constraint(name) for name in names]
-        stated = [item for item in items if any(map(item.applies_to, self.products))]
+        products = [product for product in self.products if clause.applies_to(product)]
+        stated = [item for item in items if any(map(item.applies_to, products))]
         if not stated:
             return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
         found = JudgedClause(ClauseVerdict.MET)
         reasons = []
         for item in stated:
-            said = speakers.said_of_constraint(item.id)
-            side = self.sides.get(item.id, ConstraintCount())
+            said = speakers.said_of_constraint(item.id, clause)
+            sides = [self.sides.get(product, {}).get(item.id, ConstraintCount()) for product in products]
+            held = sum(side.held for side in sides)
             found.said.include(said)
-            found.held += side.held
-            found.broken += side.broken
-            if item.strength == Strength.OPEN or (_is_judged(said) and side.held):
+            found.held += held
+            found.broken += sum(side.broken for side in sides)
+            if item.strength == Strength.OPEN or (_is_judged(said) and held):
                 continue
             skipped = UntestedReason.SKIPPED if said.skipped else UntestedReason.ONE_SIDE
             reasons.append(_aside_reason(said) if said.aside and not _is_judged(said) else skipped)

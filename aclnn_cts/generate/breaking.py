@@ -1,7 +1,7 @@
 """Invalid and boundary cases: a rule broken on purpose in a valid drawing, and the result proved.
 
 A case is kept as breaking a constraint only where evaluation shows that constraint broken and nothing else but what its
-group shares or its breaking entails. What cannot be proved is not generated.
+group shares or the spec says goes with it. What cannot be proved is not generated.
 """
 
 from __future__ import annotations
@@ -105,9 +105,10 @@ def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case
 
 
 def _isolated(constraint: Constraint, broken: tuple[Constraint, ...]) -> bool:
-    """Whether the constraint is broken and everything else broken belongs to its group."""
+    """Whether the constraint is broken, and everything else broken belongs to its group or goes with it (`also`)."""
     return constraint in broken and all(
-        item is constraint or (item.group is not None and item.group == constraint.group) for item in broken
+        item is constraint or item.id in constraint.also or (item.group is not None and item.group == constraint.group)
+        for item in broken
     )
 
 

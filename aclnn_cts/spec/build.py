@@ -18,8 +18,8 @@ from aclnn_cts.spec.build_context import ConstraintContext
 from aclnn_cts.spec.build_draws import build_draws
 from aclnn_cts.spec.build_judgement import check_arithmetic, check_precision
 from aclnn_cts.spec.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.kinds_tensor import CallPresent
+from aclnn_cts.spec.kinds import Constraint, Strength
+from aclnn_cts.spec.kinds_tensor import CallPresent, Rank
 from aclnn_cts.spec.model import Clause, Example, Spec
 from aclnn_cts.spec.order import compile_constraints, in_evaluation_order
 from aclnn_cts.spec.package import product_names
@@ -51,7 +51,15 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         problems.validation(error, InterfaceModel)
         return Interface(), problems
     clauses = [build_clause(entry, ("clauses", number), problems, ()) for number, entry in enumerate(model.clauses)]
-    check_clauses(model.clauses, model.constraints, problems, interface=None, examples=(), outputs=(WORKSPACE,))
+    check_clauses(
+        model.clauses,
+        model.constraints,
+        problems,
+        interface=None,
+        examples=(),
+        outputs=(WORKSPACE,),
+        products=product_names(),
+    )
     return Interface(model.constraints, clauses), problems
 
 
@@ -99,6 +107,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         interface=interface.clauses,
         examples=[item.name for item in model.examples],
         outputs=[item.name for item in model.parameters if item.role == "output"],
+        products=products,
     )
     _check_groups(model, problems)
     parameters = build_parameters(model, problems, context, draws)
@@ -142,14 +151,54 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
         if constraint is not None:
             built.append(constraint)
     for number, entry in enumerate(model.constraints):
-        for required in entry.requires:
-            problems.known(required, seen, ("constraints", number, "requires"), "constraint")
+        for key in ("requires", "also"):
+            for named in getattr(entry, key):
+                problems.known(named, seen, ("constraints", number, key), "constraint")
     shared = _interface_constraints(model.operator, context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:
         problems.add(("constraints",), "constraints require one another in a circle; break it")
         return tuple(built)
+    _check_promises(model, ordered, problems)
     return ordered
+
+
+def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problems: Problems) -> None:
+    """A listed code holds whatever limit is broken beside it: no limit may take it away, and only limits go with it."""
+    numbers = {entry.id: number for number, entry in enumerate(model.constraints)}
+    known = {item.id: item for item in ordered}
+    needed: dict[str, set[str]] = {}
+    for item in ordered:
+        names = [name for name in item.requires if name in known]
+        needed[item.id] = {*names, *(further for name in names for further in needed[name])}
+        if item.id not in numbers:
+            continue
+        for name in sorted(needed[item.id], key=list(known).index) if item.strength == Strength.LISTED else ():
+            other = known[name]
+            if other.strength == Strength.LIMIT and _meet(item, other):
+                problems.add(
+                    ("constraints", numbers[item.id], "requires"),
+                    f"constraint {item.id!r} is listed, and the limit {name!r} silences it: a call that breaks both "
+                    f"would be free to succeed; {_advice(item, other)}",
+                )
+        for name in item.also:
+            if name in known and (item.strength, known[name].strength) != (Strength.LISTED, Strength.LIMIT):
+                problems.add(
+                    ("constraints", numbers[item.id], "also"),
+                    f"{name!r} has the strength {known[name].strength}, {item.id!r} {item.strength}; only a limit may "
+                    "go with a listed constraint",
+                )
+
+
+def _advice(item: Constraint, limit: Constraint) -> str:
+    if isinstance(limit.rule, Rank) and limit.rule.of == getattr(item.rule, "of", None):
+        return "list a code for the rank too, since sizes require it"
+    return "leave the limit out of `requires`"
+
+
+def _meet(one: Constraint, other: Constraint) -> bool:
+    """Whether both are stated for one product."""
+    return one.products is None or other.products is None or bool(one.products & other.products)
 
 
 def _interface_constraints(operator: str, context: ConstraintContext, interface: Interface) -> list[Constraint]:

@@ -29,12 +29,13 @@ def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str,
 def build_clause(
     entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str] | tuple[()]
 ) -> Clause:
-    """One clause with its condition compiled; `names` are those that it may speak of."""
+    """One clause with its condition compiled; `names` are those that its condition may read."""
     return Clause(
         at=entry.at,
         en=entry.en,
         zh=entry.zh,
         certainty=entry.certainty,
+        products=tuple(entry.products or ()),
         constraints=tuple(entry.constraints or ()),
         promise=entry.promise,
         when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
@@ -56,6 +57,7 @@ def check_clauses(
     interface: Sequence[Clause] | None,
     examples: Sequence[str],
     outputs: Sequence[str],
+    products: Sequence[str],
 ) -> None:
     """Report addresses that stand twice, what is encoded by nothing or twice, and constraints without a clause."""
     identifiers = [entry.id for entry in constraints]
@@ -74,6 +76,7 @@ def check_clauses(
                 f"clause {entry.at}: {' and '.join(given) or 'nothing'} given; expected exactly one of "
                 f"{', '.join(_ENCODINGS)}",
             )
+        _check_products(entry, (*path, "products"), problems, products)
         for identifier in entry.constraints or ():
             problems.known(identifier, identifiers, (*path, "constraints"), "constraint")
             named.add(identifier)
@@ -93,6 +96,15 @@ def check_clauses(
         for address in entry.contradicts:
             problems.known(address, addresses, (*path, "contradicts"), "clause")
     _check_encoded(constraints, named, problems)
+
+
+def _check_products(
+    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, products: Sequence[str]
+) -> None:
+    for number, product in enumerate(entry.products or ()):
+        problems.known(product, products, (*path, number), "product")
+    if entry.products == []:
+        problems.add(path, f"clause {entry.at}: no product; where it is stated for all, leave `products` out")
 
 
 def _check_output(

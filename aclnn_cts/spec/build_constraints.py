@@ -40,6 +40,7 @@ def build_constraint(model: ConstraintModel, path: Path, context: ConstraintCont
         when=when,
         when_text=model.when,
         requires=tuple(model.requires),
+        also=frozenset(model.also),
         group=model.group,
         breaks=_assignments(model.breaks, (*path, "breaks"), context),
         near=_assignments(model.limits, (*path, "limits"), context),

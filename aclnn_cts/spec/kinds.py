@@ -106,6 +106,8 @@ class Constraint:
     when: Test | None
     when_text: str | None
     requires: tuple[str, ...]
+    also: frozenset[str]
+    """Limits that a call which breaks it may break besides: what it is promised stays an error."""
     group: str | None
     breaks: tuple[Mapping[str, Any], ...]
     """Assignments to draws or places (`param[axis]`) that break it: compiled expressions over the drawn names."""

@@ -119,6 +119,8 @@ class Clause:
     en: str
     zh: str
     certainty: str
+    products: tuple[str, ...] = ()
+    """Where it is stated; everywhere where it names none."""
     constraints: tuple[str, ...] = ()
     promise: str | None = None
     when: Evaluator | None = None
@@ -132,6 +134,10 @@ class Clause:
     untestable: tuple[str, str] | None = None
     """Why no test can show it, in English and Chinese."""
     contradicts: tuple[str, ...] = ()
+
+    def applies_to(self, product: str) -> bool:
+        """Whether the document states it for a product."""
+        return not self.products or product in self.products
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,7 @@ class ConstraintModel(_Strict):
     operators: dict[StrictStr, dict[StrictStr, Any]] | None = None
     when: StrictStr | None = None
     requires: Names = []
+    also: Names = []
     group: StrictStr | None = None
     breaks: list[dict[StrictStr, Assigned]] = []
     limits: list[dict[StrictStr, Assigned]] = []

@@ -45,6 +45,8 @@ clauses:
   - {at: limits.1, en: "All of it.", zh: "全部。",
      constraints: [x.dtype, out.dtype, x.rank, out.rank, x.columns, width.range, out.rows, out.columns]}
 """
+COLUMNS = "is: width, strength: limit"
+LISTED_CODE = "strength: listed, status: ACLNN_ERR_PARAM_INVALID"
 
 
 def lint(call: Call, folder: Path, text: str, *options: str) -> Any:
@@ -86,6 +88,10 @@ def test_the_files_of_the_package(call: Call) -> None:
         ("shape_raises", [('shape: "[N, width]"', 'shape: "[N // (M - 3), width]"')], 7),
         ("never_valid", [('is: "max(dim(x, 1), 3)"', 'is: "dim(x, 1) + 1"')], 17),
         ("sometimes_invalid", [("{name: M, in: [3, 1000]}", "{name: M, in: [2, 1000]}")], 17),
+        ("silenced", [(COLUMNS, f"is: width, {LISTED_CODE}, requires: [width.range]")], 20),
+        ("silenced_by_rank", [(COLUMNS, f"is: width, {LISTED_CODE}")], 20),
+        ("also_of_a_limit", [(COLUMNS, f"{COLUMNS}, also: [out.rows]")], 20),
+        ("also_unknown", [(COLUMNS, f"{COLUMNS}, also: [out.row]")], 20),
         ("no_c_type", [("type: int64_t", "type: int8_t"), ("in: [1, M]", "in: [1, 1000]")], 6),
         ("free_size", [('of: out, axis: 0, is: "dim(x, 0)"', 'of: out, axis: 0, is: "dim(out, 0)"')], 5),
         ("unbreakable", [('is: "max(dim(x, 1), 3)"', 'is: "dim(x, 1)"')], 17),

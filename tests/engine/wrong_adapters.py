@@ -15,6 +15,8 @@ from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import FILLS
+from aclnn_cts.spec.expression import UNDEFINED, Compiled, compile_node
+from aclnn_cts.spec.expression_parser import parse
 from aclnn_cts.spec.model import Spec
 
 
@@ -130,6 +132,34 @@ class WrongSession(ReferenceSession):
         if call.buffers is None or outcome.status or not first_output(call).view.size:
             return outcome
         return _FAULTS[self._fault](call, outcome)
+
+
+class Refusing(ReferenceAdapter):
+    """The reference, which refuses each call that meets an expression (`Refusing,when=dtype(self) == BF16`)."""
+
+    def __init__(self, when: str) -> None:
+        self._when = compile_node(parse(when))
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> RefusingSession:
+        return RefusingSession(target, specs, self._when)
+
+
+class RefusingSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], when: Compiled) -> None:
+        super().__init__(target, specs)
+        self._when = when
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [
+            Outcome(phase_one=161002) if self._refuses(call) else super(RefusingSession, self).run([call])[0]
+            for call in calls
+        ]
+
+    def _refuses(self, call: Call) -> bool:
+        try:
+            return bool(self._when(call.case.arguments, call.case.target))
+        except UNDEFINED:
+            return False
 
 
 class Faithful:

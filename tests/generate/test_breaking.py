@@ -25,15 +25,19 @@ A2 = "atlas-a2"
 
 
 def demand_isolated(constraint: Constraint, case: Case, twin: Case) -> None:
-    """The rule is broken, nothing else but its group is, and the twin holds all."""
+    """The rule is broken, nothing else but its group and what goes with it is, and the twin holds all."""
     spec = SPECS[case.operator]
     check_prototype(spec, case, where="generated")
     assert evaluate(spec, twin).broken == ()
     broken = evaluate(spec, case).broken
     assert constraint in broken
-    others = [item.id for item in broken if item is not constraint]
-    assert all(item is constraint or item.group == constraint.group is not None for item in broken), others
-    assert evaluate(spec, case).statuses == promised_statuses((constraint,))
+    beside = [item for item in broken if item.id in constraint.also]
+    others = [item.id for item in broken if item is not constraint and item not in beside]
+    assert all(item in beside or item.group == constraint.group is not None or item is constraint for item in broken), (
+        others
+    )
+    promised = promised_statuses((constraint,))
+    assert evaluate(spec, case).statuses == ((*promised, ANY_ERROR) if beside else promised)
     assert case.origin.twin == case_id(twin)
     assert case.origin.constraint == constraint.id
     assert case.origin.change

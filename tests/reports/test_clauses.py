@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.acceptance_rows import ClauseRow
-from aclnn_cts.core.case import Origin
+from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result, Skip
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.acceptance.clauses import ClauseRows
@@ -19,7 +21,7 @@ from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.spec.load import load_specs
 from tests.engine.build_records import make_record
-from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 NULLPTR = 161001
 RMS = "aclnnRmsNormGrad"
@@ -139,15 +141,16 @@ def test_a_condition_chooses_the_trials_that_speak(tmp_path: Path) -> None:
     good, bad = record(softmax_case(1, dtype="FLOAT16")), softmax_case(2, dtype="BF16")
     failed = record(bad, result=Result.FAILED, kind=Fault.VALUE, output="out", share=3.0)
     report = report_of(tmp_path, good, failed)
-    rows = {row.condition: row for row in report.clauses if row.condition and row.operator == "aclnnSoftmaxBackward"}
-    half = rows['target.product == "atlas-a2" and dtype(gradOutput) == FLOAT16']
-    brain = rows['target.product == "atlas-a2" and dtype(gradOutput) == BF16']
-    single = rows['target.product == "atlas-a2" and dtype(gradOutput) == FLOAT']
-    other = rows['target.product == "atlas-training"']
+    half, brain, single = (clause(report, f"params.gradOutput.{number}") for number in (9, 11, 10))
+    other = clause(report, "params.gradOutput.14")
+    assert [row.condition for row in (half, brain, single, other)] == [
+        f"dtype(gradOutput) == {dtype}" for dtype in ("FLOAT16", "BF16", "FLOAT", "FLOAT16")
+    ]
+    assert (brain.products, other.products) == (("atlas-a2",), ("atlas-training",))
     assert (half.verdict, half.held) == (ClauseVerdict.MET, 1)
     assert (brain.verdict, brain.failed) == (ClauseVerdict.CONTRADICTED, 1)
     assert (single.verdict, single.reason) == (ClauseVerdict.UNTESTED, UntestedReason.CONDITION)
-    assert (other.verdict, other.reason) == (ClauseVerdict.UNTESTED, UntestedReason.CONDITION)
+    assert (other.verdict, other.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
     assert brain.specific == ("F1",)
     general = clause(report, "function.1")
     assert (general.verdict, general.specific) == (ClauseVerdict.CONTRADICTED, ())
@@ -262,3 +265,66 @@ def test_a_real_run_meets_what_it_reaches(five: Acceptance) -> None:
     assert all(set(row.returned) - {"not called"} <= set(row.promised) for row in listed), [
         row.returned for row in listed
     ]
+
+
+OF_ANOTHER_PRODUCT = {
+    "aclnnConvTbcBackward": [f"params.cubeMathType.{number}" for number in (4, 5, 9, 15, 16)],
+    "aclnnRmsNormGrad": ["limits.1", "limits.21"],
+    "aclnnSoftmaxBackward": ["params.gradOutput.16", "params.output.15"],
+}
+
+
+def test_a_clause_of_another_product_is_not_met(five: Acceptance) -> None:
+    rows = {(row.operator, row.at): row for row in five.clauses}
+    for operator, addresses in OF_ANOTHER_PRODUCT.items():
+        for at in addresses:
+            row = rows[operator, at]
+            assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT), at
+            assert row.products
+            assert "atlas-a2" not in row.products
+    assert all(
+        (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
+        for row in five.clauses
+        if row.products and "atlas-a2" not in row.products and not row.untestable
+    )
+
+
+def test_every_clause_that_names_one_series_is_stated_for_it() -> None:
+    """Wordings that begin with a series say where they hold, so that no other run counts for them."""
+    checked = 0
+    series = {"inference series": "atlas-inference", "training series": "atlas-training", "Atlas A2": "atlas-a2"}
+    for spec in load_specs().values():
+        for item in spec.clauses:
+            head = re.match(
+                r"(On|For)( the)? (Atlas |A)?[\w ]*?(inference series|training series|Atlas A2|A2)\b", item.en
+            )
+            named = [product for word, product in series.items() if word in item.en] if head else []
+            if len(named) == 1:
+                assert item.products == tuple(named), (spec.operator, item.at)
+                checked += 1
+    assert checked > 50
+
+
+def test_trials_of_a_product_count_for_its_clauses_alone() -> None:
+    """BF16 that the training series accepts against its list contradicts no clause of Atlas A2."""
+    operator, identifier = "aclnnConvTbcBackward", "self.dtype"
+    wrong = make_record(
+        1,
+        operator=operator,
+        promise="status",
+        result=Result.FAILED,
+        kind=Fault.STATUS,
+        constraint=identifier,
+        case_kind="invalid",
+        product="atlas-training",
+    )
+    rows = judged(operator, wrong)
+    training = [at for at, row in rows.items() if row.products == ("atlas-training",) and identifier in row.constraints]
+    assert training
+    assert {rows[at].verdict for at in training} == {ClauseVerdict.CONTRADICTED}
+    rows = judged(operator, renamed(wrong, trial=renamed(wrong.trial, case=on_a2(wrong.trial.case))))
+    assert {rows[at].failed for at in training} == {0}
+
+
+def on_a2(case: Case) -> Case:
+    return renamed(case, target=Target(product="atlas-a2"))

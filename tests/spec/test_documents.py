@@ -45,7 +45,8 @@ EXAMPLES = {
     "aclnnEmbeddingDenseBackward": {A2: "", TRAINING: ""},
     "aclnnRmsNormGrad": dict.fromkeys(
         (A2, INFERENCE),
-        "dy.format x.format rstd.format gamma.format dxOut.format dgammaOut.format rstd.leading",
+        "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw dgammaOut.format_ncdhw"
+        " rstd.leading",
     ),
     "aclnnSoftmaxBackward": {A2: "", TRAINING: "", INFERENCE: ""},
     "aclnnUpsampleNearestExact1dBackward": {A2: ""},

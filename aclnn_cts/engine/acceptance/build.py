@@ -89,14 +89,17 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
     summary = Summary()
     for run in runs:
         summary.include(run.summary())
-    products = frozenset(run.manifest.target.product for run in runs)
+    summaries: dict[str, Summary] = {}
+    for run in runs:
+        summaries.setdefault(run.manifest.target.product, Summary()).include(run.summary())
+    products = frozenset(summaries)
     rows_of = {
         name: ClauseRows(
             verdicts=ClauseVerdicts(
                 spec=specs[name],
                 interface=interface,
                 speakers=collected.operators[name].speakers if name in collected.operators else None,
-                sides=summary.operator(name).constraints if name in collected.operators else {},
+                sides={product: entry.operator(name).constraints for product, entry in summaries.items()},
                 products=products,
             ),
             findings=ids,

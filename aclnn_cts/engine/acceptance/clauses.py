@@ -37,6 +37,7 @@ class ClauseRows:
             en=clause.en,
             zh=clause.zh,
             certainty=clause.certainty,
+            products=clause.products,
             encoding=next(
                 name
                 for name in ("constraints", "promise", "interface", "example", "untestable")

@@ -1,4 +1,4 @@
-"""Listens to records for one clause, or one constraint, and tells whether it is at fault where trials fail.
+"""Listens to records for one clause, or one constraint, and tells what they say of it.
 
 What is to be told apart is the fault of a condition, a limit or a manner of calling from one that other calls have too.
 """
@@ -13,57 +13,32 @@ from typing import Any, NamedTuple
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.acceptance.said import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, Said, is_first_phase
+from aclnn_cts.engine.acceptance.conditions import (
+    CONTENTS,
+    VALUE_FAULTS,
+    WRONG_VALUES,
+    ConditionedCalls,
+    Sort,
+    is_at_fault,
+    sort_of_contents,
+)
+from aclnn_cts.engine.acceptance.said import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, Said
 from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.spec.expression import UNDEFINED
 
-__all__ = ["VALUES", "VALUE_FAULTS", "ConstraintListener", "Key", "Listener", "Sort", "is_at_fault", "sort_of"]
+__all__ = ["VALUES", "ConstraintListener", "Key", "Listener", "sort_of"]
 
 VALUES = "values"
 """The promise that a plain call is held to."""
 
-VALUE_FAULTS = frozenset(
-    {Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE, Fault.RULER, Fault.LAW}
-)
-"""Faults of one output's contents."""
-
-TIMES = 2
-"""How many times as often as others calls fail that meet a condition which is at fault."""
-
-EXPECTED = 5
-"""That none of them fails where so many are expected to is no chance: exp(-5) is below one in a hundred."""
-
-_WRONG_VALUES = frozenset({Fault.VALUE, Fault.MODEL, Fault.SPECIAL})
-_JUDGED_LAST = frozenset({*_WRONG_VALUES, Fault.RULER})
+_JUDGED_LAST = frozenset({*WRONG_VALUES, Fault.RULER})
 """Faults that are looked for after all others."""
-_CONTENTS = "contents"
-
-Sort = tuple[str, str]
-"""What failures have in common: kind of fault, all of wrong values as one, and output."""
 
 
 def sort_of(record: Record) -> Sort:
     """That of a failure."""
     kind = record.verdict.kind
-    return Fault.VALUE if kind in _WRONG_VALUES else kind, record.signature.output
-
-
-def is_at_fault(failed: int, of: int, failed_others: int, of_others: int) -> bool:
-    """Whether a condition is at fault where `failed` calls `of` those that meet it do, beside others.
-
-    At least half of them fail, and that at least `TIMES` times as often as others; or no other call fails, and at least
-    `EXPECTED` of them would where all calls failed alike.
-    """
-    if not failed_others and failed * of_others >= EXPECTED * of:
-        return failed > 0
-    return 2 * failed >= of and failed * of_others >= TIMES * failed_others * of
-
-
-def is_judged(record: Record) -> bool:
-    """Whether a trial says something of the implementation, beyond its first phase."""
-    return record.verdict.result == Result.FAILED or (
-        record.verdict.result == Result.PASSED and not is_first_phase(record)
-    )
+    return Fault.VALUE if kind in WRONG_VALUES else kind, record.signature.output
 
 
 class Key(NamedTuple):
@@ -74,6 +49,8 @@ class Key(NamedTuple):
     """The one that it is about; empty for all."""
     condition: str
     faults: tuple[str, ...]
+    products: tuple[str, ...] = ()
+    """Where it is stated: a part of the condition."""
 
 
 @dataclass(slots=True)
@@ -82,37 +59,38 @@ class Listener:
 
     key: Key
     condition: Callable[[Mapping[str, Any], Target], Any] | None
+    bit: int = 0
+    """Its condition among those of its promise (`ConditionedCalls`); 0 where it has none."""
     said: Said = field(default_factory=Said)
     """What needs no second look."""
     failed: dict[Sort, Said] = field(default_factory=dict)
     """Calls that meet the condition and fail; all faults of one output's contents are one sort here."""
     manner: dict[tuple[Sort, bool], Said] = field(default_factory=dict)
     """Failures of calls in a manner, or of valid twins, and whether such a fault contradicts."""
-    judged: Counter[bool] = field(default_factory=Counter)
-    """Calls that meet the condition, and calls that do not."""
-    failed_outside: Counter[Sort] = field(default_factory=Counter)
-    """Calls that do not meet it and fail."""
 
-    def hear(self, record: Record, member: Member | None) -> None:
-        """Listen to a record."""
+    @property
+    def is_conditional(self) -> bool:
+        """Whether some calls meet its condition, and others need not."""
+        return self.condition is not None or bool(self.key.products)
+
+    def hear(self, record: Record, member: Member | None) -> int:
+        """Listen to a record; its bit where the call meets the condition, else 0."""
+        if not self._meets(record):
+            return 0
         if self._is_of_another(record):
-            return
+            return self.bit
         kind = record.verdict.kind
         failed = record.verdict.result == Result.FAILED
-        meets = self._meets(record)
-        self.judged[meets] += is_judged(record)
-        sort = (_CONTENTS if kind in VALUE_FAULTS else kind, record.signature.output)
-        if not meets:
-            self.failed_outside[sort] += failed
-        elif failed and not self._counts(kind):
+        if failed and not self._counts(kind):
             if kind in _JUDGED_LAST:
                 self.said.otherwise += 1
             else:
                 self.said.skip(OTHER_FAULT)
-        elif failed and self.condition is not None:
-            self.failed.setdefault(sort, Said()).add(record, member)
+        elif failed and self.is_conditional:
+            self.failed.setdefault(sort_of_contents(record), Said()).add(record, member)
         else:
             self.said.add(record, member)
+        return self.bit
 
     def hear_manner(self, record: Record, sort: Sort, member: Member | None) -> None:
         """Listen to a failure of a call in a manner, or of a valid twin."""
@@ -120,16 +98,20 @@ class Listener:
             counts = self._counts(record.verdict.kind)
             self.manner.setdefault((sort, counts), Said()).add(record, member)
 
-    def all_said(self, plain: AbstractSet[Sort]) -> Said:
-        """What all records say; `plain` are the sorts of failure of calls held to `values`."""
+    def all_said(self, plain: AbstractSet[Sort], at_fault: Callable[[Sort], int]) -> Said:
+        """What all records say.
+
+        `plain` are the sorts of failure of calls held to `values`, `at_fault` gives the conditions (bits) that failures
+        of a sort are put down to.
+        """
         said = Said()
         said.include(self.said)
         for sort, failures in self.failed.items():
-            self._take(said, sort, failures)
+            self._take(said, sort, failures, at_fault)
         for (sort, counts), failures in self.manner.items():
             if self.key.promise == VALUES:
                 if sort in plain and counts:
-                    self._take(said, (_CONTENTS if sort[0] in VALUE_FAULTS else sort[0], sort[1]), failures)
+                    self._take(said, (CONTENTS if sort[0] in VALUE_FAULTS else sort[0], sort[1]), failures, at_fault)
                 elif sort in plain:
                     said.otherwise += failures.failed
             elif not counts:
@@ -140,19 +122,11 @@ class Listener:
                 said.include(failures)
         return said
 
-    def _take(self, said: Said, sort: Sort, failures: Said) -> None:
-        if self.condition is None or self._is_at_fault(sort):
+    def _take(self, said: Said, sort: Sort, failures: Said, at_fault: Callable[[Sort], int]) -> None:
+        if not self.is_conditional or at_fault(sort) & self.bit:
             said.include(failures)
         else:
             said.skip(OTHER_CALLS, failures.failed)
-
-    def _is_at_fault(self, sort: Sort) -> bool:
-        met, outside = self.judged[True], self.judged[False]
-        if not outside:
-            # That calls fail says nothing of what all of them have in common, unless the clause is about such a fault.
-            return bool(self.key.faults)
-        failed = self.failed[sort].failed if sort in self.failed else 0
-        return is_at_fault(failed, met, self.failed_outside[sort], outside)
 
     def _is_of_another(self, record: Record) -> bool:
         """Whether it is about the contents of an output, or the memory beside it, that the clauses are not about."""
@@ -163,6 +137,8 @@ class Listener:
         return not self.key.faults or kind in self.key.faults
 
     def _meets(self, record: Record) -> bool:
+        if self.key.products and record.trial.case.product not in self.key.products:
+            return False
         if self.condition is None:
             return True
         try:
@@ -184,13 +160,16 @@ class ConstraintListener:
     """What needs no second look."""
     twins: dict[Sort, Said] = field(default_factory=dict)
     """Broken calls whose valid twin fails."""
-    limits: dict[Sort, Said] = field(default_factory=dict)
-    """Valid calls on its limit that fail."""
-    on_limit: int = 0
-    """Valid calls on its limit that were judged."""
+    limits: dict[tuple[Sort, int], Said] = field(default_factory=dict)
+    """Valid calls on its limit that fail, by sort and the conditions that they meet."""
+    on_limit: Counter[int] = field(default_factory=Counter)
+    """Valid calls on its limit that were judged, by the conditions that they meet."""
 
-    def all_said(self, plain: AbstractSet[Sort], failed: Counter[Sort], calls: int) -> Said:
-        """What all records say; `failed` counts those of `calls` that are on no limit, by sort."""
+    def all_said(self, plain: AbstractSet[Sort], calls: ConditionedCalls, at_fault: Callable[[Sort], int]) -> Said:
+        """What all records say beside `calls` on no limit.
+
+        A failure on the limit that has a condition at fault (`at_fault`, judged by those calls) says nothing of it.
+        """
         said = Said()
         said.include(self.said)
         for sort, failures in self.twins.items():
@@ -198,9 +177,15 @@ class ConstraintListener:
                 said.skip(PLAIN_CALL, failures.failed)
             else:
                 said.include(failures)
-        for sort, failures in self.limits.items():
-            if is_at_fault(failures.failed, self.on_limit, failed[sort], calls):
+        for (sort, met), failures in self.limits.items():
+            if not met & at_fault(sort) and self._is_at_fault(sort, calls, at_fault(sort)):
                 said.include(failures)
             else:
                 said.skip(OTHER_CALLS, failures.failed)
         return said
+
+    def _is_at_fault(self, sort: Sort, calls: ConditionedCalls, blamed: int) -> bool:
+        """Whether the limit is, as far as no other condition explains the failures."""
+        failed = sum(said.failed for (other, met), said in self.limits.items() if other == sort and not met & blamed)
+        of = sum(number for met, number in self.on_limit.items() if not met & blamed)
+        return is_at_fault(failed, of, *calls.outside(sort, blamed))

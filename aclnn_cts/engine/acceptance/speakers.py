@@ -7,8 +7,8 @@ of one output says nothing of clauses on another output.
 A clause that names the kinds of fault that contradict it is contradicted by no others: wrong values leave it kept, as
 all else was judged before them.
 
-A clause with a condition, or on a limit, is not spoken for by a fault that calls outside of the condition have too:
-the condition is not at fault (`listening.is_at_fault`).
+A clause with a condition, or on a limit, is not spoken for by a fault that calls outside of the condition have too, or
+that another condition explains better (`conditions.ConditionedCalls`).
 
 A clause on the manner of a call, or on a broken call, is not spoken for by a fault that the plain call has as well, or
 the valid twin as plain calls have it. A fault of a call in a manner speaks for the clauses that the plain call speaks
@@ -17,21 +17,12 @@ for, but where the trial calls two cases.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.acceptance.listening import (
-    VALUE_FAULTS,
-    VALUES,
-    ConstraintListener,
-    Key,
-    Listener,
-    Sort,
-    is_judged,
-    sort_of,
-)
+from aclnn_cts.engine.acceptance.conditions import VALUE_FAULTS, ConditionedCalls, Sort, is_judged
+from aclnn_cts.engine.acceptance.listening import VALUES, ConstraintListener, Key, Listener, sort_of
 from aclnn_cts.engine.acceptance.said import Said
 from aclnn_cts.engine.acceptance.together import Member
 from aclnn_cts.engine.aims import is_valid_call
@@ -55,7 +46,7 @@ def key_of(clause: Clause, spec: Spec) -> Key:
     """What a clause that a promise encodes is spoken for by."""
     parts = clause.at.split(".")
     named = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
-    return Key(clause.promise or "", clause.output or named, clause.when_text or "", clause.faults)
+    return Key(clause.promise or "", clause.output or named, clause.when_text or "", clause.faults, clause.products)
 
 
 def _is_of_twin(record: Record) -> bool:
@@ -84,13 +75,16 @@ class Speakers:
     """By the address of the example."""
     _by_key: dict[Key, Listener] = field(default_factory=dict)
     _by_promise: dict[str, list[Listener]] = field(default_factory=dict)
-    _constraints: dict[str, ConstraintListener] = field(default_factory=dict)
+    _constraints: dict[tuple[str, str], ConstraintListener] = field(default_factory=dict)
+    """By constraint and product."""
     _plain: set[Sort] = field(default_factory=set)
     """Sorts of failure of calls held to `values`, and of calls that must be refused."""
-    _calls: int = 0
-    """Calls held to `values`, on no limit, that were judged."""
-    _failed: Counter[Sort] = field(default_factory=Counter)
-    """Of these, those that failed."""
+    _calls: dict[str, ConditionedCalls] = field(default_factory=dict)
+    """Calls by promise."""
+    _plain_calls: ConditionedCalls = field(default_factory=ConditionedCalls)
+    """Calls held to `values`, on no limit."""
+    _at_fault: dict[tuple[str, Sort], int] = field(default_factory=dict)
+    """Conditions that failures are put down to, by promise (empty: `_plain_calls`) and sort, once asked for."""
     _example_of: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,16 +94,20 @@ class Speakers:
                 continue
             key = key_of(clause, self.spec)
             if key not in self._by_key:
-                self._by_key[key] = Listener(key, clause.when)
-                self._by_promise.setdefault(key.promise, []).append(self._by_key[key])
+                listeners = self._by_promise.setdefault(key.promise, [])
+                conditional = clause.when is not None or clause.products
+                self._by_key[key] = Listener(key, clause.when, bit=1 << len(listeners) if conditional else 0)
+                listeners.append(self._by_key[key])
         for example in self.spec.examples:
             self._example_of[f"{self.spec.document}, {example.at}"] = example.name
 
     def add(self, record: Record, member: Member | None = None) -> None:
         """Let one record speak; `member` is that of a finding that a failure is."""
+        self._at_fault.clear()
         promise, case = record.trial.promise, record.trial.case
         failed = record.verdict.result == Result.FAILED
         twin = failed and _is_of_twin(record)
+        met = 0
         if failed and (twin or promise in LIFE_CYCLES):
             sort = _of_many(record) if promise in _IN_A_ROW else sort_of(record)
             for name in self._of_manner(record, promise):
@@ -117,25 +115,28 @@ class Speakers:
                     listener.hear_manner(record, sort, member)
         else:
             for name in self._promises(record, promise):
-                if name == VALUES:
-                    self._see_plain(record)
-                for listener in self._by_promise.get(name, ()):
-                    listener.hear(record, member)
+                met = self._hear(name, record, member)
             if failed and promise == _STATUS:
                 self._plain.add(_of_many(record))
         constraint = case.origin.constraint or record.signature.constraint
         if constraint:
-            self._hear_constraint(constraint, record, member, twin=twin)
+            self._hear_constraint(constraint, record, member, twin=twin, met=met)
         example = self._example_of.get(case.origin.source or "") if promise == "example" else None
         if example is not None:
             self.by_example.setdefault(example, Said()).add(record, member)
 
-    def _see_plain(self, record: Record) -> None:
-        if record.verdict.result == Result.FAILED:
-            self._plain.add(sort_of(record))
-        if record.trial.promise != _LIMIT:
-            self._calls += is_judged(record)
-            self._failed[sort_of(record)] += record.verdict.result == Result.FAILED
+    def _hear(self, promise: str, record: Record, member: Member | None) -> int:
+        """Listen to a call held to a promise; the conditions that it meets."""
+        met = 0
+        for listener in self._by_promise.get(promise, ()):
+            met |= listener.hear(record, member)
+        self._calls.setdefault(promise, ConditionedCalls()).add(record, met)
+        if promise == VALUES:
+            if record.verdict.result == Result.FAILED:
+                self._plain.add(sort_of(record))
+            if record.trial.promise != _LIMIT:
+                self._plain_calls.add(record, met)
+        return met
 
     @staticmethod
     def _promises(record: Record, promise: str) -> Iterator[str]:
@@ -150,17 +151,17 @@ class Speakers:
         if promise in LIFE_CYCLES and promise not in _IN_A_ROW and OTHER_CASE not in record.trial.parameters:
             yield VALUES
 
-    def _hear_constraint(self, constraint: str, record: Record, member: Member | None, *, twin: bool) -> None:
+    def _hear_constraint(self, constraint: str, record: Record, member: Member | None, *, twin: bool, met: int) -> None:
         """A valid call on its limit says something of a constraint where it fails, but of no output's contents."""
-        listener = self._constraints.setdefault(constraint, ConstraintListener())
+        listener = self._constraints.setdefault((constraint, record.trial.case.product), ConstraintListener())
         valid = is_valid_call(record.trial)
         if valid:
-            listener.on_limit += is_judged(record)
+            listener.on_limit[met] += is_judged(record)
             if record.verdict.result != Result.FAILED or record.verdict.kind in VALUE_FAULTS:
                 return
         self.by_constraint.setdefault(constraint, Said()).add(record, member)
         if valid:
-            listener.limits.setdefault(sort_of(record), Said()).add(record, member)
+            listener.limits.setdefault((sort_of(record), met), Said()).add(record, member)
         elif twin:
             listener.twins.setdefault(sort_of(record), Said()).add(record, member)
         else:
@@ -169,12 +170,28 @@ class Speakers:
     def said_of(self, clause: Clause) -> Said:
         """What all records say of a clause that a promise encodes."""
         listener = self._by_key.get(key_of(clause, self.spec))
-        return listener.all_said(self._plain) if listener is not None else Said()
+        if listener is None:
+            return Said()
+        promise = listener.key.promise
+        return listener.all_said(self._plain, lambda sort: self._blamed(promise, sort))
 
-    def said_of_constraint(self, constraint: str) -> Said:
-        """What all records say of the clauses of a constraint."""
-        listener = self._constraints.get(constraint)
-        return listener.all_said(self._plain, self._failed, self._calls) if listener is not None else Said()
+    def _blamed(self, promise: str, sort: Sort) -> int:
+        """The conditions of a promise's clauses that failures of a sort are put down to."""
+        if (promise, sort) not in self._at_fault:
+            listeners = self._by_promise.get(promise or VALUES, ())
+            mine = [item for item in listeners if sort in item.failed]
+            calls = self._calls.get(promise, self._plain_calls) if promise else self._plain_calls
+            about = sum(item.bit for item in mine if item.key.faults)
+            self._at_fault[promise, sort] = calls.at_fault(sort, sum(item.bit for item in mine), about=about)
+        return self._at_fault[promise, sort]
+
+    def said_of_constraint(self, constraint: str, clause: Clause) -> Said:
+        """What the records of a clause's products say of a constraint that encodes it."""
+        said = Said()
+        for (name, product), listener in self._constraints.items():
+            if name == constraint and clause.applies_to(product):
+                said.include(listener.all_said(self._plain, self._plain_calls, lambda sort: self._blamed("", sort)))
+        return said
 
 
 def _of_many(record: Record) -> Sort:

@@ -87,12 +87,10 @@ bool check_dtypes(const Call &call)
     return known || refuse(op, text("%s has no row of dtypes", soc()->name) + names);
 }
 
-// ND is printed, and the example makes every tensor in NCDHW: whatever is not private counts as ND.
+// ND is printed, and the example makes every tensor in NCDHW: both are taken.
 bool check_formats(const Call &call)
 {
-    return all_hold(call, [](const Named &tensor) {
-        return !is_private_format(tensor.tensor->format) || refuse(op, text("%s has a private format", tensor.name));
-    });
+    return all_hold(call, [](const Named &tensor) { return has_format(op, tensor, {ACL_FORMAT_ND, ACL_FORMAT_NCDHW}); });
 }
 
 bool check_ranks(const Call &call)
@@ -177,7 +175,7 @@ struct Step {
 
 constexpr Step steps[] = {
     {check_pointers, param_nullptr},         {check_product, inner_find_kernel_error},
-    {check_dtypes, param_invalid},           {check_formats, param_invalid},
+    {check_dtypes, param_invalid},           {check_formats, inner_tiling_error},
     {check_ranks, inner_tiling_error},       {check_same_shapes, inner_tiling_error},
     {check_gamma_shape, inner_tiling_error}, {check_rstd_shape, inner_tiling_error},
     {check_not_empty, inner_tiling_error},   {check_contiguous, inner_tiling_error},

@@ -1,0 +1,203 @@
+"""An implementation that refuses exactly the calls that a clause speaks of contradicts that clause and no other.
+
+The trials are those of a plan. What they come to follows from the fault alone, so that nothing is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.engine.acceptance.build import acceptance
+from aclnn_cts.engine.acceptance.conditions import ConditionedCalls
+from aclnn_cts.engine.acceptance.speakers import Speakers
+from aclnn_cts.engine.acceptance.together import Members
+from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
+from aclnn_cts.engine.plan import Profile, plan_parts
+from aclnn_cts.engine.promises import PROMISES
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.spec.expression import UNDEFINED
+from aclnn_cts.spec.load import load_specs
+from aclnn_cts.spec.model import Clause, Spec
+from tests.reports.runs import small_run
+
+SPECS = load_specs()
+PLAN = Profile("small", random=100, breaks=1, memory=0, laws=0, life_cycle=0)
+HELD_TO_VALUES = ("values", "boundary", "precision")
+"""Promises whose valid calls are held to `values`."""
+INVALID = 161002
+
+
+@functools.cache
+def planned(operator: str, product: str) -> tuple[tuple[Trial, Case], ...]:
+    """Trials, each with its valid call: its own, or that of the broken call's twin."""
+    spec = SPECS[operator]
+    sampler = Sampler(spec, Target(product=product))
+    return tuple(
+        (trial, valid_call(trial))
+        for part in plan_parts([spec], product=product, chosen=PLAN, laws=lambda _: ())
+        for trial in PROMISES[part.promise].trials(part, sampler, seed=0)
+    )
+
+
+def valid_call(trial: Trial) -> Case:
+    twin = trial.parameters.get("twin")
+    return trial.case if twin is None else case_from_json(twin, where="twin")
+
+
+def meets(clause: Clause, case: Case) -> bool:
+    if not clause.applies_to(case.product):
+        return False
+    try:
+        return clause.when is None or bool(clause.when(case.arguments, case.target))
+    except UNDEFINED:
+        return False
+
+
+def conditional(spec: Spec, product: str) -> list[Clause]:
+    """The clauses with a promise and a condition that are stated for a product."""
+    return [item for item in spec.clauses if item.promise and (item.when or item.products) and item.applies_to(product)]
+
+
+def record(trial: Trial, *, refused: bool) -> Record:
+    named = trial.case.origin.constraint if "twin" in trial.parameters else None
+    kind = Fault.REJECTED if refused else ""
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        attempts=((Outcome(phase_one=INVALID if refused else 0, phase_two=None if refused else 0),),),
+        verdict=Verdict(result=Result.FAILED if refused else Result.PASSED, kind=kind),
+        signature=Signature(trial.case.operator, trial.promise, kind, named or "", "", "", ""),
+    )
+
+
+def verdicts(spec: Spec, product: str, refused: Sequence[bool]) -> dict[str, str]:
+    """The verdict on each clause where these of the planned trials meet a refusal."""
+    speakers, members = Speakers(spec, SPECS.interface_clauses), Members()
+    for (trial, _), bad in zip(planned(spec.operator, product), refused, strict=True):
+        item = record(trial, refused=bad)
+        speakers.add(item, members.add(item, 0) if bad else None)
+    judge = ClauseVerdicts(
+        spec=spec,
+        interface={item.at: item for item in SPECS.interface_clauses},
+        speakers=speakers,
+        sides={},
+        products=frozenset([product]),
+    )
+    return {item.at: judge.of(item).verdict for item in spec.clauses}
+
+
+def every() -> Iterator[tuple[str, str]]:
+    for operator, spec in SPECS.items():
+        for product in spec.products:
+            yield operator, product
+
+
+@pytest.mark.parametrize(("operator", "product"), list(every()))
+def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator: str, product: str) -> None:
+    spec = SPECS[operator]
+    calls = planned(operator, product)
+    mine = conditional(spec, product)
+    met = {item.at: tuple(meets(item, case) for _, case in calls) for item in mine}
+    plain = [trial.promise in HELD_TO_VALUES and "twin" not in trial.parameters for trial, _ in calls]
+    kept = verdicts(spec, product, [False] * len(calls))
+    assert {kept[item.at] for item in mine} == {ClauseVerdict.MET}
+    assert ClauseVerdict.CONTRADICTED not in kept.values()
+    for item in mine:
+        refused = met[item.at]
+        found = verdicts(spec, product, refused)
+        contradicted = {at for at, verdict in found.items() if verdict == ClauseVerdict.CONTRADICTED}
+        # Clauses that the same calls speak for cannot be told apart.
+        alike = {
+            at for at, other in met.items() if all(a == b for a, b, c in zip(other, refused, plain, strict=True) if c)
+        }
+        assert contradicted & met.keys() == alike, item.at
+        others = {other.at: other for other in spec.clauses if other.at in contradicted and other.at not in met}
+        assert all(other.promise or other.interface or other.example for other in others.values()), item.at
+        assert all(other.example is None or refused[0] for other in others.values()), item.at
+        for at, others_met in met.items():
+            if not any(a and b and c for a, b, c in zip(refused, others_met, plain, strict=True)):
+                assert found[at] == kept[at], (item.at, at)
+
+
+def test_every_clause_with_a_promise_and_a_condition_is_put_to_the_test() -> None:
+    tested = {(operator, item.at) for operator, product in every() for item in conditional(SPECS[operator], product)}
+    assert tested == {
+        (operator, item.at)
+        for operator, spec in SPECS.items()
+        for item in spec.clauses
+        if item.promise and (item.when or item.products)
+    }
+    assert len(tested) > 130
+
+
+REFUSED = (Fault.REJECTED, "")
+
+
+def counted(*rows: tuple[int, int, int]) -> ConditionedCalls:
+    """Calls by the conditions that they meet: how many pass, and how many are refused."""
+    calls = ConditionedCalls()
+    for met, passed, failed in rows:
+        calls.judged[met] += passed + failed
+        calls.failed.setdefault(REFUSED, Counter())[met] += failed
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("rows", "blamed"),
+    [
+        pytest.param([(0b01, 0, 9), (0b10, 9, 0)], 0b01, id="one of two"),
+        pytest.param([(0b11, 0, 9), (0b00, 9, 0)], 0b11, id="the same calls meet both"),
+        pytest.param([(0b01, 0, 5), (0b11, 0, 5), (0b10, 5, 0), (0b00, 5, 0)], 0b01, id="another overlaps by chance"),
+        pytest.param([(0b11, 0, 9), (0b01, 9, 0), (0b00, 9, 0)], 0b10, id="a part of what another speaks of"),
+        pytest.param([(0b11, 0, 9), (0b01, 0, 9), (0b00, 9, 0)], 0b01, id="more than another speaks of"),
+        pytest.param([(0b01, 0, 9), (0b10, 0, 9), (0b00, 9, 0)], 0b11, id="two faults"),
+        pytest.param([(0b01, 0, 9), (0b00, 0, 9)], 0, id="others are refused too"),
+        pytest.param([(0b01, 0, 9)], 0b01, id="all calls meet it, and all are refused"),
+        pytest.param([(0b01, 9, 1)], 0, id="all calls meet it, and one is refused"),
+        pytest.param([(0b11, 0, 9), (0b01, 5, 0)], 0b10, id="all calls meet one, the other explains"),
+        pytest.param([(0b01, 9, 0), (0b00, 9, 0)], 0, id="nothing is refused"),
+    ],
+)
+def test_failures_are_put_down_to_the_condition_that_explains_them_best(
+    rows: list[tuple[int, int, int]], blamed: int
+) -> None:
+    assert counted(*rows).at_fault(REFUSED, 0b11) == blamed
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 9)), max_size=8))
+def test_a_condition_is_blamed_only_where_a_call_that_meets_it_fails(rows: list[tuple[int, int, int]]) -> None:
+    calls = counted(*rows)
+    blamed = calls.at_fault(REFUSED, 0b111)
+    assert all(any(met & 1 << bit and failed for met, _, failed in rows) for bit in range(3) if blamed >> bit & 1)
+    assert calls.at_fault(REFUSED, 0b011) & 0b100 == 0
+
+
+ACCEPTED_DTYPES = {f"params.{name}.3" for name in ("self", "input", "weight", "bias")} | {
+    f"params.grad{name}.8" for name in ("Input", "Weight", "Bias")
+}
+
+
+def test_a_run_on_an_implementation_that_refuses_every_bf16_call(tmp_path: Path) -> None:
+    """That the list of dtypes is enforced beyond BF16 keeps the clauses on rejection, and no other."""
+    run = small_run(tmp_path / "run", "conv_tbc_backward", adapter="wrong_adapters:Refusing,when=dtype(self) == BF16")
+    rows = [row for row in acceptance([run]).clauses if row.operator == "aclnnConvTbcBackward"]
+    conditional = {row.at for row in rows if row.condition and row.verdict == ClauseVerdict.CONTRADICTED}
+    assert conditional == ACCEPTED_DTYPES
+    by_address = {row.at: row for row in rows}
+    for at in ("params.self.2", "params.self.8", "params.self.9", "params.gradInput.6"):
+        assert by_address[at].verdict == ClauseVerdict.MET
+    assert not [row.at for row in rows if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
