@@ -1,8 +1,27 @@
-"""For all tests: how long an example takes is no matter of theirs, on a machine that does other things too."""
+"""For all tests: examples are not timed, since the machine does other things too, and text is held by snapshots.
+
+A snapshot is a file `__snapshots__/<module>/<test>.txt`. `pytest --snapshot-update` writes those that changed.
+"""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
+
+
+class TextSnapshot(SingleFileSnapshotExtension):
+    """The text of whatever is compared, one file a test."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+@pytest.fixture(name="snapshot")
+def text_snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """Compares with the test's own file: `assert text == snapshot`."""
+    return snapshot.use_extension(TextSnapshot)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,8 +9,10 @@ import pytest
 
 from aclnn_cts.cli.main import main
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
-UPDATE = "ACLNN_CTS_UPDATE_SNAPSHOTS"
+
+def named(arguments: str | tuple[str, ...], cases: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Parametrize by cases whose first value is the test's id, which names the file of its snapshot."""
+    return pytest.mark.parametrize(arguments, [pytest.param(*values, id=name) for name, *values in cases])
 
 
 class Called(NamedTuple):
@@ -46,19 +47,3 @@ def call_command(
         return Called(code, captured.out, captured.err)
 
     return call
-
-
-@pytest.fixture(name="matches_snapshot")
-def compare_with_snapshot() -> Callable[[str, object], None]:
-    """Compare with `snapshots/<name>.txt`, or write it where ACLNN_CTS_UPDATE_SNAPSHOTS is set."""
-
-    def compare(name: str, got: object) -> None:
-        path = SNAPSHOTS / f"{name}.txt"
-        text = str(got)
-        if os.environ.get(UPDATE):
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        assert path.exists(), f"{path} is missing; {UPDATE}=1 writes it"
-        assert text == path.read_text(encoding="utf-8"), f"if the change is meant, {UPDATE}=1 writes it"
-
-    return compare

@@ -5,6 +5,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from syrupy.assertion import SnapshotAssertion
+
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.bundle.write import write_bundle
 from aclnn_cts.engine.manifest import adapter_facts
@@ -21,11 +23,11 @@ def bundled() -> bytes:
     return Path("run.bundle").read_bytes()
 
 
-def test_a_good_bundle(call: Callable[..., Called], matches_snapshot: Callable[[str, object], None]) -> None:
+def test_a_good_bundle(call: Callable[..., Called], snapshot: SnapshotAssertion) -> None:
     bundled()
     called = call("verify", "run.bundle", "--recompute", "3", "--seed", "1")
     assert called.code == 0
-    matches_snapshot("verify", "\n".join(line for line in called.out.splitlines() if " bytes: " not in line))
+    assert "\n".join(line for line in called.out.splitlines() if " bytes: " not in line) == snapshot
 
 
 def test_a_software_device_is_called_so(call: Callable[..., Called], tmp_path: Path) -> None:

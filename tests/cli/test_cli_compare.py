@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from syrupy.assertion import SnapshotAssertion
+
 from aclnn_cts.core.verdict import Fault, Result
 from aclnn_cts.engine.events import Planned
 from aclnn_cts.engine.manifest import Fact
@@ -24,12 +26,12 @@ def store(name: str, *failing: int, version: str = "1", number: int = 4) -> None
         writer.finish()
 
 
-def test_what_changed_is_told(call: Callable[..., Called], matches_snapshot: Callable[[str, object], None]) -> None:
+def test_what_changed_is_told(call: Callable[..., Called], snapshot: SnapshotAssertion) -> None:
     store("a", 0, 1)
     store("b", 1, 2, 4, version="2", number=5)
     called = call("compare", "a", "b")
     assert called.code == 1
-    matches_snapshot("compare", called)
+    assert called == snapshot
 
 
 def test_nothing_changed(call: Callable[..., Called]) -> None:

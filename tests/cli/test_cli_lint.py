@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
@@ -16,9 +17,9 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.engine.judging import widened
 from aclnn_cts.judge.model import load_precision
 from aclnn_cts.spec.load import spec_from_text
+from tests.cli.conftest import named
 
 Call = Callable[..., Any]
-Snapshot = Callable[[str, object], None]
 
 SOUND = """\
 operator: aclnnTakeColumns
@@ -62,10 +63,10 @@ def changed(*changes: tuple[str, str]) -> str:
     return text
 
 
-def test_a_sound_file(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+def test_a_sound_file(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) -> None:
     called = lint(call, tmp_path, SOUND)
     assert called.code == 0
-    matches_snapshot("lint_sound", called)
+    assert called == snapshot
 
 
 def test_the_files_of_the_package(call: Call) -> None:
@@ -73,8 +74,8 @@ def test_the_files_of_the_package(call: Call) -> None:
     assert (called.code, called.out) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "line"),
+@named(
+    ("changes", "line"),
     [
         ("unknown_key", [("role: input, shape", "rolle: input, shape")], 5),
         ("unknown_dtype", [("in: [FLOAT, FLOAT16]", "in: [FLOAT32, FLOAT16]")], 13),
@@ -111,13 +112,13 @@ def test_the_files_of_the_package(call: Call) -> None:
     ],
 )
 def test_mistakes(
-    call: Call, matches_snapshot: Snapshot, tmp_path: Path, name: str, changes: list[tuple[str, str]], line: int
+    call: Call, snapshot: SnapshotAssertion, tmp_path: Path, changes: list[tuple[str, str]], line: int
 ) -> None:
     text = changed(*changes)
     called = lint(call, tmp_path, text)
     assert called.code == 1
     assert f"take_columns.yaml:{line}: " in called.out
-    matches_snapshot(f"lint_{name}", called)
+    assert called == snapshot
     assert all(entry["file"] == "take_columns.yaml" for entry in lint(call, tmp_path, text, "--json").lines)
 
 
@@ -167,12 +168,11 @@ JUDGED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "changes", "lines"), JUDGED, ids=[name for name, _, _ in JUDGED])
+@named(("changes", "lines"), JUDGED)
 def test_what_cannot_be_judged_is_a_mistake_for_lint_and_for_a_run(
     call: Call,
-    matches_snapshot: Snapshot,
+    snapshot: SnapshotAssertion,
     tmp_path: Path,
-    name: str,
     changes: list[tuple[str, str]],
     lines: tuple[int, ...],
 ) -> None:
@@ -180,7 +180,7 @@ def test_what_cannot_be_judged_is_a_mistake_for_lint_and_for_a_run(
     assert called.code == 1
     found = called.out.splitlines()
     assert [message.partition(": ")[0] for message in found] == [f"take_columns.yaml:{line}" for line in lines]
-    matches_snapshot(f"lint_{name}", called)
+    assert called == snapshot
     run = call("run", "aclnnTakeColumns", "--adapter", "reference", "--specs", str(tmp_path), "-o", "run")
     assert (run.code, run.out) == (2, "")
     assert all(f"{tmp_path}/{message}" in run.err for message in found)

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.cli.main import main
+from tests.cli.conftest import named
 
 Call = Callable[..., Any]
-Snapshot = Callable[[str, object], None]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
+@named(
+    "arguments",
     [
         ("no_command", ()),
         ("unknown_command", ("validat",)),
@@ -42,15 +43,15 @@ Snapshot = Callable[[str, object], None]
         ("lint_folder", ("spec", "lint", ".")),
     ],
 )
-def test_command_line(call: Call, matches_snapshot: Snapshot, name: str, arguments: tuple[str, ...]) -> None:
+def test_command_line(call: Call, snapshot: SnapshotAssertion, arguments: tuple[str, ...]) -> None:
     called = call(*arguments)
     assert called.code == 2
     assert called.out == ""
-    matches_snapshot(f"mistake_{name}", called)
+    assert called == snapshot
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
+@named(
+    "content",
     [
         ("empty", b""),
         ("malformed", b'{"format": "aclnn-cts/case/1", "operator": '),
@@ -61,13 +62,11 @@ def test_command_line(call: Call, matches_snapshot: Snapshot, name: str, argumen
         ("deep", b"[" * 100_000),
     ],
 )
-def test_file_that_is_no_case(
-    call: Call, matches_snapshot: Snapshot, tmp_path: Path, name: str, content: bytes
-) -> None:
+def test_file_that_is_no_case(call: Call, snapshot: SnapshotAssertion, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "case.json").write_bytes(content)
     called = call("validate", "case.json")
     assert called.code == 2
-    matches_snapshot(f"mistake_file_{name}", called)
+    assert called == snapshot
 
 
 def _set(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
@@ -80,8 +79,8 @@ def _set(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("name", "operator", "change"),
+@named(
+    ("operator", "change"),
     [
         ("operator", "softmax_backward", _set("operator", value="aclnnSoftmaxBackwards")),
         ("product", "softmax_backward", _set("product", value="atlas-a9")),
@@ -119,9 +118,8 @@ def _set(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
 )
 def test_case_that_does_not_fit(
     call: Call,
-    matches_snapshot: Snapshot,
+    snapshot: SnapshotAssertion,
     tmp_path: Path,
-    name: str,
     operator: str,
     change: Callable[[dict[str, Any]], None],
 ) -> None:
@@ -131,14 +129,14 @@ def test_case_that_does_not_fit(
     called = call("validate", "case.json")
     assert called.code == 2
     assert called.out == ""
-    matches_snapshot(f"mistake_case_{name}", called)
+    assert called == snapshot
 
 
-def test_argument_left_out(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+def test_argument_left_out(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) -> None:
     case = json.loads(call("cases", "softmax_backward", "--kind", "valid", "-n", "1").out)
     del case["arguments"]["dim"]
     (tmp_path / "case.json").write_text(json.dumps(case))
-    matches_snapshot("mistake_case_argument_left_out", call("validate", "case.json"))
+    assert call("validate", "case.json") == snapshot
 
 
 def test_a_line_of_many_is_named(call: Call, tmp_path: Path) -> None:
@@ -159,9 +157,9 @@ def test_a_file_that_cannot_be_written(call: Call) -> None:
     assert called.err.startswith(f"error: {unwritable}: cannot be written: ")
 
 
-@pytest.mark.parametrize("traceback", ["", "1"])
+@pytest.mark.parametrize("traceback", ["", "1"], ids=["message", "traceback"])
 def test_an_unexpected_exception(
-    call: Call, monkeypatch: pytest.MonkeyPatch, matches_snapshot: Snapshot, traceback: str
+    call: Call, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion, traceback: str
 ) -> None:
     def fail(_folders: object) -> None:
         raise LookupError("what nobody\nthought of")
@@ -172,7 +170,7 @@ def test_an_unexpected_exception(
     assert called.code == 3
     assert ("Traceback" in called.err) == bool(traceback)
     if not traceback:
-        matches_snapshot("mistake_unexpected", called)
+        assert called == snapshot
 
 
 def test_interruption(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,23 +9,17 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from syrupy.assertion import SnapshotAssertion
+
+from tests.cli.conftest import named
 
 Call = Callable[..., Any]
-Snapshot = Callable[[str, object], None]
 
 OPERATOR = "aclnnSoftmaxBackward"
-COMMANDS = ("ops", "spec", "spec show", "spec lint", "clauses", "validate", "cases", "doctor")
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help(call: Call, matches_snapshot: Snapshot, command: str) -> None:
-    called = call(*command.split(), "--help")
-    assert called.code == 0
-    matches_snapshot(f"help_{command.replace(' ', '_') or 'all'}", called)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
+@named(
+    "arguments",
     [
         ("spec_show", ("spec", "show", OPERATOR)),
         ("spec_show_inference", ("spec", "show", "softmax_backward", "--product", "atlas-inference")),
@@ -39,17 +33,17 @@ def test_help(call: Call, matches_snapshot: Snapshot, command: str) -> None:
         ),
     ],
 )
-def test_snapshot(call: Call, matches_snapshot: Snapshot, name: str, arguments: tuple[str, ...]) -> None:
+def test_snapshot(call: Call, snapshot: SnapshotAssertion, arguments: tuple[str, ...]) -> None:
     called = call(*arguments)
     assert called.code == 0
-    matches_snapshot(name, called)
+    assert called == snapshot
 
 
-def test_ops_shows_the_operator(call: Call, matches_snapshot: Snapshot) -> None:
+def test_ops_shows_the_operator(call: Call, snapshot: SnapshotAssertion) -> None:
     called = call("ops")
     assert called.code == 0
     block = next(text for text in called.out.split("\n\n") if text.startswith(OPERATOR))
-    matches_snapshot("ops", block + "\n")
+    assert block + "\n" == snapshot
 
 
 def test_ops_json_counts_what_the_files_hold(call: Call) -> None:
@@ -84,15 +78,15 @@ def test_every_clause_is_encoded_or_says_why_not(call: Call) -> None:
         assert clause["zh"]
 
 
-def test_validate(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+def test_validate(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) -> None:
     write_cases(call, tmp_path)
-    matches_snapshot("validate", call("validate", "valid.json", "broken.json", "trial.json", "other_product.json"))
+    assert call("validate", "valid.json", "broken.json", "trial.json", "other_product.json") == snapshot
 
 
-def test_validate_json(call: Call, matches_snapshot: Snapshot, tmp_path: Path) -> None:
+def test_validate_json(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) -> None:
     write_cases(call, tmp_path)
     called = call("validate", "valid.json", "broken.json", "trial.json", "other_product.json", "--json")
-    matches_snapshot("validate_json", called)
+    assert called == snapshot
     for entry in called.lines:
         assert {"file", "operator", "product", "status", "strength", "violates"} <= set(entry)
 

@@ -1,8 +1,7 @@
 """The bytes of every recipe in every dtype, held by SHA-256.
 
 Case files name recipes and not values: bytes that change make every recorded trial mean something else. Where a change
-is meant, run `ACLNN_CTS_WRITE_GOLDEN=1 python -m pytest tests/generate/test_golden_recipes.py` and commit
-`golden_recipes.json` with the reason.
+is meant, run `pytest --snapshot-update tests/generate/test_golden_recipes.py` and commit the file with the reason.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import aclnn_cts
 from aclnn_cts.core.case import Case, Data, Tensor
@@ -21,7 +21,6 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.contents import case_arrays, checksum
 from aclnn_cts.generate.recipes import CHUNK, RECIPES
 
-GOLDEN = Path(__file__).with_name("golden_recipes.json")
 SHAPE = (5, 7, 4)
 PARAMETERS: dict[str, list[Data]] = {
     "integers": [Data(low=-300, high=4097, exponent=-3), Data(low=-(2**62), high=2**62)],
@@ -69,22 +68,23 @@ def measured() -> dict[str, dict[str, str]]:
     return found
 
 
-def test_bytes_are_golden() -> None:
-    found = measured()
-    if os.environ.get("ACLNN_CTS_WRITE_GOLDEN"):
-        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads(GOLDEN.read_text())
+@pytest.fixture(scope="module")
+def held() -> dict[str, dict[str, str]]:
+    return measured()
 
 
-def test_golden_file_tells_recipes_and_dtypes_apart() -> None:
-    held = json.loads(GOLDEN.read_text())
+def test_bytes_are_golden(held: dict[str, dict[str, str]], snapshot: SnapshotAssertion) -> None:
+    assert json.dumps(held, indent=1) + "\n" == snapshot
+
+
+def test_bytes_tell_recipes_and_dtypes_apart(held: dict[str, dict[str, str]]) -> None:
     assert set(held) == {*RECIPES, "beyond one chunk"}
     for recipe in RECIPES:
         assert set(held[recipe]) == set(DTYPE_NAMES)
         assert len(set(held[recipe].values())) == len(DTYPE_NAMES)
 
 
-def test_bytes_do_not_depend_on_processor_features() -> None:
+def test_bytes_do_not_depend_on_processor_features(held: dict[str, dict[str, str]]) -> None:
     reason = "NumPy before 2.0 keeps its features elsewhere"
     features = pytest.importorskip("numpy._core._multiarray_umath", reason=reason)
     enabled = [name for name in features.__cpu_dispatch__ if features.__cpu_features__[name]]
@@ -103,4 +103,4 @@ def test_bytes_do_not_depend_on_processor_features() -> None:
         check=True,
         timeout=120,
     )
-    assert json.loads(done.stdout) == json.loads(GOLDEN.read_text())
+    assert json.loads(done.stdout) == held
