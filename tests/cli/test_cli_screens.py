@@ -5,6 +5,7 @@ Numbers of integers are exact on every machine. Times, rates, sizes and versions
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Origin, Tensor
-from aclnn_cts.engine.case_files import write_case_file
+from aclnn_cts.core.case_json import case_to_json
 from tests.cli.conftest import Called
 
 Call = Callable[..., Called]
@@ -69,13 +70,14 @@ def softmax(rows: int, columns: int, kind: str = "valid", dim: int = 1) -> Case:
 
 
 CASES = [softmax(9, 5), softmax(4, 5), softmax(0, 5), softmax(2, 3, kind="invalid", dim=7)]
+LINES = "".join(json.dumps(case_to_json(case)) + "\n" for case in CASES)
 
 
 @pytest.fixture(name="call")
 def call_beside_adapters(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     """As of the other tests, with adapters that are wrong on purpose and a file of cases."""
     monkeypatch.syspath_prepend(ADAPTERS)
-    write_case_file(tmp_path / "cases.jsonl", CASES)
+    (tmp_path / "cases.jsonl").write_text(LINES)
 
     def steadily(*arguments: str) -> Called:
         called = call(*arguments)
@@ -88,7 +90,7 @@ def call_beside_adapters(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def make_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a finding."""
     folder = tmp_path_factory.mktemp("screens")
-    write_case_file(folder / "cases.jsonl", CASES)
+    (folder / "cases.jsonl").write_text(LINES)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ADAPTERS)
         patch.chdir(folder)
