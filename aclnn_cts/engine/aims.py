@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Judged, Result, Verdict
 
-__all__ = ["JUDGED", "Aim", "aim_of", "compares_values", "is_valid_call"]
+__all__ = ["JUDGED", "Aim", "aim", "aim_of", "compares_values", "is_valid_call"]
 
 JUDGED = frozenset({Result.PASSED, Result.FAILED})
 """Ends of trials that say something of the implementation."""
@@ -28,14 +30,19 @@ _BREAKING = frozenset({"status", "life-cycle/repeated-failure"})
 
 def is_valid_call(trial: Trial) -> bool:
     """Whether the trial's own case keeps every rule."""
-    return trial.promise not in _BREAKING and "twin" not in trial.parameters
+    return aim_of(trial) != Aim.STATUS
 
 
 def aim_of(trial: Trial) -> str:
     """The aim of a trial."""
-    if not is_valid_call(trial):
+    return aim(trial.promise, trial.parameters)
+
+
+def aim(promise: str, parameters: Container[str]) -> str:
+    """The aim of a trial by its promise's id and the names of its parameters."""
+    if promise in _BREAKING or "twin" in parameters:
         return Aim.STATUS
-    return Aim.MEMORY if trial.promise == "memory" else Aim.VALUES
+    return Aim.MEMORY if promise == "memory" else Aim.VALUES
 
 
 def compares_values(verdict: Verdict) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.engine.aims import JUDGED, Aim, aim_of, compares_values
 from aclnn_cts.engine.case_text import case_text
 
@@ -214,32 +214,49 @@ class OperatorSummary(msgspec.Struct):
 
     def add(self, record: Record) -> None:
         """Count a record that has ended."""
-        verdict, kind = record.verdict, record.trial.case.origin.kind
-        self.kind(kind).count(verdict.result, reason=verdict.kind, waived=bool(record.waiver))
+        verdict, case = record.verdict, record.trial.case
         aim = aim_of(record.trial)
-        if kind != PINNED:
-            counts = self.aim(aim)
-            counts.cases += 1
-            counts.count(verdict.result, reason=verdict.kind, waived=bool(record.waiver))
-            self._try(record, aim)
+        self.count(
+            case.origin.kind,
+            aim,
+            verdict,
+            waived=bool(record.waiver),
+            # The names are looked at of few operators and aims alone.
+            dtypes=(f"{name} {tensor.dtype}" for name, tensor in case.tensors()) if self.dtypes else (),
+            rule=record.signature.constraint,
+        )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
 
-    def _try(self, record: Record, aim: str) -> None:
-        """Count what a record says of listed dtypes and rules."""
-        verdict = record.verdict
+    def count(
+        self,
+        kind: str,
+        aim: str,
+        verdict: Verdict,
+        *,
+        waived: bool,
+        dtypes: Iterable[str],
+        rule: str,
+        every: bool = False,
+    ) -> None:
+        """Count an end of a trial, apart from why it has no verdict.
+
+        - `kind`: of the case.
+        - `dtypes`: the case's tensors, as `grad FLOAT`. `rule`: the broken one, empty in a valid call.
+        - `every`: count every dtype and rule, and not only those that were demanded.
+        """
+        self.kind(kind).count(verdict.result, reason=verdict.kind, waived=waived)
+        if kind == PINNED:
+            return
+        counts = self.aim(aim)
+        counts.cases += 1
+        counts.count(verdict.result, reason=verdict.kind, waived=waived)
         if verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN:
             return
-        if aim == Aim.VALUES and self.dtypes:
-            judged = compares_values(verdict)
-            for name, tensor in record.trial.case.tensors():
-                if (tried := self.dtypes.get(f"{name} {tensor.dtype}")) is not None:
-                    tried.planned += 1
-                    tried.judged += judged
-        elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE and record.signature.constraint in self.rules:
-            tried = self.rules[record.signature.constraint]
-            tried.planned += 1
-            tried.judged += verdict.result in JUDGED
+        if aim == Aim.VALUES:
+            _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
+        elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE:
+            _try(self.rules, (rule,), judged=verdict.result in JUDGED, every=every)
 
     def _leave(self, record: Record, aim: str) -> None:
         """Count why a record has no verdict. Messages that differ in their numbers alone are one reason."""
@@ -294,6 +311,15 @@ def total_of(parts: Iterable[Counts]) -> Counts:
     for part in parts:
         total.include(part)
     return total
+
+
+def _try(tried: dict[str, Tried], names: Iterable[str], *, judged: bool, every: bool) -> None:
+    for name in names:
+        if every and name:
+            tried.setdefault(name, Tried())
+        if (found := tried.get(name)) is not None:
+            found.planned += 1
+            found.judged += judged
 
 
 def _add(mine: dict[str, int], theirs: Mapping[str, int]) -> None:

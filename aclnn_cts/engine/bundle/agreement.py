@@ -13,7 +13,7 @@ from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.engine.bundle.reading import Problem, Reading
 from aclnn_cts.engine.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.engine.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
-from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.counts import Counts, OperatorSummary, Tried
 from aclnn_cts.engine.manifest import Manifest, product_of, ran_on
 from aclnn_cts.engine.summary import Summary
 from aclnn_cts.engine.summary_json import summary_from_json, summary_to_json
@@ -76,7 +76,11 @@ class Agreement:
         """What is stated is what the records have; of a campaign, which keeps few of them (not `whole`), at least."""
         for name in sorted({*summary.operators, *self.records.operators}):
             stated = summary.operator(name).kinds
-            counted = self.records.operators.get(name, {})
+            found = self.records.operators.get(name, OperatorSummary())
+            counted = found.kinds
+            if whole and not _same_evidence(summary.operator(name), found):
+                text = f"{name}: what is stated of dtypes, rules and aims is not what the records have"
+                yield Problem(RUN_SUMMARY, text)
             for kind in sorted({*stated, *counted}):
                 where = f"{RUN_SUMMARY}, {name}, {kind or 'no kind'}"
                 for message in _differences(stated.get(kind, Counts()), counted.get(kind, Counts()), whole=whole):
@@ -103,6 +107,15 @@ class Agreement:
             yield Problem(MANIFEST_NAME, "says otherwise than the records whether there are statuses")
         if (predicate.report in self.reading.offsets) == predicate.report.startswith("none: "):
             yield Problem(MANIFEST_NAME, f"says of the report {predicate.report!r}, which is not so")
+
+
+def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
+    """Whether the counts that a verdict is measured by are those of the records."""
+    return said.aims == found.aims and all(
+        tried == counted.get(name, Tried())
+        for stated, counted in ((said.dtypes, found.dtypes), (said.rules, found.rules))
+        for name, tried in stated.items()
+    )
 
 
 def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:

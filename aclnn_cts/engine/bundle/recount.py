@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,14 @@ import msgspec
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.verdict import Fault, Result, Signature
+from aclnn_cts.core.verdict import Fault, Result, Signature, Verdict
+from aclnn_cts.engine.aims import aim
 from aclnn_cts.engine.bundle.reading import Problem
 from aclnn_cts.engine.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.engine.bundle.sample import Sample
 from aclnn_cts.engine.bundle.statement import Statement
 from aclnn_cts.engine.campaign.buckets import TOGETHER
-from aclnn_cts.engine.counts import Counts
+from aclnn_cts.engine.counts import OperatorSummary
 from aclnn_cts.engine.manifest import Manifest, manifest_from_json
 from aclnn_cts.engine.run_directory import failure_name
 from aclnn_cts.spec.load import Specs, specs_from_texts
@@ -42,6 +43,13 @@ _NO_RECORD = (
 )
 
 
+def _dtypes(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The tensors of a case in JSON with their dtypes, as `grad FLOAT`."""
+    for name, value in arguments.items():
+        if isinstance(value, Mapping) and "tensor" in value:
+            yield f"{name} {value['tensor']['dtype']}"
+
+
 @dataclass(slots=True)
 class Recount:
     """Counts records again while the bundle is read, and keeps the small files that they are held to."""
@@ -49,7 +57,7 @@ class Recount:
     sample: Sample
     problems: list[Problem] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
-    operators: dict[str, dict[str, Counts]] = field(default_factory=dict)
+    operators: dict[str, OperatorSummary] = field(default_factory=dict)
     waivers: dict[str, int] = field(default_factory=dict)
     findings: set[str] = field(default_factory=set)
     """Names of the trial files of the failures."""
@@ -103,9 +111,15 @@ class Recount:
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
         case = trial["case"]
-        kinds = self.operators.setdefault(case["operator"], {})
-        counts = kinds.setdefault(case.get("origin", {}).get("kind", ""), Counts())
-        counts.count(verdict["result"], reason=verdict.get("kind", ""), waived=bool(record["waiver"]))
+        self.operators.setdefault(case["operator"], OperatorSummary()).count(
+            case.get("origin", {}).get("kind", ""),
+            aim(trial["promise"], trial.get("parameters", {})),
+            Verdict(result=verdict["result"], kind=verdict.get("kind", ""), judged=verdict.get("judged", "")),
+            waived=bool(record["waiver"]),
+            dtypes=_dtypes(case["arguments"]),
+            rule=record["signature"].get("constraint", ""),
+            every=True,
+        )
         if verdict["result"] == Result.FAILED:
             self._failure(record, where)
         for outcome in record["attempts"][0] if record["attempts"] else ():

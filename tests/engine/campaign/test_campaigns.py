@@ -19,6 +19,7 @@ from aclnn_cts.engine.campaign.finding import EXAMPLES, Confirmed, Finding
 from aclnn_cts.engine.campaign.kept_coverage import NAMED
 from aclnn_cts.engine.manifest import Fact
 from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.engine.scope import Scope
 from tests.engine.build_records import make_manifest
 from tests.engine.conftest import Ran
 
@@ -290,13 +291,20 @@ def test_a_fact_that_an_earlier_harness_did_not_record_hinders_no_campaign(monke
     now = {"adapter.version": Fact("1"), "adapter.record": Fact("x")}
     monkeypatch.setattr(resuming, "sources_hash", lambda: "now")
     path = Path("mine")
-    assert "has changed" in resuming.check_implementation(path, manifest, now)
+    assert "has changed" in resuming.check_implementation(path, manifest, now, None)
     more = {"adapter.library /lib/custom.so": Fact("sha256 0")}
     with pytest.raises(UsageError, match=r"library /lib/custom\.so was not told"):
-        resuming.check_implementation(path, manifest, now | more)
+        resuming.check_implementation(path, manifest, now | more, None)
     monkeypatch.setattr(resuming, "sources_hash", lambda: "then")
     with pytest.raises(UsageError, match="record was not told"):
-        resuming.check_implementation(path, manifest, now)
+        resuming.check_implementation(path, manifest, now, None)
+
+
+def test_a_campaign_goes_on_with_no_other_scope() -> None:
+    manifest = make_manifest(scope=Scope(), scope_sha256=Scope().sha256)
+    assert resuming.check_implementation(Path("mine"), manifest, {}, Scope()) == ""
+    with pytest.raises(UsageError, match="declares another scope"):
+        resuming.check_implementation(Path("mine"), manifest, {}, Scope(dtypes=("FLOAT",)))
 
 
 def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: Run, tmp_path: Path) -> None:
