@@ -102,7 +102,7 @@ def _rare_dtype(ran: Run, folder: Path) -> Got:
     """Below the bar it would not matter, so the bar is lowered: every listed dtype counts all the same."""
     run = ran("run", "embedding_dense_backward", "--adapter", cheap("int32"), "--min-judged", "1")
     summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
-    assert summary["causes"] == ["aclnnEmbeddingDenseBackward: no values were judged of indices INT32"]
+    assert "aclnnEmbeddingDenseBackward: no values were judged of indices INT32" in summary["causes"]
     return got(run)
 
 
@@ -204,7 +204,7 @@ def _campaign(ran: Run, folder: Path) -> Got:
     found = re.search(r"^(nothing found.*): 0 findings", run.out, re.MULTILINE)
     assert found is not None
     assert not acceptance([run.path]).suffices
-    return Got(found[1], run.code)
+    return Got(found[1].partition(";")[0], run.code)
 
 
 @way("Interrupt the run before its hard part")
