@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.events import BatchJudged, Event
 from aclnn_cts.engine.plan import PROFILES, Profile
@@ -62,7 +63,11 @@ def got(run: Ran) -> Got:
     """The verdict that the run's last lines name, which its summary must name too."""
     found = re.search(r"^Verdict: (.+)\.$", run.out, re.MULTILINE)
     assert found is not None, run.out + run.err
-    assert headline(run.directory.summary().conclusion) == found[1]
+    conclusion = run.directory.summary().conclusion
+    assert headline(conclusion) == found[1]
+    if conclusion.verdict == RunVerdict.INCONCLUSIVE:
+        # What else is not offered does not matter then.
+        return Got(RunVerdict.INCONCLUSIVE.value, run.code)
     return Got(found[1], run.code)
 
 
@@ -97,7 +102,7 @@ def _rare_dtype(ran: Run, folder: Path) -> Got:
     """Below the bar it would not matter, so the bar is lowered: every listed dtype counts all the same."""
     run = ran("run", "embedding_dense_backward", "--adapter", cheap("int32"), "--min-judged", "1")
     summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
-    assert summary["causes"] == ["aclnnEmbeddingDenseBackward: no values were judged of indices INT32"]
+    assert "aclnnEmbeddingDenseBackward: no values were judged of indices INT32" in summary["causes"]
     return got(run)
 
 
@@ -115,9 +120,8 @@ def _statusless(ran: Run, folder: Path) -> Got:
 def _no_operator(ran: Run, folder: Path) -> Got:
     run = ran("run", "--adapter", cheap("no-operator"))
     assert run.result["cases"] == run.result["out_of_scope"] == 5
-    verdict, code = got(run)
-    assert "aclnnSoftmaxBackward" in verdict
-    return Got(verdict.partition(";")[0], code)
+    assert "aclnnSoftmaxBackward" in headline(run.directory.summary().conclusion)
+    return got(run)
 
 
 @way("Declare everything at first and less in each worker")
@@ -200,7 +204,7 @@ def _campaign(ran: Run, folder: Path) -> Got:
     found = re.search(r"^(nothing found.*): 0 findings", run.out, re.MULTILINE)
     assert found is not None
     assert not acceptance([run.path]).suffices
-    return Got(found[1], run.code)
+    return Got(found[1].partition(";")[0], run.code)
 
 
 @way("Interrupt the run before its hard part")
