@@ -88,7 +88,7 @@ class Agreement:
         document = msgspec.json.decode(self.records.files[RUN_SUMMARY])
         for key, value in summary_to_json(summary).items():
             # A key that an earlier version did not write says nothing.
-            if key in document and document[key] != msgspec.to_builtins(value):
+            if key in document and document[key] != msgspec.json.decode(msgspec.json.encode(value)):
                 yield Problem(RUN_SUMMARY, f"$.{key} does not follow from the counts by kind")
         if whole and summary.waivers != self.records.waivers:
             yield Problem(RUN_SUMMARY, f"waivers {summary.waivers} are stated; the records have {self.records.waivers}")
