@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.core.verdict import Fault, RunVerdict
 from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.engine.events import BatchJudged, Event
 from aclnn_cts.engine.plan import PROFILES, Profile
@@ -238,7 +238,11 @@ def _waived(ran: Run, folder: Path) -> Got:
     waivers = folder / "own.yaml"
     waivers.write_text(
         "subject: s\nwaivers:\n"
-        '  - {id: all, scope: {adapter: "wrong_adapters:Wrong"}, reason: any, owner: nobody, expiry: 2999-12-31}\n',
+        + "".join(
+            f'  - {{id: w{number}, scope: {{adapter: "wrong_adapters:Wrong", operator: aclnnSoftmaxBackward, '
+            f"kind: {kind}}}, reason: any, owner: nobody, expiry: 2999-12-31}}\n"
+            for number, kind in enumerate((Fault.VALUE, Fault.SPECIAL, Fault.LAW, Fault.MODEL, Fault.LIMIT_VALUE))
+        ),
         encoding="utf-8",
     )
     return got(ran("run", SOFTMAX, "--adapter", "wrong_adapters:Wrong,fault=value", "--waivers", str(waivers)))

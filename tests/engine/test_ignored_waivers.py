@@ -28,7 +28,7 @@ FUZZ = ("softmax_backward", "--chunks", "1", "--chunk-trials", "16")
 @pytest.mark.parametrize(
     ("words", "number"),
     [
-        (("run", *CASES), "3 waivers"),
+        (("run", *CASES), "2 waivers"),
         (("run", "softmax_backward", *CASES), "2 waivers"),
         (("replay", "case.json"), "2 waivers"),
         (("fuzz", *FUZZ), "2 waivers"),

@@ -96,7 +96,10 @@ def test_the_summary_is_that_of_the_records(ran: Run) -> None:
         assert (found["cases"], found["passed"], found["failed"], found["skipped"]) == (
             counts.cases, counts.passed, counts.failed, counts.skipped,
         )  # fmt: skip
-        assert found["cases"] == found["passed"] + found["failed"] + found["errors"] + found["skipped"]
+        assert (
+            found["cases"]
+            == found["passed"] + found["failed"] + found["errors"] + found["skipped"] + found["out_of_scope"]
+        )
 
 
 def outline(run: Ran) -> list[tuple[str, str, str]]:

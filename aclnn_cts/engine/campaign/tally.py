@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip, Verdict
 from aclnn_cts.engine.campaign.buckets import kind_of, outputs_of
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.engine.campaign.factors import Factors
@@ -41,8 +41,8 @@ OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
 
 _JUDGED = (Result.PASSED, Result.FAILED)
 
-_PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED)
-"""Skips of trials whose calls were made: what came of them is all that the document lets be said."""
+_PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED, OutOfScope.STATUSES)
+"""Kinds of trials without a verdict whose calls were made: what came of them is all that the document lets be said."""
 
 
 @dataclass(slots=True)

@@ -86,7 +86,7 @@ def test_pinned_cases_come_first_once_and_waivers_that_are_not_needed_are_told(r
     more = fuzz(ran, tmp_path, *waivers, chunks=2, more=("--resume",), out=path)
     assert len(state(more, "chunk/")) == 3
     assert more.directory.summary().notices == notices
-    assert sum(record.trial.case == softmax(FAILS) for record in more.records) == 1
+    assert sum(record.trial.case.arguments == softmax(FAILS).arguments for record in more.records) == 1
 
 
 def test_a_waiver_that_is_mended_by_the_next_session_is_told_of_then(ran: Run, tmp_path: Path) -> None:
