@@ -104,7 +104,7 @@ def without(key: str) -> str:
         ),
         (WAIVER + WAIVER.split("waivers:\n")[1], 13, "'torch-cpu.half' stands twice, first at"),
         (WAIVER.replace("owner: n", "owner: &n n"), 10, "anchor &n"),
-        ("subject: x\nwaivers: []\n", 2, "waivers: []: List should have at least 1 item"),
+        ("subject: x\nwaivers: []\n", 2, "waivers: []; expected at least 1"),
         ("", 1, ""),
     ],
 )
