@@ -343,7 +343,7 @@ def test_a_clear_rejection_passes_where_an_error_is_promised(
     strength: str, allowed: tuple[str, ...], *, passed: bool
 ) -> None:
     verdict = status(REJECTED, strength, allowed, has_statuses=False)
-    assert (verdict.result, verdict.facts) == (Result.PASSED if passed else Result.SKIPPED, {"accepted": False})
+    assert (verdict.result, verdict.facts) == (Result.PASSED if passed else Result.OUT_OF_SCOPE, {"accepted": False})
     assert status(REJECTED, has_statuses=True).kind == Fault.STATUS, "a status was promised"
 
 
