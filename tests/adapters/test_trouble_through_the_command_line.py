@@ -70,7 +70,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_verdicts_files_and_the_last_line_tell_of_a_crash_and_a_hang(run: Run) -> None:
     ran = run("abort@numel=102,hang/kernel@numel=104")
     assert ran.code == 1
-    assert f"RESULT verdict=fails cases={CALLS} passed={CALLS - 2} failed=2 waived=0 errors=0 skipped=0" in ran.out
+    assert (
+        f"RESULT verdict=fails judged=100% cases={CALLS} passed={CALLS - 2} failed=2 waived=0 errors=0 skipped=0"
+        in ran.out
+    )
     crash, hang = (record for record in ran.records if record.verdict.result == Result.FAILED)
     assert (crash.verdict.kind, hang.verdict.kind) == ("crash", "hang")
     assert crash.attempts[0][0].message == "the runner died by SIGABRT; its last words: ACLNN_LOOPBACK_INJECT: abort"
