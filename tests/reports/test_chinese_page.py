@@ -56,7 +56,7 @@ def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, lis
 def names_parts(full: Acceptance, run: str) -> bool:
     """Whether the words are the parts of the harness that differ from those that were measured."""
     view = kill_matrix_view(full.credibility.matrix)
-    return view is not None and set(run.split(", ")) <= set(view.another)
+    return view is not None and set(run.split(", ")) <= set(view.another or ())
 
 
 def test_no_english_sentence_stands_on_the_chinese_page(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
