@@ -38,7 +38,8 @@ LINES = 15
 OPERATORS_SHOWN, FEW = 5, 3
 """Operators that are shown, and where findings need the room."""
 VIOLATIONS_SHOWN = 3
-CAUSES_SHOWN = 4
+CAUSES_SHOWN, CAUSES_BESIDE_FINDINGS = 4, 1
+"""Lines of why a campaign is inconclusive."""
 
 
 def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
@@ -52,10 +53,11 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     violations = [Text(text, style="red") for text in summary.violations[:VIOLATIONS_SHOWN]]
     if len(summary.violations) > VIOLATIONS_SHOWN:
         violations.append(Text(f"... and {len(summary.violations) - VIOLATIONS_SHOWN} more in {path / 'summary.json'}"))
-    if summary.verdict == RunVerdict.INCONCLUSIVE:
-        violations += [Text(line, style="yellow") for line in islice(explained(summary.conclusion), CAUSES_SHOWN)]
-    report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
     found = sorted(standing(status), key=lambda each: -each.failures)
+    if summary.verdict == RunVerdict.INCONCLUSIVE:
+        causes = islice(explained(summary.conclusion), CAUSES_BESIDE_FINDINGS if found else CAUSES_SHOWN)
+        violations += [Text(line, style="yellow") for line in causes]
+    report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
     # Without operators and findings; two lines more have the heads of both.
     lines = len(Text(before).wrap(out, min(out.width, LONGEST_LINE))) + _height(out, report) + _height(out, result)
     room = LINES - 2 - lines - len(violations)

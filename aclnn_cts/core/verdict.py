@@ -280,6 +280,15 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Adapter, device and worker."""
 
     @property
+    def was_called(self) -> bool:
+        """Whether its calls were made, and what came of them is all that could be held against the document."""
+        kind = self.verdict.kind
+        if self.verdict.result in (Result.PASSED, Result.FAILED) or kind in (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED):
+            return True
+        # What was found to be out of scope before the call has no outcomes.
+        return kind == OutOfScope.STATUSES and any(self.attempts)
+
+    @property
     def shown(self) -> Trial:
         """The trial that shows the failure again by itself: with the calls before it, where it needs them."""
         return msgspec.structs.replace(self.trial, after=self.after) if self.after else self.trial

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, Signature, Skip
+from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.engine.again import fails_in_company
 from aclnn_cts.engine.campaign.buckets import still_fails_so
 from aclnn_cts.engine.campaign.finding import FINDING_STATE, Confirmed, Finding
@@ -199,8 +199,7 @@ def _answered(file: Path, trial: Trial, before: Recorded | None, records: Sequen
 def _word(before: Recorded | None, record: Record, *, steady: bool) -> str:
     result = record.verdict.result
     # A call that was made, and of which the document says nothing, fails no more.
-    made = record.verdict.kind in (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED, OutOfScope.STATUSES)
-    if result in (Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE) and not made:
+    if not record.was_called:
         return Answer.CANNOT
     if result != Result.FAILED:
         return Answer.FIXED if steady else Answer.UNSEEN

@@ -18,7 +18,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, OutOfScope, Result, Verdict
+from aclnn_cts.core.verdict import Fault, Result, Verdict
 from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.laws import PREFIX, LawPromise, shipped_laws
 from aclnn_cts.engine.life_cycle import LIFE_CYCLES
@@ -153,9 +153,6 @@ def _judge_broken(
         if outcome.ended != Ended.RETURNED or outcome.status:
             got = outcome.ended if outcome.ended != Ended.RETURNED else status_name(outcome.status or 0)
             message = f"the valid twin ended with {got}, expected {SUCCESS}; so {named} is not put to the test"
-            if outcome.ended == Ended.RAISED and not judge.has_statuses:
-                # The twin was a whole call (`trial_calls.calls_of`), such as the promise `values` judges.
-                return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=message)
             return ended_badly(outcome) or Verdict(result=Result.FAILED, kind=Fault.REJECTED, message=message)
     return judge.status(performed[-1], constraint=named, evaluation=evaluation)
 

@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Fault, Record, Result
 from aclnn_cts.engine.counts import PINNED
 from aclnn_cts.engine.promises import as_trial, promise
 from aclnn_cts.engine.settings import BenchSettings
@@ -115,7 +115,10 @@ class Waivers:
         admitting = [waiver for waiver in self._valid if admits_fault(waiver.scope, record)]
         if not admitting:
             return []
-        cases = [record.trial.case, *(case for case in self._calls(record.trial) if case.call.phases != 1)]
+        # A valid twin goes no further than phase one; it shows no fault but its own rejection.
+        rejected = record.verdict.kind == Fault.REJECTED
+        calls = (case for case in self._calls(record.trial) if rejected or case.call.phases != 1)
+        cases = [record.trial.case, *calls]
         speaking = [waiver for waiver in admitting if admits_trial(waiver.scope, record, cases)]
         return one_for_each_output(record, speaking)
 

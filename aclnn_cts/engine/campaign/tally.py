@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.engine.campaign.buckets import kind_of, outputs_of
 from aclnn_cts.engine.campaign.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.engine.campaign.factors import Factors
@@ -40,9 +40,6 @@ OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
 """Of outputs: most that a record is kept with, and most of a chunk."""
 
 _JUDGED = (Result.PASSED, Result.FAILED)
-
-_PUT = (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED, OutOfScope.STATUSES)
-"""Kinds of trials without a verdict whose calls were made: what came of them is all that the document lets be said."""
 
 
 @dataclass(slots=True)
@@ -93,7 +90,7 @@ class Tally:
             numbers = self.factors.of(item.drawing, case)
             (self.judged if judged else self.unjudged).append(numbers)
         elif record.trial.promise == "boundary" and verdict.result != Result.ERROR:
-            met = self.limits if judged or verdict.kind in _PUT else self.limits_unjudged
+            met = self.limits if record.was_called else self.limits_unjudged
             met.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:
             self._pass(item, verdict)
