@@ -86,6 +86,11 @@ class Judge:
         return self.each or one_by_one(self.oracle)
 
     @cached_property
+    def _follows_errors(self) -> bool:
+        """Whether the oracle states errors itself, for which it needs the arithmetic of each output."""
+        return bool(getattr(self.oracle, "follows_errors", False))
+
+    @cached_property
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
@@ -194,16 +199,19 @@ class Judge:
         return replace(self, answers=answers, spared=spared)
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
-        return Opened(
-            performed=performed,
-            outputs=outputs,
-            question=self.question(performed),
-            models=self._models(performed, outputs, self.spec.mode(performed.case).operand),
-        )
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        question = self.question(performed)
+        if self._follows_errors:
+            arithmetics = {name: model.arithmetic for name, model in models.items()}
+            question = msgspec.structs.replace(question, arithmetics=arithmetics)
+        return Opened(performed=performed, outputs=outputs, question=question, models=models)
 
     def _answer(self, opened: Opened) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
-        expected, operands = known_operands(self._ask, question, models, values=opened.values)
+        expected, operands = known_operands(
+            self._ask, question, models, values=opened.values, follows_errors=self._follows_errors
+        )
+        models = {name: model.using(expected[name].functions) for name, model in models.items()}
         asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
@@ -244,9 +252,15 @@ class Judge:
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
         opened = self._opened(performed, self._outputs(performed.case))
-        expected, facts = known_operands(self._ask, opened.question, opened.models)
+        expected, facts = known_operands(
+            self._ask, opened.question, opened.models, follows_errors=self._follows_errors
+        )
         return {
-            name: Limits(expected=expected[name], model=opened.models[name], operands=facts[name])
+            name: Limits(
+                expected=expected[name],
+                model=opened.models[name].using(expected[name].functions),
+                operands=facts[name],
+            )
             for name in opened.outputs
         }
 

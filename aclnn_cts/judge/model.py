@@ -6,6 +6,7 @@ weakest basis that a bound rests on is part of each verdict.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from aclnn_cts.core.arithmetic import Arithmetic, FunctionError
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
@@ -29,6 +31,9 @@ BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
 
 _DType: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
+_FunctionName: TypeAlias = Literal[
+    "div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"
+]
 _Format: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
 
 
@@ -65,18 +70,64 @@ class ComputeModel:
     """Section, basis and source of each part."""
     repeatable_zh: str = ""
     """The source of `repeatable` in Chinese, where it is given: reports show it."""
+    functions: tuple[tuple[str, FunctionError], ...] = ()
+    """How far elementary functions may be from the exact ones, in alphabetical order."""
+    function_sources: tuple[tuple[str, str, str], ...] = ()
+    """Function, basis and source of each, in the same order."""
+    used: tuple[str, ...] = ()
+    """The functions that a bound rests on."""
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What an error analysis needs of it."""
+        return Arithmetic(
+            accumulation=self.accumulation,
+            truncates=self.truncates,
+            flushes=self.flushes_compute,
+            output=self.output,
+            functions=self.functions,
+        )
 
     @property
     def roundoff(self) -> float:
         """Unit roundoff of the accumulation."""
         return self.accumulation.unit_roundoff * (2.0 if self.truncates else 1.0)
 
+    def using(self, functions: tuple[str, ...]) -> ComputeModel:
+        """The model of a bound that rests on functions too: its basis and sources hold theirs."""
+        return _using(self, functions) if functions else self
+
     def describe(self) -> str:
         """The model in half a sentence, for messages."""
         operand = "operands as stored" if self.operand is None else f"operands in {self.operand.name}"
         truncating = " (truncating)" if self.truncates else ""
         through = f" by way of {self.through.name}" if self.through else ""
-        return f"{operand}, accumulation in {self.accumulation.name}{truncating}, output in {self.output.name}{through}"
+        stated = dict(self.functions)
+        functions = "".join(f", {name} within {_shown(stated[name])}" for name in self.used)
+        return (
+            f"{operand}, accumulation in {self.accumulation.name}{truncating}{functions}, "
+            f"output in {self.output.name}{through}"
+        )
+
+
+def _shown(error: FunctionError) -> str:
+    parts = (
+        f"{error.ulps:g} ulp" if error.ulps else "",
+        f"{error.relative:g} of it" if error.relative else "",
+        f"{error.absolute:g}" if error.absolute else "",
+    )
+    return " + ".join(filter(None, parts)) or "0 ulp"
+
+
+@functools.lru_cache(maxsize=1024)
+def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
+    sources = tuple(source for source in model.function_sources if source[0] in functions)
+    return dataclasses.replace(
+        model,
+        basis=weakest([model.basis, *(basis for _, basis, _ in sources)]),
+        sources=(*model.sources, *sources),
+        used=functions,
+    )
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,6 +166,12 @@ _SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repea
 _SELECTORS = ("outputs", "products", "dtypes", "operands")
 
 
+class _Function(_Section, frozen=True, forbid_unknown_fields=True):
+    ulps: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator: str | None = None
     outputs: tuple[str, ...] | None = None
@@ -127,6 +184,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: _Output | None = None
     subnormals: _Subnormals | None = None
     repeatable: _Repeatable | None = None
+    functions: dict[_FunctionName, _Function] = {}
 
     def matches(self, question: Mapping[str, str | None]) -> bool:
         if self.operator is not None and self.operator != question["operator"]:
@@ -257,8 +315,10 @@ def _model(
 ) -> ComputeModel:
     question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
     sections: dict[str, Any] = {}
+    functions: dict[str, _Function] = {}
     for entry in precision.entries:
         if entry.matches(question):
+            functions |= entry.functions
             sections.update((name, part) for name in _SECTIONS if (part := getattr(entry, name)) is not None)
     storage = BINARY_FORMATS[dtype]
     form = None
@@ -283,6 +343,11 @@ def _model(
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
         repeatable_zh=sections["repeatable"].source_zh,
+        functions=tuple(
+            (name, FunctionError(ulps=error.ulps, absolute=error.absolute, relative=error.relative))
+            for name, error in sorted(functions.items())
+        ),
+        function_sources=tuple((name, error.basis, error.source) for name, error in sorted(functions.items())),
     )
 
 

@@ -1,0 +1,851 @@
+r"""Values with a bound of what any correct implementation may add to them: running error analysis of a formula.
+
+Every array holds its exact value v (float64; longer where intermediates are float64 themselves) and bounds the error of
+the computed one by
+
+    E = gamma_k m + e + n eta max(1, P)        gamma_k = k u / (1 - k u)
+
+- m >= |v| is the sum of absolute values of the terms that v is made of; |v| itself for a product of inputs;
+- k counts the successive roundings that each of these terms has met;
+- e is an absolute error that no count describes: of a function's argument, of terms with different counts;
+- n counts operations whose result may underflow, each by at most eta; any of them may be multiplied by other factors
+  later, hence P, which bounds every intermediate of every order of evaluation.
+
+The rules are those of Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapters 2 to 4; u carries the
+unit roundoff of the value's own arithmetic:
+
+    e(a b)   = M_a e_b + M_b e_a + e_a e_b,  M = (1 + gamma_k) m,  k = k_a + k_b + 1
+    e(a / b) = (e_a + m rho) / (1 - rho),    rho = e_b / |b|; nothing is known where that reaches 1
+    sums: n terms in any order meet at most n - 1 additions each; sums of sums are one sum
+    functions: how far an error of the argument carries (`functions`), and their own stated error
+
+Keeping m instead of |v| makes the bound hold for every order of sums and products, and for a factor that is multiplied
+into the terms of a sum. `as_written` puts |v| in the place of m: what is behind it is computed as it stands.
+
+Exactness: where every term is a multiple of a power of two (`lattice`) and m has no more digits than the significand,
+nothing is rounded in any order. Overflow: P decides at the outputs; where a divisor, an argument of a function or a
+side of a comparison may overflow, a finite result of it means nothing, and the error is inf.
+
+Most calls neither overflow nor underflow, which is known from the largest element of each input. P is a number then,
+and an array (`careful`) only where that did not suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.rounding import covers, rounded
+from aclnn_cts.formula.array import Array, Backend, Cells, Operand
+from aclnn_cts.formula.contraction import contract
+from aclnn_cts.formula.functions import FUNCTIONS
+from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF
+
+__all__ = ["GROWTH", "Bounds", "Condition", "Tracked"]
+
+Real: TypeAlias = NDArray[Any]
+Amount: TypeAlias = "float | Real"
+
+_LONGER = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant
+_NEGLIGIBLE = 2.0**20
+"""Times eta: an underflow allowance that hides no error anybody could mean. Above it, its share decides."""
+_SHARE = 2.0**-7
+GROWTH = 1.0 + 2.0**-10
+"""How much larger rounding errors may make an intermediate than its bound says, with much to spare."""
+
+
+class Tracked(Array):
+    """An array of `Bounds`; the letters are those of the module."""
+
+    __slots__ = ("P", "_m", "_make", "e", "hi", "lattice", "length", "n", "still", "terms", "v")
+
+    f: Bounds
+
+    def __init__(
+        self,
+        f: Bounds,
+        v: Any,  # noqa: ANN401 - a number for constants
+        *,
+        make: Callable[[], Any] | None = None,
+        terms: Amount = 0.0,
+        length: Amount = 1.0,
+        still: bool = True,
+        e: Amount | None = None,
+        n: float = 0.0,
+        hi: float,
+        lattice: float | None = None,
+        P: Amount,  # noqa: N803 - the module's letter
+    ) -> None:
+        self.f, self.v, self.terms, self.length, self.still = f, v, terms, length, still
+        self.e, self.n, self.hi, self.lattice, self.P = e, n, hi, lattice, P
+        self._m: Any = None
+        self._make = make
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.v)
+
+    @property
+    def m(self) -> Any:  # noqa: ANN401 - a number for constants
+        """The sum of absolute values; made when it is first asked for."""
+        if self._m is None:
+            self._m = np.abs(self.v) if self._make is None else self._make()
+        return self._m
+
+    @property
+    def plain(self) -> bool:
+        """Whether m is |v|."""
+        return self._make is None
+
+    @property
+    def k(self) -> Amount:
+        """The roundings that each term has met: its own, and the additions of a sum of `length` terms."""
+        if self.still:
+            return 0.0
+        if isinstance(self.length, float):
+            return self.terms + self.length - 1.0
+        return self.terms + np.maximum(self.length - 1.0, 0.0)
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing at all was rounded."""
+        return self.e is None and not self.n and self.still
+
+    def error(self) -> Amount | None:
+        """E; None for nothing at all."""
+        f = self.f
+        error = self.e
+        if not self.still:
+            error = _plus(error, f.gamma(self.k) * self.m)
+        if self.n:
+            error = _plus(error, self.n * f.eta * f.most(self.P, 1.0))
+        return error
+
+
+class Condition(Array):
+    """A comparison: where it holds exactly, where computed sides may decide otherwise, where nothing is known."""
+
+    __slots__ = ("doubt", "unknown", "v")
+
+    f: Bounds
+
+    def __init__(self, f: Bounds, v: Real, doubt: Real | None, unknown: Real | None) -> None:
+        self.f, self.v, self.doubt, self.unknown = f, v, doubt, unknown
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.v.shape
+
+
+def _plus(left: Any, right: Any) -> Any:  # noqa: ANN401 - numbers, arrays or None
+    if left is None:
+        return right
+    return left if right is None else left + right
+
+
+def _power_of_two(value: float) -> bool:
+    return value != 0.0 and math.frexp(abs(value))[0] == 0.5
+
+
+class Bounds(Backend[Tracked]):
+    """The error analysis of one call in one arithmetic. NumPy's warnings are the caller's concern."""
+
+    __slots__ = (
+        "any_order",
+        "arithmetic",
+        "bits",
+        "careful",
+        "dtype",
+        "eta",
+        "largest",
+        "lattices",
+        "most",
+        "peak",
+        "radii",
+        "used",
+        "u",
+    )
+
+    def __init__(
+        self,
+        arithmetic: Arithmetic,
+        *,
+        lattices: Mapping[str, float] | None = None,
+        radii: Mapping[str, Real] | None = None,
+        careful: bool = False,
+        any_order: bool = True,
+    ) -> None:
+        self.arithmetic = arithmetic
+        form = arithmetic.accumulation
+        longer = form.significand >= 53 and _LONGER
+        self.dtype = np.longdouble if longer else np.float64
+        self.u = arithmetic.roundoff + (0.0 if longer else ORACLE_ROUNDOFF)
+        self.bits, self.eta, self.largest = form.significand, arithmetic.floor, form.largest
+        self.lattices, self.radii = lattices or {}, radii or {}
+        self.careful, self.any_order = careful, any_order
+        self.most: Callable[[Any, Any], Any] = np.maximum if careful else max
+        self.peak = 0.0
+        """The largest P that no output shows, or may show no longer."""
+        self.used: dict[str, None] = {}
+        """The functions whose accuracy is part of a bound, in the order of their use."""
+
+    def gamma(self, count: Amount) -> Amount:
+        """gamma_k, for numbers of roundings that need not be whole (`judge.gamma`)."""
+        product = count * self.u
+        if isinstance(product, float):
+            return product / (1.0 - min(product, 0.5))
+        return product / (1.0 - np.minimum(product, 0.5))
+
+    # Where arrays come from
+
+    def leaf(self, name: str, values: Real) -> Tracked:
+        """An input tensor; a mode may have rounded it by as much as its radius says."""
+        size = np.abs(values)
+        hi = float(np.maximum.reduce(size, axis=None, initial=0.0))
+        array = Tracked(
+            self,
+            values if self.dtype is np.float64 else values.astype(self.dtype),
+            e=self.radii.get(name),
+            hi=hi,
+            lattice=None if name in self.radii else self.lattices.get(name),
+            P=size if self.careful else hi,
+        )
+        array._m = size  # noqa: SLF001 - it is made here
+        if self.arithmetic.flushes and (array.lattice is None or array.lattice < self.eta) and self._subnormal(size):
+            array.n = 1.0
+        return array
+
+    def _subnormal(self, size: Real) -> bool:
+        """Whether an element is not 0 and below the normal range, so that loading it may make 0 of it."""
+        small = size < self.eta
+        return bool(np.logical_and(small, size > 0.0, out=small).any())
+
+    def lift(self, value: Operand) -> Tracked:
+        """Numbers and arrays of the formula itself, rounded where the format does not hold them."""
+        if isinstance(value, Tracked):
+            return value
+        if isinstance(value, (int, float)):
+            return self._number(float(value))
+        if isinstance(value, Array):
+            raise TypeError(f"{type(value).__name__} is no operand of an arithmetic operation")
+        array = np.asarray(value, np.float64)
+        size = np.abs(array)
+        hi = float(np.maximum.reduce(size, axis=None, initial=0.0))
+        form = self.arithmetic.accumulation
+        held = bool(np.array_equal(rounded(array, form), array))
+        whole = held and bool(np.array_equal(np.trunc(array), array))
+        made = Tracked(
+            self,
+            array.astype(self.dtype, copy=False),
+            terms=0.0 if held else 1.0,
+            still=held,
+            hi=hi,
+            lattice=1.0 if whole else None,
+            P=size if self.careful else hi,
+        )
+        made._m = size  # noqa: SLF001 - it is made here
+        return made
+
+    def _number(self, value: float) -> Tracked:
+        size = abs(value)
+        fraction, exponent = math.frexp(size)
+        scaled = math.ldexp(fraction, self.bits)
+        held = scaled == math.floor(scaled) and size <= self.largest
+        lattice: float | None = None
+        if held:
+            digits = int(scaled)
+            lattice = math.ldexp(digits & -digits, exponent - self.bits) if digits else math.inf
+        return Tracked(
+            self, value, terms=0.0 if held else 1.0, still=held, hi=size, lattice=lattice, P=size
+        )
+
+    # Arithmetic
+
+    def add(self, left: Tracked, right: Tracked) -> Tracked:
+        return self._add(left, right, left.v + right.v)
+
+    def sub(self, left: Tracked, right: Tracked) -> Tracked:
+        return self._add(left, right, left.v - right.v)
+
+    def _add(self, left: Tracked, right: Tracked, v: Any) -> Tracked:  # noqa: ANN401 - as `Tracked.v`
+        lattice = None
+        if left.lattice is not None and right.lattice is not None:
+            lattice = min(left.lattice, right.lattice)
+        result = Tracked(
+            self,
+            v,
+            make=lambda: left.m + right.m,
+            length=left.length + right.length,
+            still=False,
+            n=left.n + right.n,
+            hi=left.hi + right.hi,
+            lattice=lattice,
+            P=left.P + right.P,
+        )
+        if left.certain and right.certain and self._exact(result):
+            result.still = True
+            return self._ordered(result)
+        flushed = 1.0 if self.arithmetic.flushes else 0.0
+        if not (isinstance(result.length, float) and isinstance(left.terms, float) and isinstance(right.terms, float)):
+            return self._ordered(self._add_by_element(result, left, right, underflows=flushed))
+        # Of both, the terms with fewer roundings set the count; the others' are an error beside it.
+        result.terms = min(left.terms, right.terms)
+        base = self.gamma(result.terms + result.length - 1.0)
+        for each in (left, right):
+            if each.terms > result.terms:
+                more = self.gamma(each.terms + result.length - 1.0) - base
+                result.e = _plus(result.e, more * each.m)
+            if each.e is not None:
+                result.e = _plus(result.e, each.e * (1.0 + self.gamma(result.length - each.length)))
+        self._round(result, 0.0, underflows=flushed)
+        return self._ordered(result)
+
+    def _add_by_element(self, result: Tracked, left: Tracked, right: Tracked, *, underflows: float) -> Tracked:
+        """A sum whose terms have met other numbers of roundings from element to element."""
+        for each in (left, right):
+            counts = each.terms + np.maximum(result.length - 1.0, 0.0)
+            result.e = _plus(result.e, self.gamma(counts) * each.m)
+            if each.e is not None:
+                result.e = result.e + each.e * (1.0 + self.gamma(result.length))
+        result.still, result.lattice = True, None
+        result.n += underflows
+        return result
+
+    def mul(self, left: Tracked, right: Tracked) -> Tracked:
+        if isinstance(left.v, float):
+            left, right = right, left
+        if isinstance(right.v, float) and _power_of_two(right.v):
+            return self._scaled(left, right.v)
+        lattice = None
+        if left.lattice is not None and right.lattice is not None:
+            lattice = left.lattice * right.lattice
+        plain = left.plain and right.plain
+        most = self.most
+        result = Tracked(
+            self,
+            left.v * right.v,
+            make=None if plain else lambda: left.m * right.m,
+            terms=left.k + right.k,
+            still=left.still and right.still,
+            n=left.n + right.n,
+            hi=left.hi * right.hi,
+            lattice=lattice,
+            P=most(left.P, 1.0) * most(right.P, 1.0),
+        )
+        if right.e is not None:
+            grown = left.m if left.still else left.m * (1.0 + self.gamma(left.k))
+            result.e = right.e * (grown if left.e is None else grown + left.e)
+        if left.e is not None:
+            grown = right.m if right.still else right.m * (1.0 + self.gamma(right.k))
+            result.e = _plus(result.e, left.e * grown)
+        if result.e is not None:
+            result.e = result.e * (1.0 + self.u)
+        self._round(result, 1.0, underflows=1.0)
+        return result
+
+    def _scaled(self, array: Tracked, factor: float) -> Tracked:
+        """Times a power of two: exact, but for what underflows."""
+        size = abs(factor)
+        make = array._make  # noqa: SLF001 - of this class
+        result = Tracked(
+            self,
+            array.v * factor,
+            make=None if make is None else lambda: array.m * size,
+            terms=array.terms,
+            length=array.length,
+            still=array.still,
+            e=None if array.e is None else array.e * size,
+            n=array.n,
+            hi=array.hi * size,
+            lattice=None if array.lattice is None else array.lattice * size,
+            P=array.P * max(size, 1.0),
+        )
+        if size < 1.0 and (result.lattice is None or result.lattice < self.eta):
+            result.n += 1.0
+        if size == 1.0 and array._m is not None:  # noqa: SLF001 - of this class
+            result._m = array._m  # noqa: SLF001 - of this class
+        return result
+
+    def div(self, left: Tracked, right: Tracked) -> Tracked:
+        if isinstance(right.v, float) and _power_of_two(right.v):
+            return self._scaled(left, 1.0 / right.v)
+        self.used["div"] = None
+        stated = self.arithmetic.function("div")
+        count: Amount = 2.0 * stated.ulps + stated.relative / self.u
+        size = np.abs(right.v)
+        least = float(np.minimum.reduce(size, axis=None, initial=math.inf)) if np.ndim(size) else float(size)
+        reciprocal = math.inf if least == 0.0 else 1.0 / least
+        most = self.most
+        result = Tracked(
+            self,
+            left.v / right.v,
+            make=None if left.plain else lambda: left.m / size,
+            terms=left.k,
+            still=left.still,
+            e=None if left.e is None else left.e / size,
+            n=left.n + right.n,
+            hi=left.hi * reciprocal,
+            P=most(left.P, 1.0) * (np.maximum(1.0 / size, 1.0) if self.careful else max(reciprocal, 1.0)),
+        )
+        self._met(right)
+        if right.e is None and not right.n and (right.plain or right.still):
+            result.terms = result.terms + right.k
+            result.still = result.still and right.still
+            if right.still and right.lattice is not None and not isinstance(right.v, float):
+                whole = np.frexp(size)[0] == 0.5
+                if whole.all():
+                    return self._divided_exactly(result, left, right)
+                if whole.any():
+                    count = np.where(whole, 0.0, count)
+        else:
+            rho = right.error() / size
+            whole_error = left.error()
+            inner = result.m if whole_error is None else result.m + whole_error / size
+            more = np.where(rho < 1.0, inner * rho / (1.0 - np.minimum(rho, 1.0 - 2.0**-40)), np.inf)
+            result.e = _plus(result.e, more)
+        if result.e is not None:
+            result.e = result.e * (1.0 + self.gamma(count))
+        if stated.absolute:
+            result.e = _plus(result.e, stated.absolute)
+        self._round(result, count, underflows=1.0)
+        # A reciprocal that underflows is multiplied by the numerator.
+        if right.hi > 1.0 / self.eta:
+            result.e = _plus(result.e, left.m * self.eta)
+        return self._absorbing(result, right)
+
+    def _divided_exactly(self, result: Tracked, left: Tracked, right: Tracked) -> Tracked:
+        """By powers of two: nothing is rounded but what underflows."""
+        result.lattice = None if left.lattice is None else left.lattice / right.hi
+        if result.lattice is None or result.lattice < self.eta:
+            result.lattice = None
+            result.n += 1.0
+        return result
+
+    def _exact(self, result: Tracked) -> bool:
+        """Whether a lattice makes an operation on certain operands exact."""
+        lattice = result.lattice
+        if lattice is None or lattice < self.eta:
+            return False
+        limit = math.ldexp(lattice, self.bits)
+        if result.hi <= limit:
+            return True
+        result.hi = min(result.hi, float(np.maximum.reduce(result.m, axis=None, initial=0.0)))
+        return result.hi <= limit
+
+    def _round(self, result: Tracked, count: Amount, *, underflows: float) -> None:
+        """Count the roundings of an operation, where its result is not known to be exact.
+
+        On a lattice no count was ever needed: `still` holds of every array that has one.
+        """
+        if result.lattice is not None and result.lattice >= self.eta:
+            length = result.length
+            result.still, result.terms = True, 0.0
+            if result.e is None and self._exact(result):
+                return
+            # Some elements have too many digits, and others have not.
+            more = length - 1.0 if isinstance(length, float) else np.maximum(length - 1.0, 0.0)
+            size = result.m if result.e is None else result.m + result.e
+            limit = math.ldexp(result.lattice, self.bits)
+            result.e = _plus(result.e, np.where(size <= limit, 0.0, self.gamma(count + more) * result.m))
+            return
+        result.lattice = None
+        result.terms = result.terms + count
+        result.still = False
+        result.n += underflows
+
+    def _ordered(self, result: Tracked) -> Tracked:
+        return result if self.any_order else self.as_written(result)
+
+    def _met(self, array: Tracked) -> None:
+        """An intermediate that no output need show when it overflows."""
+        if not self.careful:
+            self.peak = max(self.peak, float(array.P))
+
+    def _absorbing(self, result: Tracked, *operands: Tracked) -> Tracked:
+        """Where an operand may have overflowed a finite result means nothing."""
+        if self.careful:
+            for each in operands:
+                beyond = ~(np.asarray(each.P) * GROWTH <= self.largest)
+                if beyond.any():
+                    result.e = np.where(beyond, np.inf, 0.0 if result.e is None else result.e)
+        return result
+
+    # Sums
+
+    def sum(self, array: Tracked, axes: tuple[int, ...], *, keepdims: bool) -> Tracked:
+        count = float(math.prod(array.shape[place] for place in axes))
+        if not axes:
+            return array
+
+        def reduced(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
+            if np.shape(values) != array.shape:
+                values = np.broadcast_to(values, array.shape)
+            return np.add.reduce(values, axis=axes, keepdims=keepdims)
+
+        length = array.length * count if isinstance(array.length, float) else reduced(array.length)
+        terms = array.terms
+        if not isinstance(terms, float):
+            terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
+        result = Tracked(
+            self,
+            np.add.reduce(array.v, axis=axes, keepdims=keepdims),
+            make=lambda: reduced(array.m),
+            terms=terms,
+            length=max(length, 1.0) if isinstance(length, float) else length,
+            still=array.still,
+            e=None if array.e is None else reduced(array.e),
+            n=array.n * count,
+            hi=array.hi * count,
+            lattice=array.lattice,
+            P=array.P if self.careful else array.P * max(count, 1.0),
+        )
+        return self._ordered(self._summed(result, array, axes, keepdims=keepdims, count=count))
+
+    def _summed(
+        self, result: Tracked, array: Tracked, axes: tuple[int, ...], *, keepdims: bool, count: float
+    ) -> Tracked:
+        if self.careful:
+            whole = np.broadcast_to(array.P, array.shape)
+            highest = np.maximum.reduce(whole, axis=axes, keepdims=keepdims, initial=0.0)
+            result.P = np.maximum(highest, result.m)
+        if count <= 1.0:
+            return result
+        if array.certain and self._exact(result):
+            return result
+        if result.e is not None:
+            result.e = result.e * (1.0 + self.gamma(count - 1.0))
+        result.still = False
+        self._round(result, 0.0, underflows=count - 1.0 if self.arithmetic.flushes else 0.0)
+        return result
+
+    def scatter_add(self, array: Tracked, cells: Cells, shape: tuple[int, ...]) -> Tracked:
+        size = math.prod(shape)
+        flat = np.broadcast_to(cells, array.shape).reshape(-1)
+        keep: NDArray[np.bool_] | None = None
+        if flat.size and int(np.minimum.reduce(flat)) < 0:
+            keep = flat >= 0
+            flat = flat[keep]
+
+        def added(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
+            whole = np.broadcast_to(values, array.shape).reshape(-1)
+            if keep is not None:
+                whole = whole[keep]
+            if whole.dtype != np.float64:
+                sums = np.zeros(size, whole.dtype)
+                np.add.at(sums, flat, whole)
+                return sums.reshape(shape)
+            # Of nothing it returns integers, weights or not.
+            return np.bincount(flat, weights=whole, minlength=size).astype(np.float64, copy=False).reshape(shape)
+
+        counts = np.bincount(flat, minlength=size).reshape(shape).astype(np.float64)
+        most = float(np.maximum.reduce(counts, axis=None, initial=0.0))
+        terms = array.terms
+        if not isinstance(terms, float):
+            terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
+        if isinstance(array.length, float):
+            length = counts * array.length
+        else:
+            length = added(array.length)
+        result = Tracked(
+            self,
+            added(array.v),
+            make=lambda: added(array.m),
+            terms=terms,
+            length=length,
+            still=array.still,
+            e=None if array.e is None else added(array.e),
+            n=array.n * most,
+            hi=array.hi * most,
+            lattice=array.lattice,
+            P=0.0 if self.careful else array.P * max(most, 1.0),
+        )
+        if self.careful:
+            highest = np.zeros(size)
+            whole = np.broadcast_to(array.P, array.shape).reshape(-1)
+            np.maximum.at(highest, flat, whole if keep is None else whole[keep])
+            result.P = np.maximum(result.m, highest.reshape(shape))
+        if most <= 1.0 or (array.certain and self._exact(result)):
+            return self._ordered(result)
+        if result.e is not None:
+            result.e = result.e * (1.0 + self.gamma(most - 1.0))
+        result.still = False
+        self._round(result, 0.0, underflows=most - 1.0 if self.arithmetic.flushes else 0.0)
+        return self._ordered(result)
+
+    def einsum(self, subscripts: str, left: Tracked, right: Tracked) -> Tracked:
+        plan = contract(subscripts, left.shape, right.shape)
+        lattice = None
+        if left.lattice is not None and right.lattice is not None:
+            lattice = left.lattice * right.lattice
+        count = float(plan.terms)
+        length: Amount = count
+        if not (isinstance(left.length, float) and isinstance(right.length, float)):
+            length = plan(self._there(left), self._there(right))
+        most = self.most
+        result = Tracked(
+            self,
+            plan(left.v, right.v),
+            make=lambda: plan(np.broadcast_to(left.m, left.shape), np.broadcast_to(right.m, right.shape)),
+            terms=self._highest(left.k) + self._highest(right.k),
+            length=length,
+            still=left.still and right.still,
+            n=(left.n + right.n) * count,
+            hi=left.hi * right.hi * count,
+            lattice=lattice,
+            P=0.0 if self.careful else most(left.P, 1.0) * most(right.P, 1.0) * max(count, 1.0),
+        )
+        if right.e is not None:
+            grown = left.m * (1.0 + self.gamma(left.k))
+            grown = grown if left.e is None else grown + left.e
+            result.e = plan(np.broadcast_to(grown, left.shape), np.broadcast_to(right.e, right.shape))
+        if left.e is not None:
+            grown = right.m * (1.0 + self.gamma(right.k))
+            result.e = _plus(
+                result.e, plan(np.broadcast_to(left.e, left.shape), np.broadcast_to(grown, right.shape))
+            )
+        if self.careful:
+            highest = max(float(np.max(each.P, initial=0.0)) for each in (left, right))
+            result.P = np.maximum(result.m, highest)
+        if left.certain and right.certain and self._exact(result):
+            return self._ordered(result)
+        if result.e is not None:
+            result.e = result.e * (1.0 + self.gamma(count))
+        result.still = False
+        flushed = count - 1.0 if self.arithmetic.flushes else 0.0
+        self._round(result, 1.0, underflows=count + flushed)
+        return self._ordered(result)
+
+    def _there(self, array: Tracked) -> Real:
+        """1 where an element is a term of a sum, and 0 where it is outside of what was taken."""
+        return np.broadcast_to(np.minimum(array.length, 1.0), array.shape).astype(np.float64)
+
+    def _highest(self, count: Amount) -> float:
+        return count if isinstance(count, float) else float(np.maximum.reduce(count, axis=None, initial=0.0))
+
+    def max(self, array: Tracked, axes: tuple[int, ...], *, keepdims: bool) -> Tracked:
+        def reduced(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
+            return np.maximum.reduce(np.broadcast_to(values, array.shape), axis=axes, keepdims=keepdims)
+
+        error = array.error()
+        self._met(array)
+        # |max(x + d) - max(x)| <= max |d|
+        result = Tracked(
+            self,
+            reduced(array.v),
+            e=None if error is None else reduced(error),
+            hi=array.hi,
+            lattice=array.lattice,
+            P=reduced(array.P) if self.careful else array.P,
+        )
+        if self.careful and (~(result.P * GROWTH <= self.largest)).any():
+            beyond = ~(result.P * GROWTH <= self.largest)
+            result.e = np.where(beyond, np.inf, 0.0 if result.e is None else result.e)
+        return result
+
+    # Structure
+
+    def _moved(self, array: Tracked, move: Callable[[Any], Any]) -> Tracked:
+        shape = array.shape
+
+        def moved(values: Any) -> Any:  # noqa: ANN401 - arrays, numbers or None
+            if values is None or isinstance(values, float):
+                return values
+            return move(values if np.shape(values) == shape else np.broadcast_to(values, shape))
+
+        make = array._make  # noqa: SLF001 - of this class
+        result = Tracked(
+            self,
+            move(array.v if np.ndim(array.v) else np.asarray(array.v, self.dtype)),
+            make=None if make is None else lambda: moved(array.m),
+            terms=moved(array.terms),
+            length=moved(array.length),
+            still=array.still,
+            e=moved(array.e),
+            n=array.n,
+            hi=array.hi,
+            lattice=array.lattice,
+            P=moved(array.P),
+        )
+        if make is None and array._m is not None and not isinstance(array._m, float):  # noqa: SLF001 - of this class
+            result._m = moved(array._m)  # noqa: SLF001 - of this class
+        return result
+
+    def reshape(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
+        return self._moved(array, lambda values: values.reshape(shape))
+
+    def transpose(self, array: Tracked, axes: tuple[int, ...]) -> Tracked:
+        return self._moved(array, lambda values: values.transpose(axes))
+
+    def broadcast_to(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
+        return self._moved(array, lambda values: np.broadcast_to(values, shape))
+
+    def take(self, array: Tracked, cells: Cells, fill: float = 0.0) -> Tracked:
+        inside = cells >= 0
+        if inside.all():
+            return self._moved(array, lambda values: values.reshape(-1)[cells])
+        at = np.where(inside, cells, 0)
+        if not array.size:
+            return self.lift(np.full(cells.shape, fill))
+        result = self._moved(array, lambda values: np.where(inside, values.reshape(-1)[at], 0.0))
+        if fill:
+            result.v = np.where(inside, result.v, fill)
+            result._m = np.where(inside, result.m, abs(fill))  # noqa: SLF001 - of this class
+            result._make = lambda: result._m  # noqa: SLF001 - of this class
+            result.hi = max(result.hi, abs(fill))
+            number = self._number(fill)
+            result.lattice = (
+                None if result.lattice is None or number.lattice is None else min(result.lattice, number.lattice)
+            )
+            result.P = self.most(result.P, abs(fill))
+            if not number.still:
+                result.e = np.where(inside, 0.0 if result.e is None else result.e, abs(fill) * self.u)
+        else:
+            # What is outside is 0 whatever the rest is, and no term of a sum.
+            length = np.broadcast_to(np.asarray(result.length, np.float64), inside.shape)
+            result.length = np.where(inside, length, 0.0)
+        return result
+
+    # Decisions
+
+    def gt(self, left: Tracked, right: Tracked) -> Any:  # noqa: ANN401 - a Condition is no Tracked
+        difference = np.asarray(left.v - right.v)
+        error = _plus(left.error(), right.error())
+        self._met(left)
+        self._met(right)
+        unknown = None
+        if self.careful:
+            beyond = ~(np.asarray(self.most(left.P, right.P)) * GROWTH <= self.largest)
+            unknown = np.broadcast_to(beyond, difference.shape) if beyond.any() else None
+        doubt = None if error is None else np.abs(difference) <= error
+        return Condition(self, difference > 0.0, doubt, unknown)
+
+    def where(self, condition: Any, left: Operand, right: Operand) -> Tracked:  # noqa: ANN401 - as of `gt`
+        first, second = self.lift(left), self.lift(right)
+        if not isinstance(condition, Condition):
+            condition = Condition(self, np.asarray(condition), None, None)
+        chosen = condition.v
+        lattice = None
+        if first.lattice is not None and second.lattice is not None:
+            lattice = min(first.lattice, second.lattice)
+        result = Tracked(
+            self,
+            np.where(chosen, first.v, second.v),
+            make=None if first.plain and second.plain else lambda: np.where(chosen, first.m, second.m),
+            n=max(first.n, second.n),
+            hi=max(first.hi, second.hi),
+            lattice=lattice,
+            P=self.most(first.P, second.P),
+        )
+        if not (first.still and second.still):
+            low = min(self._highest(first.k), self._highest(second.k))
+            result.terms, result.still = low, low == 0.0
+        parts = [self._beyond(each, result.terms) for each in (first, second)]
+        if parts[0] is not None or parts[1] is not None:
+            result.e = np.where(chosen, *(0.0 if part is None else part for part in parts))
+        if condition.doubt is not None and condition.doubt.any():
+            errors = [0.0 if (error := each.error()) is None else error for each in (first, second)]
+            hull = np.abs(first.v - second.v) + np.maximum(*errors)
+            result.e = np.where(condition.doubt, hull, 0.0 if result.e is None else result.e)
+        if condition.unknown is not None:
+            result.e = np.where(condition.unknown, np.inf, 0.0 if result.e is None else result.e)
+        return result
+
+    def _beyond(self, array: Tracked, count: Amount) -> Any:  # noqa: ANN401 - as `_plus`
+        """The error of an array beyond `count` roundings of its terms, underflow aside."""
+        k = array.k
+        if isinstance(k, float) and k == count:
+            return array.e
+        return _plus(array.e, np.maximum(self.gamma(k) - self.gamma(count), 0.0) * array.m)
+
+    # Functions and roundings
+
+    def function(self, name: str, array: Tracked) -> Tracked:
+        self.used[name] = None
+        function, stated = FUNCTIONS[name], self.arithmetic.function(name)
+        x = np.asarray(array.v, self.dtype)
+        v = function.value(x).astype(self.dtype, copy=False)
+        count = 2.0 * stated.ulps + stated.relative / self.u
+        if self.dtype is not np.float64:
+            count += 1.0  # some functions are known to float64 alone
+        self._met(array)
+        hi = float(np.maximum.reduce(np.abs(v), axis=None, initial=0.0))
+        result = Tracked(self, v, terms=count, still=False, n=1.0, hi=hi, P=hi)
+        error = array.error()
+        if error is not None:
+            result.e = function.spread(x, v, np.asarray(error)) * (1.0 + self.gamma(count))
+        if stated.absolute:
+            result.e = _plus(result.e, np.full(v.shape, stated.absolute))
+        if self.careful:
+            result.P = result.m if result.e is None else result.m + result.e
+        elif result.e is not None:
+            result.P = 2.0 * hi + float(np.maximum.reduce(np.abs(result.e), axis=None, initial=0.0))
+        return self._absorbing(result, array)
+
+    def store(self, array: Tracked) -> Tracked:
+        form = self.arithmetic.output
+        result = self._moved(array, lambda values: values)
+        if covers(form, self.arithmetic.accumulation):
+            return result
+        lattice = array.lattice
+        if array.certain and lattice is not None and lattice >= form.smallest_normal:
+            if array.hi <= math.ldexp(lattice, form.significand) and array.hi <= form.largest:
+                return result
+        result.terms, result.length, result.still = array.k, 1.0, False
+        result.lattice = None
+        error = array.error()
+        largest = array.m if error is None else array.m + error
+        result.terms = result.terms + form.unit_roundoff / self.u
+        result.e = _plus(
+            result.e, form.smallest_normal if self.arithmetic.flushes else form.smallest_subnormal
+        )
+        if array.e is not None:
+            result.e = result.e + array.e * form.unit_roundoff
+        if array.hi > form.largest:
+            result.e = np.where(largest > form.largest, np.inf, result.e)
+        return result
+
+    def as_written(self, array: Tracked) -> Tracked:
+        if array.plain and isinstance(array.length, float):
+            if array.length == 1.0:
+                return array
+            result = self._moved(array, lambda values: values)
+            result.terms, result.length = array.k, 1.0
+            return result
+        error = array.error()
+        self._met(array)
+        size = np.abs(array.v)
+        result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice, P=array.P)
+        if self.careful:
+            result.P = np.where(
+                np.asarray(array.P) * GROWTH <= self.largest, size if error is None else size + error, array.P
+            )
+        return result
+
+    def undecided(self, array: Tracked, where: NDArray[np.bool_] | bool) -> Tracked:
+        if where is False or not np.any(where):
+            return array
+        result = self._moved(array, lambda values: values)
+        shape = array.shape
+        result.e = np.where(np.broadcast_to(where, shape), np.inf, 0.0 if array.e is None else array.e)
+        return result
+
+    # What came of it
+
+    def negligible(self, output: Tracked) -> bool:
+        """Whether underflow may be bounded for all elements at once, and nothing may overflow."""
+        peak = max(self.peak, float(output.P))
+        if not peak * GROWTH <= self.largest:
+            return False
+        allowance = output.n * self.eta * max(float(output.P), 1.0)
+        if allowance <= _NEGLIGIBLE * self.eta:
+            return True
+        if not output.size:
+            return True
+        error = self.gamma(output.k) * output.m if not output.still else 0.0
+        error = error if output.e is None else error + output.e
+        return allowance <= _SHARE * float(np.min(error))
