@@ -3,13 +3,13 @@ r"""Values with a bound of what any correct implementation may add to them: runn
 Every array holds its exact value v (float64; longer where intermediates are float64 themselves) and bounds the error of
 the computed one by
 
-    E = gamma_k m + e + n eta max(1, P)        gamma_k = k u / (1 - k u)
+    E = gamma_k m + e + n eta w        gamma_k = k u / (1 - k u)
 
 - m >= |v| is the sum of absolute values of the terms that v is made of; |v| itself for a product of inputs;
 - k counts the successive roundings that each of these terms has met;
 - e is an absolute error that no count describes: of a function's argument, of terms with different counts;
-- n counts operations whose result may underflow, each by at most eta; any of them may be multiplied by other factors
-  later, hence P, which bounds every intermediate of every order of evaluation.
+- n counts operations whose result may underflow, each by at most eta; what that is multiplied by later is at most w
+  (`reach`).
 
 The rules are those of Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapters 2 to 4; u carries the
 unit roundoff of the value's own arithmetic:
@@ -23,11 +23,11 @@ Keeping m instead of |v| makes the bound hold for every order of sums and produc
 into the terms of a sum. `as_written` puts |v| in the place of m: what is behind it is computed as it stands.
 
 Exactness: where every term is a multiple of a power of two (`lattice`) and m has no more digits than the significand,
-nothing is rounded in any order. Overflow: P decides at the outputs; where a divisor, an argument of a function or a
-side of a comparison may overflow, a finite result of it means nothing, and the error is inf.
+nothing is rounded in any order. Overflow: the largest intermediate decides at the outputs; where a divisor, an argument
+of a function or a side of a comparison may overflow, a finite result of it means nothing, and the error is inf.
 
-Most calls neither overflow nor underflow, which is known from the largest element of each input. P is a number then,
-and an array (`careful`) only where that did not suffice.
+Most calls neither overflow nor underflow, which is known from the largest element of each input. Only where that does
+not suffice is the reach of every element followed (`careful`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from aclnn_cts.core.rounding import covers, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
+from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF
 
 __all__ = ["GROWTH", "Bounds", "Condition", "Tracked"]
@@ -62,7 +63,7 @@ GROWTH = 1.0 + 2.0**-10
 class Tracked(Array):
     """An array of `Bounds`; the letters are those of the module."""
 
-    __slots__ = ("P", "_m", "_make", "e", "hi", "lattice", "length", "n", "still", "terms", "v")
+    __slots__ = ("_m", "_make", "e", "hi", "lattice", "length", "n", "reach", "still", "terms", "v")
 
     f: Bounds
 
@@ -79,10 +80,10 @@ class Tracked(Array):
         n: float = 0.0,
         hi: float,
         lattice: float | None = None,
-        P: Amount,  # noqa: N803 - the module's letter
+        reach: Any = None,  # noqa: ANN401 - as the ranges at hand have it
     ) -> None:
         self.f, self.v, self.terms, self.length, self.still = f, v, terms, length, still
-        self.e, self.n, self.hi, self.lattice, self.P = e, n, hi, lattice, P
+        self.e, self.n, self.hi, self.lattice, self.reach = e, n, hi, lattice, reach
         self._m: Any = None
         self._make = make
 
@@ -123,8 +124,12 @@ class Tracked(Array):
         if not self.still:
             error = _plus(error, f.gamma(self.k) * self.m)
         if self.n:
-            error = _plus(error, self.n * f.eta * f.most(self.P, 1.0))
+            error = _plus(error, self.n * f.eta * f.ranges.weight(self.reach))
         return error
+
+    def size_with_error(self) -> Any:  # noqa: ANN401 - a number or an array
+        """The largest magnitude that a computed element may have, but for roundings and underflow."""
+        return self.m if self.e is None else self.m + self.e
 
 
 class Condition(Array):
@@ -148,6 +153,10 @@ def _plus(left: Any, right: Any) -> Any:  # noqa: ANN401 - numbers, arrays or No
     return left if right is None else left + right
 
 
+def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
+    return float(np.max(values, initial=0.0))
+
+
 def _power_of_two(value: float) -> bool:
     return value != 0.0 and math.frexp(abs(value))[0] == 0.5
 
@@ -164,9 +173,9 @@ class Bounds(Backend[Tracked]):
         "eta",
         "largest",
         "lattices",
-        "most",
         "peak",
         "radii",
+        "ranges",
         "used",
         "u",
     )
@@ -188,9 +197,9 @@ class Bounds(Backend[Tracked]):
         self.bits, self.eta, self.largest = form.significand, arithmetic.floor, form.largest
         self.lattices, self.radii = lattices or {}, radii or {}
         self.careful, self.any_order = careful, any_order
-        self.most: Callable[[Any, Any], Any] = np.maximum if careful else max
+        self.ranges: Ranges = ELEMENTS if careful else WHOLE
         self.peak = 0.0
-        """The largest P that no output shows, or may show no longer."""
+        """The largest intermediate that no output shows."""
         self.used: dict[str, None] = {}
         """The functions whose accuracy is part of a bound, in the order of their use."""
 
@@ -213,11 +222,11 @@ class Bounds(Backend[Tracked]):
             e=self.radii.get(name),
             hi=hi,
             lattice=None if name in self.radii else self.lattices.get(name),
-            P=size if self.careful else hi,
         )
         array._m = size  # noqa: SLF001 - it is made here
         if self.arithmetic.flushes and (array.lattice is None or array.lattice < self.eta) and self._subnormal(size):
             array.n = 1.0
+        array.reach = self.ranges.leaf(array.size_with_error(), hi=hi, loads=bool(array.n))
         return array
 
     def _subnormal(self, size: Real) -> bool:
@@ -246,7 +255,7 @@ class Bounds(Backend[Tracked]):
             still=held,
             hi=hi,
             lattice=1.0 if whole else None,
-            P=size if self.careful else hi,
+            reach=self.ranges.leaf(size, hi=hi, loads=False),
         )
         made._m = size  # noqa: SLF001 - it is made here
         return made
@@ -261,7 +270,13 @@ class Bounds(Backend[Tracked]):
             digits = int(scaled)
             lattice = math.ldexp(digits & -digits, exponent - self.bits) if digits else math.inf
         return Tracked(
-            self, value, terms=0.0 if held else 1.0, still=held, hi=size, lattice=lattice, P=size
+            self,
+            value,
+            terms=0.0 if held else 1.0,
+            still=held,
+            hi=size,
+            lattice=lattice,
+            reach=self.ranges.leaf(size, hi=size, loads=False),
         )
 
     # Arithmetic
@@ -285,8 +300,8 @@ class Bounds(Backend[Tracked]):
             n=left.n + right.n,
             hi=left.hi + right.hi,
             lattice=lattice,
-            P=left.P + right.P,
         )
+        result.reach = self.ranges.sum_of_two(left.reach, right.reach, result.size_with_error)
         if left.certain and right.certain and self._exact(result):
             result.still = True
             return self._ordered(result)
@@ -325,7 +340,6 @@ class Bounds(Backend[Tracked]):
         if left.lattice is not None and right.lattice is not None:
             lattice = left.lattice * right.lattice
         plain = left.plain and right.plain
-        most = self.most
         result = Tracked(
             self,
             left.v * right.v,
@@ -335,7 +349,9 @@ class Bounds(Backend[Tracked]):
             n=left.n + right.n,
             hi=left.hi * right.hi,
             lattice=lattice,
-            P=most(left.P, 1.0) * most(right.P, 1.0),
+            reach=self.ranges.product(
+                left.reach, right.reach, lambda: (left.size_with_error(), right.size_with_error())
+            ),
         )
         if right.e is not None:
             grown = left.m if left.still else left.m * (1.0 + self.gamma(left.k))
@@ -363,7 +379,7 @@ class Bounds(Backend[Tracked]):
             n=array.n,
             hi=array.hi * size,
             lattice=None if array.lattice is None else array.lattice * size,
-            P=array.P * max(size, 1.0),
+            reach=self.ranges.scaled(array.reach, size),
         )
         if size < 1.0 and (result.lattice is None or result.lattice < self.eta):
             result.n += 1.0
@@ -380,7 +396,6 @@ class Bounds(Backend[Tracked]):
         size = np.abs(right.v)
         least = float(np.minimum.reduce(size, axis=None, initial=math.inf)) if np.ndim(size) else float(size)
         reciprocal = math.inf if least == 0.0 else 1.0 / least
-        most = self.most
         result = Tracked(
             self,
             left.v / right.v,
@@ -390,7 +405,7 @@ class Bounds(Backend[Tracked]):
             e=None if left.e is None else left.e / size,
             n=left.n + right.n,
             hi=left.hi * reciprocal,
-            P=most(left.P, 1.0) * (np.maximum(1.0 / size, 1.0) if self.careful else max(reciprocal, 1.0)),
+            reach=self.ranges.quotient(left.reach, size, least=least),
         )
         self._met(right)
         if right.e is None and not right.n and (right.plain or right.still):
@@ -464,13 +479,17 @@ class Bounds(Backend[Tracked]):
     def _met(self, array: Tracked) -> None:
         """An intermediate that no output need show when it overflows."""
         if not self.careful:
-            self.peak = max(self.peak, float(array.P))
+            self.peak = max(self.peak, float(array.reach))
+
+    def _beyond_largest(self, array: Tracked) -> NDArray[np.bool_]:
+        """Where an intermediate may overflow; nan counts."""
+        return ~(np.asarray(self.ranges.highest(array.reach)) * GROWTH <= self.largest)
 
     def _absorbing(self, result: Tracked, *operands: Tracked) -> Tracked:
         """Where an operand may have overflowed a finite result means nothing."""
         if self.careful:
             for each in operands:
-                beyond = ~(np.asarray(each.P) * GROWTH <= self.largest)
+                beyond = self._beyond_largest(each)
                 if beyond.any():
                     result.e = np.where(beyond, np.inf, 0.0 if result.e is None else result.e)
         return result
@@ -502,20 +521,18 @@ class Bounds(Backend[Tracked]):
             n=array.n * count,
             hi=array.hi * count,
             lattice=array.lattice,
-            P=array.P if self.careful else array.P * max(count, 1.0),
         )
-        return self._ordered(self._summed(result, array, axes, keepdims=keepdims, count=count))
 
-    def _summed(
-        self, result: Tracked, array: Tracked, axes: tuple[int, ...], *, keepdims: bool, count: float
-    ) -> Tracked:
-        if self.careful:
-            whole = np.broadcast_to(array.P, array.shape)
-            highest = np.maximum.reduce(whole, axis=axes, keepdims=keepdims, initial=0.0)
-            result.P = np.maximum(highest, result.m)
-        if count <= 1.0:
-            return result
-        if array.certain and self._exact(result):
+        def highest(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
+            whole = np.broadcast_to(values, array.shape)
+            return np.maximum.reduce(whole, axis=axes, keepdims=keepdims, initial=0.0)
+
+        result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=count)
+        return self._ordered(self._summed(result, array, count))
+
+    def _summed(self, result: Tracked, array: Tracked, count: float) -> Tracked:
+        """The roundings of a sum of at most so many elements."""
+        if count <= 1.0 or (array.certain and self._exact(result)):
             return result
         if result.e is not None:
             result.e = result.e * (1.0 + self.gamma(count - 1.0))
@@ -562,20 +579,16 @@ class Bounds(Backend[Tracked]):
             n=array.n * most,
             hi=array.hi * most,
             lattice=array.lattice,
-            P=0.0 if self.careful else array.P * max(most, 1.0),
         )
-        if self.careful:
-            highest = np.zeros(size)
-            whole = np.broadcast_to(array.P, array.shape).reshape(-1)
-            np.maximum.at(highest, flat, whole if keep is None else whole[keep])
-            result.P = np.maximum(result.m, highest.reshape(shape))
-        if most <= 1.0 or (array.certain and self._exact(result)):
-            return self._ordered(result)
-        if result.e is not None:
-            result.e = result.e * (1.0 + self.gamma(most - 1.0))
-        result.still = False
-        self._round(result, 0.0, underflows=most - 1.0 if self.arithmetic.flushes else 0.0)
-        return self._ordered(result)
+
+        def highest(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
+            found = np.zeros(size)
+            whole = np.broadcast_to(values, array.shape).reshape(-1)
+            np.maximum.at(found, flat, whole if keep is None else whole[keep])
+            return found.reshape(shape)
+
+        result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=most)
+        return self._ordered(self._summed(result, array, most))
 
     def einsum(self, subscripts: str, left: Tracked, right: Tracked) -> Tracked:
         plan = contract(subscripts, left.shape, right.shape)
@@ -586,7 +599,6 @@ class Bounds(Backend[Tracked]):
         length: Amount = count
         if not (isinstance(left.length, float) and isinstance(right.length, float)):
             length = plan(self._there(left), self._there(right))
-        most = self.most
         result = Tracked(
             self,
             plan(left.v, right.v),
@@ -597,7 +609,6 @@ class Bounds(Backend[Tracked]):
             n=(left.n + right.n) * count,
             hi=left.hi * right.hi * count,
             lattice=lattice,
-            P=0.0 if self.careful else most(left.P, 1.0) * most(right.P, 1.0) * max(count, 1.0),
         )
         if right.e is not None:
             grown = left.m * (1.0 + self.gamma(left.k))
@@ -608,9 +619,17 @@ class Bounds(Backend[Tracked]):
             result.e = _plus(
                 result.e, plan(np.broadcast_to(left.e, left.shape), np.broadcast_to(grown, right.shape))
             )
-        if self.careful:
-            highest = max(float(np.max(each.P, initial=0.0)) for each in (left, right))
-            result.P = np.maximum(result.m, highest)
+        result.reach = self.ranges.total(
+            # For all elements together: which products meet which element is not followed.
+            self.ranges.product(
+                self.ranges.moved(left.reach, _largest),
+                self.ranges.moved(right.reach, _largest),
+                lambda: (_largest(left.size_with_error()), _largest(right.size_with_error())),
+            ),
+            lambda values: values,
+            result.size_with_error,
+            count=count,
+        )
         if left.certain and right.certain and self._exact(result):
             return self._ordered(result)
         if result.e is not None:
@@ -640,12 +659,9 @@ class Bounds(Backend[Tracked]):
             e=None if error is None else reduced(error),
             hi=array.hi,
             lattice=array.lattice,
-            P=reduced(array.P) if self.careful else array.P,
+            reach=self.ranges.moved(array.reach, reduced),
         )
-        if self.careful and (~(result.P * GROWTH <= self.largest)).any():
-            beyond = ~(result.P * GROWTH <= self.largest)
-            result.e = np.where(beyond, np.inf, 0.0 if result.e is None else result.e)
-        return result
+        return self._absorbing(result, result)
 
     # Structure
 
@@ -669,7 +685,7 @@ class Bounds(Backend[Tracked]):
             n=array.n,
             hi=array.hi,
             lattice=array.lattice,
-            P=moved(array.P),
+            reach=self.ranges.moved(array.reach, moved),
         )
         if make is None and array._m is not None and not isinstance(array._m, float):  # noqa: SLF001 - of this class
             result._m = moved(array._m)  # noqa: SLF001 - of this class
@@ -701,7 +717,7 @@ class Bounds(Backend[Tracked]):
             result.lattice = (
                 None if result.lattice is None or number.lattice is None else min(result.lattice, number.lattice)
             )
-            result.P = self.most(result.P, abs(fill))
+            result.reach = self.ranges.either(result.reach, number.reach)
             if not number.still:
                 result.e = np.where(inside, 0.0 if result.e is None else result.e, abs(fill) * self.u)
         else:
@@ -719,7 +735,7 @@ class Bounds(Backend[Tracked]):
         self._met(right)
         unknown = None
         if self.careful:
-            beyond = ~(np.asarray(self.most(left.P, right.P)) * GROWTH <= self.largest)
+            beyond = self._beyond_largest(left) | self._beyond_largest(right)
             unknown = np.broadcast_to(beyond, difference.shape) if beyond.any() else None
         doubt = None if error is None else np.abs(difference) <= error
         return Condition(self, difference > 0.0, doubt, unknown)
@@ -739,7 +755,7 @@ class Bounds(Backend[Tracked]):
             n=max(first.n, second.n),
             hi=max(first.hi, second.hi),
             lattice=lattice,
-            P=self.most(first.P, second.P),
+            reach=self.ranges.either(first.reach, second.reach),
         )
         if not (first.still and second.still):
             low = min(self._highest(first.k), self._highest(second.k))
@@ -774,16 +790,13 @@ class Bounds(Backend[Tracked]):
             count += 1.0  # some functions are known to float64 alone
         self._met(array)
         hi = float(np.maximum.reduce(np.abs(v), axis=None, initial=0.0))
-        result = Tracked(self, v, terms=count, still=False, n=1.0, hi=hi, P=hi)
+        result = Tracked(self, v, terms=count, still=False, n=1.0, hi=hi)
         error = array.error()
         if error is not None:
             result.e = function.spread(x, v, np.asarray(error)) * (1.0 + self.gamma(count))
         if stated.absolute:
             result.e = _plus(result.e, np.full(v.shape, stated.absolute))
-        if self.careful:
-            result.P = result.m if result.e is None else result.m + result.e
-        elif result.e is not None:
-            result.P = 2.0 * hi + float(np.maximum.reduce(np.abs(result.e), axis=None, initial=0.0))
+        result.reach = self.ranges.opaque(result.size_with_error, hi=2.0 * hi)
         return self._absorbing(result, array)
 
     def store(self, array: Tracked) -> Tracked:
@@ -819,12 +832,9 @@ class Bounds(Backend[Tracked]):
         error = array.error()
         self._met(array)
         size = np.abs(array.v)
-        result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice, P=array.P)
-        if self.careful:
-            result.P = np.where(
-                np.asarray(array.P) * GROWTH <= self.largest, size if error is None else size + error, array.P
-            )
-        return result
+        result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice)
+        result.reach = self.ranges.opaque(lambda: size if error is None else size + error, hi=array.hi)
+        return self._absorbing(result, array)
 
     def undecided(self, array: Tracked, where: NDArray[np.bool_] | bool) -> Tracked:
         if where is False or not np.any(where):
@@ -838,10 +848,10 @@ class Bounds(Backend[Tracked]):
 
     def negligible(self, output: Tracked) -> bool:
         """Whether underflow may be bounded for all elements at once, and nothing may overflow."""
-        peak = max(self.peak, float(output.P))
+        peak = max(self.peak, float(output.reach))
         if not peak * GROWTH <= self.largest:
             return False
-        allowance = output.n * self.eta * max(float(output.P), 1.0)
+        allowance = output.n * self.eta * max(float(output.reach), 1.0)
         if allowance <= _NEGLIGIBLE * self.eta:
             return True
         if not output.size:

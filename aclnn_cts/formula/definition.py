@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.array import Array, Backend, Outputs
 from aclnn_cts.judge.model import load_precision
 
-__all__ = ["Derivative", "Form", "Formula", "Operator", "bind", "default_arithmetic", "evaluate", "output_shapes"]
+__all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "output_shapes"]
 
 Formula: TypeAlias = Callable[..., Outputs]
 """`backward(f, …)`: the parameters after the backend carry the names of the C prototype, in any order.
@@ -77,8 +77,8 @@ class Operator:
     """Whether sums and products may be computed in any order; False: as written."""
     derivative: Derivative | str = ""
     """How differences check it, or why it is no derivative."""
-    linear: tuple[str, ...] = field(default=())
-    """The inputs in which all outputs are linear together."""
+    raw: frozenset[str] = frozenset()
+    """Floating inputs that are no numbers to compute with, such as indices: they arrive as NumPy arrays."""
 
     @property
     def judging(self) -> Form:
@@ -91,9 +91,38 @@ class Operator:
         *formulas: Formula,
         any_order: bool = True,
         derivative: Derivative | str = "",
+        raw: Iterable[str] = (),
     ) -> Operator:
         """An operator from its formulas, the one that judges first."""
-        return cls(forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative)
+        return cls(
+            forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw)
+        )
+
+    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Outputs:
+        """The results of a form on a call, by output.
+
+        KeyError for a parameter that the operator does not have, TypeError for results that are no arrays.
+        """
+        results = form(f, self._bound(f, call, form.parameters))
+        for name, result in results.items():
+            if not isinstance(result, Array):
+                raise TypeError(f"{form.name}: {name} is {type(result).__name__}, not an array of the backend")
+        return results
+
+    def _bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
+        """The arguments of a formula, by their names in the prototype."""
+        found: dict[str, Any] = {}
+        for parameter in parameters:
+            name = _plain(parameter)
+            tensor = call.tensors.get(name)
+            if tensor is not None:
+                found[name] = f.leaf(name, tensor) if tensor.dtype == np.float64 and name not in self.raw else tensor
+                continue
+            if name not in call.arguments:
+                raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
+            argument = call.arguments[name]
+            found[name] = argument.shape if isinstance(argument, Tensor) else argument
+        return found
 
 
 def _plain(name: str) -> str:
@@ -111,32 +140,7 @@ def output_shapes(call: OracleInput) -> dict[str, tuple[int, ...]]:
     }
 
 
-def bind(f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
-    """The arguments of a formula. KeyError for a parameter that the call does not have."""
-    found: dict[str, Any] = {}
-    for parameter in parameters:
-        name = _plain(parameter)
-        tensor = call.tensors.get(name)
-        if tensor is not None:
-            found[name] = f.leaf(name, tensor) if tensor.dtype == np.float64 else tensor
-            continue
-        if name not in call.arguments:
-            raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
-        argument = call.arguments[name]
-        found[name] = argument.shape if isinstance(argument, Tensor) else argument
-    return found
-
-
 @functools.cache
 def default_arithmetic() -> Arithmetic:
     """FLOAT, as the compute models have it for an operator of which they say nothing."""
     return load_precision().model(operator="", output="", dtype="FLOAT").arithmetic
-
-
-def evaluate(form: Form, f: Backend[Any], call: OracleInput) -> Outputs:
-    """The results of a form on a call, by output. ValueError for results that are no arrays."""
-    results = form(f, bind(f, call, form.parameters))
-    for name, result in results.items():
-        if not isinstance(result, Array):
-            raise ValueError(f"{form.name}: {name} is {type(result).__name__}, not an array of the backend")
-    return results

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
-from aclnn_cts.formula.definition import Operator, default_arithmetic, evaluate, output_shapes
+from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
 from aclnn_cts.formula.special import settle
 
 __all__ = ["FormulaOracle"]
@@ -35,7 +35,7 @@ class FormulaOracle:
         """What conforms of every output. ValueError where a result has another shape than its output."""
         shapes = output_shapes(call)
         with np.errstate(all="ignore"):
-            if not _finite(call):
+            if not _finite(call, self.operator.raw):
                 return self._special(call, shapes)
             return self._ordinary(call, shapes, careful=False)
 
@@ -60,7 +60,7 @@ class FormulaOracle:
             careful=careful,
             any_order=operator.any_order,
         )
-        results = evaluate(operator.forms[self.form], f, call)
+        results = operator.evaluate(operator.forms[self.form], f, call)
         made: dict[str, Any] = {}
         for name, shape in shapes.items():
             if name not in results:
@@ -77,12 +77,14 @@ class FormulaOracle:
         finite = msgspec.structs.replace(
             call,
             tensors={
-                name: np.where(np.isfinite(tensor), tensor, 0.0) if tensor.dtype == np.float64 else tensor
+                name: np.where(np.isfinite(tensor), tensor, 0.0)
+                if tensor.dtype == np.float64 and name not in self.operator.raw
+                else tensor
                 for name, tensor in call.tensors.items()
             },
         )
         ordinary = self._ordinary(finite, shapes, careful=True)
-        settled = settle(self.operator.forms, call, tuple(shapes))
+        settled = settle(self.operator, call, tuple(shapes))
         return {
             name: _with_special(output, settled[name].value, settled[name].open, settled[name].touched)
             for name, output in ordinary.items()
@@ -94,13 +96,13 @@ def _arithmetic(call: OracleInput, output: str) -> Arithmetic:
     return default_arithmetic() if stated is None else stated
 
 
-def _finite(call: OracleInput) -> bool:
+def _finite(call: OracleInput, raw: frozenset[str]) -> bool:
     """Whether no floating input holds inf or nan."""
-    for tensor in call.tensors.values():
-        if tensor.dtype == np.float64 and tensor.size:
+    for name, tensor in call.tensors.items():
+        if tensor.dtype == np.float64 and tensor.size and name not in raw:
             # A sum of finite numbers may overflow; then they are looked at one by one.
             total = np.add.reduce(tensor, axis=None)
-            if not (total - total == 0.0) and not np.isfinite(tensor).all():
+            if total - total != 0.0 and not np.isfinite(tensor).all():
                 return False
     return True
 
@@ -112,7 +114,7 @@ def _stated(result: Tracked, arithmetic: Arithmetic, functions: tuple[str, ...])
     shape = value.shape
     partial = None
     if f.careful:
-        partial = np.broadcast_to(np.asarray(result.P, np.float64) * GROWTH, shape)
+        partial = np.broadcast_to(np.asarray(f.ranges.highest(result.reach), np.float64) * GROWTH, shape)
     if result.certain:
         return ExpectedOutput(value=value, partial=partial, error=0.0, exact=True, arithmetic=arithmetic)
     stated = result.error()

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from aclnn_cts.formula.definition import Form, default_arithmetic, evaluate
-from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
+from aclnn_cts.formula.definition import Form, Operator, default_arithmetic
+from aclnn_cts.formula.emulator import Emulator, Variant
 
 __all__ = ["Settled", "settle"]
 
@@ -36,13 +36,25 @@ class Settled(NamedTuple):
     """Where the result depends on an element that is inf or nan."""
 
 
-def settle(forms: Sequence[Form], call: OracleInput, outputs: Sequence[str]) -> dict[str, Settled]:
+def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dict[str, Settled]:
     """What every form gives of a call, and on what they agree. The caller sees to NumPy's warnings."""
-    marked = _values(forms[0], _changed(call, _marked), outputs, Emulator(_DOUBLE, marks=True))
+    forms = operator.forms
+
+    def values(form: Form, question: OracleInput, f: Emulator) -> dict[str, Float64]:
+        results = operator.evaluate(form, f, question)
+        return {name: results[name].v.astype(np.float64) for name in outputs}  # type: ignore[attr-defined]
+
+    tensors = {
+        name: np.where(np.isfinite(array), array, np.nan)
+        if array.dtype == np.float64 and name not in operator.raw
+        else array
+        for name, array in call.tensors.items()
+    }
+    marked = values(forms[0], msgspec.structs.replace(call, tensors=tensors), Emulator(_DOUBLE, marks=True))
     found: dict[str, Settled] = {}
     for form in forms:
         for f in (Emulator(_DOUBLE), Emulator(default_arithmetic(), Variant(flushes=True))):
-            for name, value in _values(form, call, outputs, f).items():
+            for name, value in values(form, call, f).items():
                 first = found.get(name)
                 if first is None:
                     touched = np.isnan(marked[name])
@@ -52,25 +64,6 @@ def settle(forms: Sequence[Form], call: OracleInput, outputs: Sequence[str]) -> 
                 else:
                     first.open[...] |= first.touched & ~_alike(first.value, value)
     return found
-
-
-def _values(form: Form, call: OracleInput, outputs: Sequence[str], f: Emulator) -> dict[str, Float64]:
-    results = evaluate(form, f, call)
-    found = {}
-    for name in outputs:
-        result = results[name]
-        assert isinstance(result, Emulated)  # noqa: S101 - the backend's own class
-        found[name] = result.v.astype(np.float64)
-    return found
-
-
-def _changed(call: OracleInput, change: np.ufunc) -> OracleInput:
-    tensors = {name: change(array) if array.dtype == np.float64 else array for name, array in call.tensors.items()}
-    return msgspec.structs.replace(call, tensors=tensors)
-
-
-def _marked(array: Float64) -> Float64:
-    return np.where(np.isfinite(array), array, np.nan)
 
 
 def _alike(left: Float64, right: Float64) -> NDArray[np.bool_]:

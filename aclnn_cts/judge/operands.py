@@ -115,7 +115,8 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
         """What an oracle that follows errors itself is asked where operands change: of intervals."""
         if self.middles is None or self.largest is None:
             return None
-        radii = {name: self.largest[name] - np.abs(middle) for name, middle in self.middles.items()}
+        with np.errstate(invalid="ignore"):
+            radii = {name: self.largest[name] - np.abs(middle) for name, middle in self.middles.items()}
         return msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}, radii=radii)
 
 
