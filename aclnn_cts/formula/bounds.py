@@ -33,7 +33,7 @@ not suffice is the reach of every element followed (`careful`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,6 +44,7 @@ from aclnn_cts.core.rounding import covers, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
+from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF
 
@@ -63,7 +64,7 @@ GROWTH = 1.0 + 2.0**-10
 class Tracked(Array):
     """An array of `Bounds`; the letters are those of the module."""
 
-    __slots__ = ("_m", "_make", "e", "hi", "lattice", "length", "n", "reach", "still", "terms", "v")
+    __slots__ = ("_m", "_make", "e", "hi", "lattice", "length", "n", "number", "reach", "still", "terms", "v")
 
     f: Bounds
 
@@ -84,12 +85,15 @@ class Tracked(Array):
     ) -> None:
         self.f, self.v, self.terms, self.length, self.still = f, v, terms, length, still
         self.e, self.n, self.hi, self.lattice, self.reach = e, n, hi, lattice, reach
+        self.number = 0.0
+        """The value of a number that stands in the formula; 0 for everything else."""
         self._m: Any = None
         self._make = make
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return np.shape(self.v)
+        shape: tuple[int, ...] = self.v.shape
+        return shape
 
     @property
     def m(self) -> Any:  # noqa: ANN401 - a number for constants
@@ -119,13 +123,15 @@ class Tracked(Array):
 
     def error(self) -> Amount | None:
         """E; None for nothing at all."""
-        f = self.f
-        error = self.e
-        if not self.still:
-            error = _plus(error, f.gamma(self.k) * self.m)
-        if self.n:
-            error = _plus(error, self.n * f.eta * f.ranges.weight(self.reach))
-        return error
+        return _plus(self.rounding(), self.underflow())
+
+    def rounding(self) -> Amount | None:
+        """E without what underflows."""
+        return self.e if self.still else _plus(self.e, self.f.gamma(self.k) * self.m)
+
+    def underflow(self) -> Amount | None:
+        """What underflows at most add."""
+        return self.n * self.f.eta * self.f.ranges.weight(self.reach) if self.n else None
 
     def size_with_error(self) -> Any:  # noqa: ANN401 - a number or an array
         """The largest magnitude that a computed element may have, but for roundings and underflow."""
@@ -171,21 +177,20 @@ class Bounds(Backend[Tracked]):
         "careful",
         "dtype",
         "eta",
+        "inputs",
         "largest",
-        "lattices",
         "peak",
-        "radii",
         "ranges",
-        "used",
+        "stores",
         "u",
+        "used",
     )
 
     def __init__(
         self,
         arithmetic: Arithmetic,
         *,
-        lattices: Mapping[str, float] | None = None,
-        radii: Mapping[str, Real] | None = None,
+        inputs: Inputs,
         careful: bool = False,
         any_order: bool = True,
     ) -> None:
@@ -195,13 +200,14 @@ class Bounds(Backend[Tracked]):
         self.dtype = np.longdouble if longer else np.float64
         self.u = arithmetic.roundoff + (0.0 if longer else ORACLE_ROUNDOFF)
         self.bits, self.eta, self.largest = form.significand, arithmetic.floor, form.largest
-        self.lattices, self.radii = lattices or {}, radii or {}
-        self.careful, self.any_order = careful, any_order
+        self.inputs, self.careful, self.any_order = inputs, careful, any_order
         self.ranges: Ranges = ELEMENTS if careful else WHOLE
         self.peak = 0.0
         """The largest intermediate that no output shows."""
         self.used: dict[str, None] = {}
         """The functions whose accuracy is part of a bound, in the order of their use."""
+        self.stores = False
+        """Whether an intermediate was rounded to the format of the output."""
 
     def gamma(self, count: Amount) -> Amount:
         """gamma_k, for numbers of roundings that need not be whole (`judge.gamma`)."""
@@ -214,25 +220,22 @@ class Bounds(Backend[Tracked]):
 
     def leaf(self, name: str, values: Real) -> Tracked:
         """An input tensor; a mode may have rounded it by as much as its radius says."""
-        size = np.abs(values)
-        hi = float(np.maximum.reduce(size, axis=None, initial=0.0))
+        known = self.inputs.tensors[name]
+        radius = self.inputs.radii.get(name)
         array = Tracked(
             self,
             values if self.dtype is np.float64 else values.astype(self.dtype),
-            e=self.radii.get(name),
-            hi=hi,
-            lattice=None if name in self.radii else self.lattices.get(name),
+            e=radius,
+            hi=known.largest,
+            lattice=None if radius is not None else self.inputs.lattices.get(name),
         )
-        array._m = size  # noqa: SLF001 - it is made here
-        if self.arithmetic.flushes and (array.lattice is None or array.lattice < self.eta) and self._subnormal(size):
-            array.n = 1.0
-        array.reach = self.ranges.leaf(array.size_with_error(), hi=hi, loads=bool(array.n))
+        array._m = known.size  # noqa: SLF001 - it is made here
+        if self.arithmetic.flushes and (array.lattice is None or array.lattice < self.eta):
+            array.n = float(known.below(self.eta))
+        array.reach = self.ranges.leaf(
+            known.size if radius is None else known.size + radius, hi=known.largest, loads=bool(array.n)
+        )
         return array
-
-    def _subnormal(self, size: Real) -> bool:
-        """Whether an element is not 0 and below the normal range, so that loading it may make 0 of it."""
-        small = size < self.eta
-        return bool(np.logical_and(small, size > 0.0, out=small).any())
 
     def lift(self, value: Operand) -> Tracked:
         """Numbers and arrays of the formula itself, rounded where the format does not hold them."""
@@ -269,15 +272,17 @@ class Bounds(Backend[Tracked]):
         if held:
             digits = int(scaled)
             lattice = math.ldexp(digits & -digits, exponent - self.bits) if digits else math.inf
-        return Tracked(
+        number = Tracked(
             self,
-            value,
+            self.dtype(value),
             terms=0.0 if held else 1.0,
             still=held,
             hi=size,
             lattice=lattice,
             reach=self.ranges.leaf(size, hi=size, loads=False),
         )
+        number.number = value
+        return number
 
     # Arithmetic
 
@@ -332,10 +337,10 @@ class Bounds(Backend[Tracked]):
         return result
 
     def mul(self, left: Tracked, right: Tracked) -> Tracked:
-        if isinstance(left.v, float):
+        if left.number:
             left, right = right, left
-        if isinstance(right.v, float) and _power_of_two(right.v):
-            return self._scaled(left, right.v)
+        if right.number and _power_of_two(right.number):
+            return self._scaled(left, right.number)
         lattice = None
         if left.lattice is not None and right.lattice is not None:
             lattice = left.lattice * right.lattice
@@ -388,8 +393,8 @@ class Bounds(Backend[Tracked]):
         return result
 
     def div(self, left: Tracked, right: Tracked) -> Tracked:
-        if isinstance(right.v, float) and _power_of_two(right.v):
-            return self._scaled(left, 1.0 / right.v)
+        if right.number and _power_of_two(right.number):
+            return self._scaled(left, 1.0 / right.number)
         self.used["div"] = None
         stated = self.arithmetic.function("div")
         count: Amount = 2.0 * stated.ulps + stated.relative / self.u
@@ -411,7 +416,7 @@ class Bounds(Backend[Tracked]):
         if right.e is None and not right.n and (right.plain or right.still):
             result.terms = result.terms + right.k
             result.still = result.still and right.still
-            if right.still and right.lattice is not None and not isinstance(right.v, float):
+            if right.still and right.lattice is not None and not right.number:
                 whole = np.frexp(size)[0] == 0.5
                 if whole.all():
                     return self._divided_exactly(result, left, right)
@@ -671,12 +676,12 @@ class Bounds(Backend[Tracked]):
         def moved(values: Any) -> Any:  # noqa: ANN401 - arrays, numbers or None
             if values is None or isinstance(values, float):
                 return values
-            return move(values if np.shape(values) == shape else np.broadcast_to(values, shape))
+            return move(values if values.shape == shape else np.broadcast_to(values, shape))
 
         make = array._make  # noqa: SLF001 - of this class
         result = Tracked(
             self,
-            move(array.v if np.ndim(array.v) else np.asarray(array.v, self.dtype)),
+            move(np.asarray(array.v)),
             make=None if make is None else lambda: moved(array.m),
             terms=moved(array.terms),
             length=moved(array.length),
@@ -800,6 +805,7 @@ class Bounds(Backend[Tracked]):
         return self._absorbing(result, array)
 
     def store(self, array: Tracked) -> Tracked:
+        self.stores = True
         form = self.arithmetic.output
         result = self._moved(array, lambda values: values)
         if covers(form, self.arithmetic.accumulation):
@@ -846,16 +852,15 @@ class Bounds(Backend[Tracked]):
 
     # What came of it
 
-    def negligible(self, output: Tracked) -> bool:
-        """Whether underflow may be bounded for all elements at once, and nothing may overflow."""
-        peak = max(self.peak, float(output.reach))
-        if not peak * GROWTH <= self.largest:
+    def settled(self, output: Tracked, error: Amount | None) -> bool:
+        """Whether nothing may overflow, and one number bounds what underflows in all elements of an output.
+
+        `error` is its error without that.
+        """
+        highest = max(self.peak, float(output.reach))
+        if not highest * GROWTH <= self.largest:
             return False
         allowance = output.n * self.eta * max(float(output.reach), 1.0)
-        if allowance <= _NEGLIGIBLE * self.eta:
+        if allowance <= _NEGLIGIBLE * self.eta or not output.size:
             return True
-        if not output.size:
-            return True
-        error = self.gamma(output.k) * output.m if not output.still else 0.0
-        error = error if output.e is None else error + output.e
-        return allowance <= _SHARE * float(np.min(error))
+        return error is not None and allowance <= _SHARE * float(np.minimum.reduce(error, axis=None))

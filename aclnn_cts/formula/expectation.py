@@ -14,7 +14,8 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
-from aclnn_cts.formula.special import settle
+from aclnn_cts.formula.inputs import Inputs
+from aclnn_cts.formula.special import Settled, plain_values, settle
 
 __all__ = ["FormulaOracle"]
 
@@ -35,60 +36,76 @@ class FormulaOracle:
         """What conforms of every output. ValueError where a result has another shape than its output."""
         shapes = output_shapes(call)
         with np.errstate(all="ignore"):
-            if not _finite(call, self.operator.raw):
+            inputs = Inputs.of(call, self.operator.raw)
+            if not inputs.finite:
                 return self._special(call, shapes)
-            return self._ordinary(call, shapes, careful=False)
+            return self._ordinary(call, inputs, shapes, careful=False)
 
-    def _ordinary(self, call: OracleInput, shapes: Mapping[str, tuple[int, ...]], *, careful: bool) -> Expected:
+    def values(self, call: OracleInput) -> Mapping[str, Float64]:
+        """The outputs alone, without what may be added to them."""
+        return plain_values(self.operator, call, tuple(output_shapes(call)))
+
+    def _ordinary(
+        self, call: OracleInput, inputs: Inputs, shapes: Mapping[str, tuple[int, ...]], *, careful: bool
+    ) -> Expected:
         """The outputs on finite inputs, once for each arithmetic among them."""
-        left = dict(shapes)
         found: dict[str, ExpectedOutput] = {}
-        while left:
-            arithmetic = _arithmetic(call, next(iter(left)))
-            alike = {name: left.pop(name) for name in tuple(left) if _arithmetic(call, name) == arithmetic}
-            found |= self._outputs(call, arithmetic, alike, careful=careful)
-        return found
+        for name in shapes:
+            if name not in found:
+                arithmetic = _arithmetic(call, name)
+                f, results = self._evaluated(call, inputs, arithmetic, shapes, careful=careful)
+                found[name] = _stated(results[name], arithmetic, f)
+                for other in shapes:
+                    if other not in found and _serves(arithmetic, _arithmetic(call, other), stores=f.stores):
+                        found[other] = _stated(results[other], arithmetic, f)
+        return {name: found[name] for name in shapes}
 
-    def _outputs(
-        self, call: OracleInput, arithmetic: Arithmetic, shapes: Mapping[str, tuple[int, ...]], *, careful: bool
-    ) -> dict[str, ExpectedOutput]:
+    def _evaluated(
+        self,
+        call: OracleInput,
+        inputs: Inputs,
+        arithmetic: Arithmetic,
+        shapes: Mapping[str, tuple[int, ...]],
+        *,
+        careful: bool,
+    ) -> tuple[Bounds, Mapping[str, Tracked]]:
         operator = self.operator
-        f = Bounds(
-            arithmetic,
-            lattices=call.lattices,
-            radii=call.radii,
-            careful=careful,
-            any_order=operator.any_order,
-        )
-        results = operator.evaluate(operator.forms[self.form], f, call)
-        made: dict[str, Any] = {}
+        f = Bounds(arithmetic, inputs=inputs, careful=careful, any_order=operator.any_order)
+        form = operator.forms[self.form]
+        results = operator.evaluate(form, f, call)
         for name, shape in shapes.items():
-            if name not in results:
-                raise ValueError(f"{operator.forms[self.form].name}: no result {name!r}; it has {', '.join(results)}")
-            result = made[name] = results[name]
+            result = results.get(name)
+            if not isinstance(result, Tracked):
+                raise ValueError(f"{form.name}: no result {name!r}; it has {', '.join(results)}")
             if result.shape != shape:
                 raise ValueError(f"{name}: the formula gives the shape {list(result.shape)}, expected {list(shape)}")
-            if not careful and not f.negligible(result):
-                return self._outputs(call, arithmetic, shapes, careful=True)
-        return {name: _stated(result, arithmetic, tuple(f.used)) for name, result in made.items()}
+            if not careful and not f.settled(result, result.rounding()):
+                return self._evaluated(call, inputs, arithmetic, shapes, careful=True)
+        return f, results  # type: ignore[return-value]  # looked at one by one
 
     def _special(self, call: OracleInput, shapes: Mapping[str, tuple[int, ...]]) -> Expected:
         """The outputs where an input holds inf or nan: required where all listed forms agree, at least two of them."""
+        raw = self.operator.raw
         finite = msgspec.structs.replace(
             call,
             tensors={
                 name: np.where(np.isfinite(tensor), tensor, 0.0)
-                if tensor.dtype == np.float64 and name not in self.operator.raw
+                if tensor.dtype == np.float64 and name not in raw
                 else tensor
                 for name, tensor in call.tensors.items()
             },
         )
-        ordinary = self._ordinary(finite, shapes, careful=True)
+        ordinary = self._ordinary(finite, Inputs.of(finite, raw), shapes, careful=True)
         settled = settle(self.operator, call, tuple(shapes))
-        return {
-            name: _with_special(output, settled[name].value, settled[name].open, settled[name].touched)
-            for name, output in ordinary.items()
-        }
+        return {name: _with_special(output, settled[name]) for name, output in ordinary.items()}
+
+
+def _serves(made: Arithmetic, wanted: Arithmetic, *, stores: bool) -> bool:
+    """Whether what was found in one arithmetic holds in another: the output's format matters where it is stored."""
+    if made is wanted:
+        return True
+    alike = made if stores else msgspec.structs.replace(made, output=wanted.output)
+    return alike == wanted
 
 
 def _arithmetic(call: OracleInput, output: str) -> Arithmetic:
@@ -96,20 +113,8 @@ def _arithmetic(call: OracleInput, output: str) -> Arithmetic:
     return default_arithmetic() if stated is None else stated
 
 
-def _finite(call: OracleInput, raw: frozenset[str]) -> bool:
-    """Whether no floating input holds inf or nan."""
-    for name, tensor in call.tensors.items():
-        if tensor.dtype == np.float64 and tensor.size and name not in raw:
-            # A sum of finite numbers may overflow; then they are looked at one by one.
-            total = np.add.reduce(tensor, axis=None)
-            if total - total != 0.0 and not np.isfinite(tensor).all():
-                return False
-    return True
-
-
-def _stated(result: Tracked, arithmetic: Arithmetic, functions: tuple[str, ...]) -> ExpectedOutput:
+def _stated(result: Tracked, arithmetic: Arithmetic, f: Bounds) -> ExpectedOutput:
     """One output with its error bound."""
-    f = result.f
     value = np.asarray(result.v, np.float64)
     shape = value.shape
     partial = None
@@ -118,7 +123,9 @@ def _stated(result: Tracked, arithmetic: Arithmetic, functions: tuple[str, ...])
     if result.certain:
         return ExpectedOutput(value=value, partial=partial, error=0.0, exact=True, arithmetic=arithmetic)
     stated = result.error()
-    error: Float64 = np.broadcast_to(np.asarray(0.0 if stated is None else stated, np.float64), shape)
+    error: Float64 = np.asarray(0.0 if stated is None else stated, np.float64)
+    if error.shape != shape:
+        error = np.broadcast_to(error, shape)
     unknown = None
     exact: NDArray[np.bool_] | bool = False
     if result.e is not None:
@@ -138,14 +145,13 @@ def _stated(result: Tracked, arithmetic: Arithmetic, functions: tuple[str, ...])
         error=error,
         exact=exact,
         arithmetic=arithmetic,
-        functions=functions,
+        functions=tuple(f.used),
     )
 
 
-def _with_special(
-    output: ExpectedOutput, value: Float64, undecided: NDArray[np.bool_], touched: NDArray[np.bool_]
-) -> ExpectedOutput:
+def _with_special(output: ExpectedOutput, settled: Settled) -> ExpectedOutput:
     """An output on the finite part of its inputs, with what the others leave of it."""
+    value, undecided, touched = settled
     unknown = undecided if output.open is None else undecided | (output.open & ~touched)
     partial = output.partial
     if partial is not None:

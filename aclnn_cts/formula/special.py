@@ -18,11 +18,12 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.definition import Form, Operator, default_arithmetic
-from aclnn_cts.formula.emulator import Emulator, Variant
+from aclnn_cts.formula.emulator import FASTEST, Emulator, Variant
 
-__all__ = ["Settled", "settle"]
+__all__ = ["Settled", "plain_values", "settle"]
 
-_DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
+DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
+_FAST = Variant(order=FASTEST)
 
 
 class Settled(NamedTuple):
@@ -50,10 +51,10 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
         else array
         for name, array in call.tensors.items()
     }
-    marked = values(forms[0], msgspec.structs.replace(call, tensors=tensors), Emulator(_DOUBLE, marks=True))
+    marked = values(forms[0], msgspec.structs.replace(call, tensors=tensors), Emulator(DOUBLE, _FAST, marks=True))
     found: dict[str, Settled] = {}
     for form in forms:
-        for f in (Emulator(_DOUBLE), Emulator(default_arithmetic(), Variant(flushes=True))):
+        for f in (Emulator(DOUBLE, _FAST), Emulator(default_arithmetic(), Variant(flushes=True))):
             for name, value in values(form, call, f).items():
                 first = found.get(name)
                 if first is None:
@@ -71,3 +72,10 @@ def _alike(left: Float64, right: Float64) -> NDArray[np.bool_]:
     special = np.where(np.isfinite(left), 0.0, left), np.where(np.isfinite(right), 0.0, right)
     alike: NDArray[np.bool_] = (special[0] == special[1]) | (np.isnan(left) & np.isnan(right))
     return alike
+
+
+def plain_values(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dict[str, Float64]:
+    """The outputs of the form that judges in float64, and nothing more; inf and nan as that form makes them."""
+    with np.errstate(all="ignore"):
+        results = operator.evaluate(operator.judging, Emulator(DOUBLE, _FAST), call)
+    return {name: results[name].v for name in outputs}  # type: ignore[attr-defined]

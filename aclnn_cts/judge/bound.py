@@ -197,7 +197,9 @@ def _stated(
     error: _Amount = 0.0 if largest.error is None else largest.error
     if largest.arithmetic is not None and model.roundoff != largest.arithmetic.roundoff:
         error = error * (model.roundoff / largest.arithmetic.roundoff)
-    if model.flushes_result:
+    if model.flushes_result and largest.exact is False:
+        error = error + model.output.smallest_normal
+    elif model.flushes_result:
         kept = np.asarray(largest.exact) & ((np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0))
         error = np.where(kept, error, error + model.output.smallest_normal)
     if span is None:
