@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.rounding import covers, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
-from aclnn_cts.formula.contraction import contract
+from aclnn_cts.formula.contraction import Contraction, contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
@@ -64,7 +64,21 @@ GROWTH = 1.0 + 2.0**-10
 class Tracked(Array):
     """An array of `Bounds`; the letters are those of the module."""
 
-    __slots__ = ("_m", "_make", "e", "hi", "lattice", "length", "n", "number", "reach", "still", "terms", "v")
+    __slots__ = (
+        "_later",
+        "_m",
+        "_make",
+        "e",
+        "hi",
+        "lattice",
+        "length",
+        "n",
+        "number",
+        "reach",
+        "still",
+        "terms",
+        "v",
+    )
 
     f: Bounds
 
@@ -85,14 +99,32 @@ class Tracked(Array):
     ) -> None:
         self.f, self.v, self.terms, self.length, self.still = f, v, terms, length, still
         self.e, self.n, self.hi, self.lattice, self.reach = e, n, hi, lattice, reach
+        self._later: tuple[tuple[int, ...], Callable[[], Tracked]] | None = None
         self.number = 0.0
         """The value of a number that stands in the formula; 0 for everything else."""
         self._m: Any = None
         self._make = make
 
+    @classmethod
+    def later(cls, f: Bounds, shape: tuple[int, ...], make: Callable[[], Tracked]) -> Tracked:
+        """An array that is made when something of it but its shape is asked for, if ever."""
+        array = cls.__new__(cls)
+        array.f, array._later = f, (shape, make)
+        return array
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - asked for what is not there yet
+        later = None if name == "_later" else self._later
+        if later is None:
+            raise AttributeError(name)
+        self._later = None
+        made = later[1]()
+        for slot in Tracked.__slots__:
+            setattr(self, slot, getattr(made, slot))
+        return getattr(self, name)
+
     @property
     def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.v.shape
+        shape: tuple[int, ...] = self.v.shape if self._later is None else self._later[0]
         return shape
 
     @property
@@ -157,6 +189,13 @@ def _plus(left: Any, right: Any) -> Any:  # noqa: ANN401 - numbers, arrays or No
     if left is None:
         return right
     return left if right is None else left + right
+
+
+def _full(values: Any, shape: tuple[int, ...]) -> Real:  # noqa: ANN401 - a number or an array
+    """Values in their full shape."""
+    if isinstance(values, np.ndarray) and values.shape == shape:
+        return values
+    return np.broadcast_to(values, shape)
 
 
 def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
@@ -507,9 +546,7 @@ class Bounds(Backend[Tracked]):
             return array
 
         def reduced(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
-            if np.shape(values) != array.shape:
-                values = np.broadcast_to(values, array.shape)
-            return np.add.reduce(values, axis=axes, keepdims=keepdims)
+            return np.add.reduce(_full(values, array.shape), axis=axes, keepdims=keepdims)
 
         length = array.length * count if isinstance(array.length, float) else reduced(array.length)
         terms = array.terms
@@ -529,8 +566,7 @@ class Bounds(Backend[Tracked]):
         )
 
         def highest(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
-            whole = np.broadcast_to(values, array.shape)
-            return np.maximum.reduce(whole, axis=axes, keepdims=keepdims, initial=0.0)
+            return np.maximum.reduce(_full(values, array.shape), axis=axes, keepdims=keepdims, initial=0.0)
 
         result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=count)
         return self._ordered(self._summed(result, array, count))
@@ -546,6 +582,9 @@ class Bounds(Backend[Tracked]):
         return result
 
     def scatter_add(self, array: Tracked, cells: Cells, shape: tuple[int, ...]) -> Tracked:
+        return Tracked.later(self, shape, lambda: self._scatter_add(array, cells, shape))
+
+    def _scatter_add(self, array: Tracked, cells: Cells, shape: tuple[int, ...]) -> Tracked:
         size = math.prod(shape)
         flat = np.broadcast_to(cells, array.shape).reshape(-1)
         keep: NDArray[np.bool_] | None = None
@@ -554,7 +593,7 @@ class Bounds(Backend[Tracked]):
             flat = flat[keep]
 
         def added(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
-            whole = np.broadcast_to(values, array.shape).reshape(-1)
+            whole = _full(values, array.shape).reshape(-1)
             if keep is not None:
                 whole = whole[keep]
             if whole.dtype != np.float64:
@@ -597,6 +636,9 @@ class Bounds(Backend[Tracked]):
 
     def einsum(self, subscripts: str, left: Tracked, right: Tracked) -> Tracked:
         plan = contract(subscripts, left.shape, right.shape)
+        return Tracked.later(self, plan.shape, lambda: self._einsum(plan, left, right))
+
+    def _einsum(self, plan: Contraction, left: Tracked, right: Tracked) -> Tracked:
         lattice = None
         if left.lattice is not None and right.lattice is not None:
             lattice = left.lattice * right.lattice
@@ -607,7 +649,7 @@ class Bounds(Backend[Tracked]):
         result = Tracked(
             self,
             plan(left.v, right.v),
-            make=lambda: plan(np.broadcast_to(left.m, left.shape), np.broadcast_to(right.m, right.shape)),
+            make=lambda: plan(_full(left.m, left.shape), _full(right.m, right.shape)),
             terms=self._highest(left.k) + self._highest(right.k),
             length=length,
             still=left.still and right.still,
@@ -618,12 +660,10 @@ class Bounds(Backend[Tracked]):
         if right.e is not None:
             grown = left.m * (1.0 + self.gamma(left.k))
             grown = grown if left.e is None else grown + left.e
-            result.e = plan(np.broadcast_to(grown, left.shape), np.broadcast_to(right.e, right.shape))
+            result.e = plan(_full(grown, left.shape), _full(right.e, right.shape))
         if left.e is not None:
             grown = right.m * (1.0 + self.gamma(right.k))
-            result.e = _plus(
-                result.e, plan(np.broadcast_to(left.e, left.shape), np.broadcast_to(grown, right.shape))
-            )
+            result.e = _plus(result.e, plan(_full(left.e, left.shape), _full(grown, right.shape)))
         result.reach = self.ranges.total(
             # For all elements together: which products meet which element is not followed.
             self.ranges.product(
@@ -646,7 +686,7 @@ class Bounds(Backend[Tracked]):
 
     def _there(self, array: Tracked) -> Real:
         """1 where an element is a term of a sum, and 0 where it is outside of what was taken."""
-        return np.broadcast_to(np.minimum(array.length, 1.0), array.shape).astype(np.float64)
+        return np.ones(array.shape) if isinstance(array.length, float) else np.minimum(array.length, 1.0)
 
     def _highest(self, count: Amount) -> float:
         return count if isinstance(count, float) else float(np.maximum.reduce(count, axis=None, initial=0.0))
@@ -676,7 +716,7 @@ class Bounds(Backend[Tracked]):
         def moved(values: Any) -> Any:  # noqa: ANN401 - arrays, numbers or None
             if values is None or isinstance(values, float):
                 return values
-            return move(values if values.shape == shape else np.broadcast_to(values, shape))
+            return move(_full(values, shape))
 
         make = array._make  # noqa: SLF001 - of this class
         result = Tracked(
@@ -706,13 +746,23 @@ class Bounds(Backend[Tracked]):
         return self._moved(array, lambda values: np.broadcast_to(values, shape))
 
     def take(self, array: Tracked, cells: Cells, fill: float = 0.0) -> Tracked:
+        return Tracked.later(self, cells.shape, lambda: self._take(array, cells, fill))
+
+    def _take(self, array: Tracked, cells: Cells, fill: float) -> Tracked:
         inside = cells >= 0
         if inside.all():
             return self._moved(array, lambda values: values.reshape(-1)[cells])
-        at = np.where(inside, cells, 0)
         if not array.size:
             return self.lift(np.full(cells.shape, fill))
-        result = self._moved(array, lambda values: np.where(inside, values.reshape(-1)[at], 0.0))
+        # Place 0 is what is outside.
+        at = np.maximum(cells, -1) + 1
+
+        def taken(values: Real) -> Real:
+            padded = np.zeros(values.size + 1, values.dtype)
+            padded[1:] = values.reshape(-1)
+            return padded[at]
+
+        result = self._moved(array, taken)
         if fill:
             result.v = np.where(inside, result.v, fill)
             result._m = np.where(inside, result.m, abs(fill))  # noqa: SLF001 - of this class

@@ -26,6 +26,8 @@ class Contraction:
     whole: tuple[int, ...]
     """The product's shape with its dimensions apart."""
     order: tuple[int, ...]
+    shape: tuple[int, ...]
+    """Of the result."""
     terms: int
     """How many products are summed for an element of the result."""
 
@@ -77,5 +79,6 @@ def contract(subscripts: str, left: tuple[int, ...], right: tuple[int, ...]) -> 
         right_shape=(*stack, product(summed), product(own_right)),
         whole=tuple(sizes[letter] for letter in made),
         order=tuple(made.index(letter) for letter in out),
+        shape=tuple(sizes[letter] for letter in out),
         terms=product(summed),
     )

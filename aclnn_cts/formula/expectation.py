@@ -53,10 +53,14 @@ class FormulaOracle:
         for name in shapes:
             if name not in found:
                 arithmetic = _arithmetic(call, name)
-                f, results = self._evaluated(call, inputs, arithmetic, shapes, careful=careful)
-                found[name] = _stated(results[name], arithmetic, f)
-                for other in shapes:
-                    if other not in found and _serves(arithmetic, _arithmetic(call, other), stores=f.stores):
+                alike = {
+                    other: shape
+                    for other, shape in shapes.items()
+                    if _serves(arithmetic, _arithmetic(call, other), stores=False)
+                }
+                f, results = self._evaluated(call, inputs, arithmetic, alike, careful=careful)
+                for other in alike:
+                    if not f.stores or _serves(arithmetic, _arithmetic(call, other), stores=True):
                         found[other] = _stated(results[other], arithmetic, f)
         return {name: found[name] for name in shapes}
 
