@@ -178,10 +178,15 @@ def _cells(
     return np.where(keep, numbers, -1)[:, None] * width + np.arange(width), np.maximum(counts, 1), inside
 
 
-def _embedding(f: F, weight: Array, indices: NDArray[Any]) -> Outputs:
-    width = weight.shape[-1]
-    rows, _ = row_numbers(indices, weight.shape[0])
-    return {"y": f.take(weight, rows[..., None] * width + np.arange(width))}
+def _embedding(
+    f: F, weight: Array, indices: NDArray[Any], paddingIdx: int, scaleGradByFreq: int, grad: tuple[int, ...]
+) -> Outputs:
+    """The lookup; what is skipped on the way back is a constant, and what is scaled then is scaled here."""
+    cells, counts, _ = _cells(indices, weight.shape[1], weight.shape[0], paddingIdx)
+    found = f.take(weight, cells)
+    if scaleGradByFreq and found.size:
+        found = found / counts[np.maximum(cells, 0) // weight.shape[1]]
+    return {"y": found.reshape(*grad)}
 
 
 FORMULA = Operator.of(

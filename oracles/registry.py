@@ -8,6 +8,7 @@ Python, which is why only what computes values (run, fuzz, replay) may ask for o
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -47,8 +48,8 @@ _ENTRY = "expected"
 _FORMULA = "FORMULA"
 _BACKWARD = "backward"
 
-SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], Fraction]
-"""`exact(call, output, index)`: one element in rational arithmetic."""
+SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], "Fraction | None"]
+"""`exact(call, output, index)`: one element in rational arithmetic, or in 50 digits; None where that takes too long."""
 
 Values: TypeAlias = Callable[[OracleInput], Mapping[str, Float64]]
 """`values(call)`: outputs in float64, before they are rounded to their dtypes."""
@@ -141,8 +142,14 @@ def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:
-    """The operator's second oracle: its module's `exact`, where it has one. Raises as `load_module` does."""
-    return cast("SecondOracle | None", getattr(load_module(stem, folders=folders), "exact", None))
+    """The operator's second oracle: its module's `exact`, else its formula in 50 digits. Raises as `load_module`."""
+    module = load_module(stem, folders=folders)
+    own, formula = getattr(module, "exact", None), _formula_of(module)
+    if own is not None or formula is None:
+        return cast("SecondOracle | None", own)
+    from aclnn_cts.formula.graph import exact_element  # noqa: PLC0415 - it imports mpmath, and failures alone need it
+
+    return functools.partial(exact_element, formula)
 
 
 def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | None:

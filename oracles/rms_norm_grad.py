@@ -352,5 +352,7 @@ FORMULA = Operator.of(
     _factored_formula,
     _expanded_formula,
     _cubed_formula,
-    derivative=Derivative(forward=_rms_norm, gradients={"dy": "y"}, wrt={"dxOut": "x", "dgammaOut": "gamma"}),
+    derivative=Derivative(
+        forward=_rms_norm, gradients={"dy": "y"}, wrt={"dxOut": "x", "dgammaOut": "gamma"}, saved=("rstd",)
+    ),
 )

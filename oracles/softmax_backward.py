@@ -286,5 +286,5 @@ def _softmax(f: F, self: Array, dim: int) -> Outputs:
 FORMULA = Operator.of(
     _expanded_formula,
     _factored_formula,
-    derivative=Derivative(forward=_softmax, gradients={"gradOutput": "output"}, wrt={"out": "self"}),
+    derivative=Derivative(forward=_softmax, gradients={"gradOutput": "output"}, wrt={"out": "self"}, saved=("output",)),
 )

@@ -1,7 +1,7 @@
 """Who is right? A failure is put to a second oracle before anyone is accused.
 
-The second oracle is another formulation of the same mathematics, one element at a time, in rational arithmetic
-(`exact` in the operator's oracle file). Where the two oracles differ by more than the bound, the verdict is a dispute.
+The second oracle is another formulation of the same mathematics, one element at a time: in rational arithmetic
+(`exact` in the operator's oracle file), or the formula itself in 50 digits. Where the two oracles differ by more than the bound, the verdict is a dispute.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
         return verdict
     if not _finite(question.tensors):
         return _with_fact(verdict, "not asked: the inputs hold inf or nan")
-    value = second(question, name, deviation.index)
+    try:
+        value = second(question, name, deviation.index)
+    except ZeroDivisionError:
+        return _with_fact(verdict, "not asked: the formula divides by 0 there")
+    if value is None:
+        return _with_fact(verdict, "not asked: the element depends on too many others")
     first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.index])
     if math.isfinite(first) and abs(Fraction(first) - value) <= Fraction(_allowance(deviation, first)):
         return _with_fact(verdict, f"agrees: {_shown(value)}")

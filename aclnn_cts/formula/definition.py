@@ -32,8 +32,8 @@ with an underscore behind it.
 class Derivative:
     """How `backward` is the derivative of `forward`: what differences of `forward` are held against.
 
-    `forward(f, …)` gives results by name. Those that `backward` has a parameter of the same name for are its saved
-    tensors, which are computed again for the check.
+    `forward(f, …)` gives results by name, and takes what `backward` takes: inputs and attributes under their names. Of
+    an incoming gradient, a saved tensor and an output it gets the shape.
     """
 
     forward: Formula
@@ -41,6 +41,8 @@ class Derivative:
     """By parameter of `backward` that holds an incoming gradient: the result of `forward` that it belongs to."""
     wrt: Mapping[str, str]
     """By output of `backward`: the parameter of `forward` that it is the gradient of."""
+    saved: tuple[str, ...] = ()
+    """Results of `forward` that `backward` takes under the same name; they are computed anew for a check."""
 
 
 @dataclass(frozen=True, slots=True)
