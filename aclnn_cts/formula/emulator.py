@@ -10,7 +10,7 @@ Results are right when float64 rounds them to FLOAT or a narrower format: it has
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.rounding import BINARY_FORMATS, covers, rounded, spacing
+from aclnn_cts.core.rounding import covers, rounded, toward_zero
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.mutants import Mutant, Operation, mutated
 
-__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTerms", "Variant"]
+__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTerms", "Variant", "variants"]
 
 Real: TypeAlias = NDArray[Any]
 
@@ -82,9 +82,10 @@ class Emulator(Backend[Emulated]):
     """One evaluation. NumPy's warnings are the caller's concern.
 
     `marks`: nan stands for an input whose value is not to matter, and a decision that meets one is nan as well.
+    `operand`: what a mode makes of an input (float64) before it is used.
     """
 
-    __slots__ = ("_form", "_native", "_random", "arithmetic", "marks", "mutant", "operations", "variant")
+    __slots__ = ("_form", "_native", "_random", "arithmetic", "marks", "mutant", "operand", "operations", "variant")
 
     def __init__(
         self,
@@ -93,8 +94,10 @@ class Emulator(Backend[Emulated]):
         *,
         mutant: Mutant | None = None,
         marks: bool = False,
+        operand: Callable[[Real], Real] | None = None,
     ) -> None:
         self.arithmetic, self.variant, self.mutant, self.marks = arithmetic, variant or Variant(), mutant, marks
+        self.operand = operand
         self._form = form = arithmetic.accumulation
         self._native: Any = None
         if form.name in ("FLOAT", "DOUBLE") and not self.variant.truncates:
@@ -117,16 +120,7 @@ class Emulator(Backend[Emulated]):
         """A partial sum that was computed in float64, or by the format itself."""
         if not self.variant.truncates:
             return self._rounded(values)
-        nearest = rounded(np.asarray(values, np.float64), self._form)
-        over = (np.abs(nearest) > np.abs(values)) & np.isfinite(values)
-        below = np.where(
-            np.isinf(nearest), np.copysign(self._form.largest, values), nearest - np.sign(values) * self._step(nearest)
-        )
-        return self._flushed(np.where(over, below, nearest))
-
-    def _step(self, nearest: Real) -> Real:
-        """The distance from a number of the format to the next one towards zero."""
-        return spacing(nearest * (1.0 - 2.0**-30), self._form)
+        return self._flushed(toward_zero(np.asarray(values, np.float64), self._form))
 
     def _flushed(self, values: Real) -> Real:
         if self.variant.flushes:
@@ -161,7 +155,7 @@ class Emulator(Backend[Emulated]):
 
     def leaf(self, name: str, values: Real) -> Emulated:
         """An input tensor, which the format holds."""
-        return Emulated(self, self._rounded(values))
+        return Emulated(self, self._rounded(values if self.operand is None else self.operand(values)))
 
     def lift(self, value: Operand) -> Emulated:
         """A number or array of the formula itself, rounded."""
@@ -467,18 +461,11 @@ class _Condition(Array):
         return self.v.shape
 
 
-def output_of(values: Real, form_name: str, *, flushes: bool = False) -> Real:
-    """A result as its storage dtype holds it, in float64."""
-    form = BINARY_FORMATS[form_name]
-    stored = rounded(values.astype(np.float64), form)
-    return np.where(np.abs(stored) < form.smallest_normal, 0.0, stored) if flushes else stored
-
-
-def variants(arithmetic: Arithmetic, number: int, *, orders: Sequence[str] = ORDERS) -> list[Variant]:
+def variants(arithmetic: Arithmetic, number: int) -> list[Variant]:
     """One variant in each order; what else the arithmetic leaves open takes its turns by `number`."""
     found = []
-    for place, order in enumerate(orders):
-        turn = number * len(orders) + place
+    for place, order in enumerate(ORDERS):
+        turn = number * len(ORDERS) + place
         random = np.random.Generator(np.random.Philox(turn))
         found.append(
             Variant(
