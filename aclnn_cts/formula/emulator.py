@@ -34,7 +34,9 @@ ORDERS = ("forward", "reversed", "pairwise", "blocked", "random")
 FASTEST = "fastest"
 """The order in which NumPy sums fastest: for values, and for no emulation."""
 _BLOCK = 16
-MOST_TERMS = 1 << 22
+_MOST_STEPS = 512
+"""Additions in a row that NumPy cannot make together."""
+MOST_TERMS = 1 << 20
 """Terms of one sum that are made at once."""
 
 
@@ -229,7 +231,7 @@ class Emulator(Backend[Emulated]):
         """The sum over axis 0; `wide`: the terms are products that are not rounded yet."""
         if not terms.shape[0]:
             return np.zeros(terms.shape[1:], terms.dtype if self._native is None else self._native)
-        if wide and not self.variant.fused:
+        if wide and (not self.variant.fused or terms.shape[0] > _MOST_STEPS):
             terms, wide = self._rounded(terms), False
         order = self.variant.order
         if order == FASTEST:
@@ -253,6 +255,8 @@ class Emulator(Backend[Emulated]):
         if not wide and self._native is not None and not self.variant.flushes:
             sums: Real = np.add.accumulate(terms, axis=0, dtype=self._native)[-1]
             return sums
+        if terms.shape[0] > _MOST_STEPS:
+            raise TooManyTerms(f"{terms.shape[0]} additions, each by itself")
         total = self._rounded(terms[0])
         for term in terms[1:]:
             total = self._added((self._wide(total) if self._native is None or wide else total) + term)

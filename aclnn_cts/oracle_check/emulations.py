@@ -26,11 +26,11 @@ class Silence:
     skipped: int = 0
     """Emulations that would sum too many terms."""
     judged: int = 0
-    """Elements whose error has a bound above 0."""
+    """Elements that an emulation rounded."""
     examples: list[str] = field(default_factory=list)
     """Of the alarms."""
     ratios: Counter[int] = field(default_factory=Counter)
-    """Elements by the exponent of their error over the bound, in eighths of a binade; -10000: no error."""
+    """Elements by the exponent of their error over the bound, in eighths of a binade."""
     sums: int = 0
     """The most sums that an evaluation makes."""
 
@@ -41,7 +41,7 @@ class Silence:
         for exponent in sorted(self.ratios):
             total += self.ratios[exponent]
             if total >= half:
-                return 0.0 if exponent == _NONE else float(2.0 ** (exponent / 8))
+                return float(2.0 ** (exponent / 8))
         return 0.0
 
     @property
@@ -50,8 +50,8 @@ class Silence:
         return self.judged == 0 or self.median >= (1e-3 if self.sums <= DEEP else 1e-4)
 
 
-_NONE = -10_000
 _EXAMPLES = 5
+_SUMS = ("sum", "scatter")
 
 
 def check_emulations(subjects: Iterable[Subject], *, most: int) -> Silence:
@@ -61,35 +61,39 @@ def check_emulations(subjects: Iterable[Subject], *, most: int) -> Silence:
         if found.calls >= most:
             break
         arithmetic = next(iter(subject.models.values())).arithmetic
+        made: list[tuple[Variant, Evaluated]] = []
         for variant in variants(arithmetic, number):
             try:
-                evaluated = subject.emulated(variant)
+                made.append((variant, subject.emulated(variant)))
             except TooManyTerms:
                 found.skipped += 1
-                continue
-            _take(found, subject, variant, evaluated)
+        verdicts = subject.faulty([evaluated.outputs for _, evaluated in made])
+        for (variant, evaluated), faulty in zip(made, verdicts, strict=True):
+            found.calls += 1
+            found.sums = max(found.sums, sum(item.name.startswith(_SUMS) for item in evaluated.operations))
+            if faulty:
+                found.alarms += 1
+                if len(found.examples) < _EXAMPLES:
+                    found.examples.append(f"{', '.join(faulty)}: {variant}: {dict(subject.question.arguments)}")
+        if subject.finite:
+            for _, evaluated in made[number % max(len(made), 1) :][:1]:
+                _measure(found, subject, evaluated)
     return found
 
 
-def _take(found: Silence, subject: Subject, variant: Variant, evaluated: Evaluated) -> None:
-    found.calls += 1
-    found.sums = max(found.sums, sum(operation.name.startswith(("sum", "scatter")) for operation in evaluated.operations))
-    faulty = subject.faulty(evaluated.outputs)
-    if faulty:
-        found.alarms += 1
-        if len(found.examples) < _EXAMPLES:
-            found.examples.append(f"{', '.join(faulty)}: {variant}: {dict(subject.question.arguments)}")
-    if not subject.finite:
-        return
+def _measure(found: Silence, subject: Subject, evaluated: Evaluated) -> None:
+    """Count how near the elements of one emulation come to their bounds."""
     with np.errstate(all="ignore"):
-        for name, before in evaluated.before.items():
-            expected = subject.expected[name]
-            bound = subject.bounds[name].error
+        for name, limits in subject.bounds.items():
+            before, expected, model = evaluated.before[name], subject.expected[name], subject.models[name]
+            bound = np.asarray(limits.error)
             error = np.abs(before - expected.value)
-            chosen = np.broadcast_to(np.asarray(bound) > 0.0, error.shape) & np.isfinite(error)
+            # What is copied has a bound for underflow alone.
+            rounds = (bound >= model.roundoff * np.abs(expected.value)) & (expected.value != 0.0)
+            chosen = np.broadcast_to(rounds, error.shape) & np.isfinite(error) & (error > 0.0)
             if expected.open is not None:
                 chosen = chosen & ~expected.open
             ratio = (error / bound)[chosen]
             found.judged += ratio.size
-            exponents = np.where(ratio > 0.0, np.floor(8.0 * np.log2(ratio)), _NONE).astype(np.int64)
-            found.ratios.update(dict(zip(*(part.tolist() for part in np.unique(exponents, return_counts=True)), strict=True)))
+            exponents, counts = np.unique(np.floor(8.0 * np.log2(ratio)).astype(np.int64), return_counts=True)
+            found.ratios.update(dict(zip(exponents.tolist(), counts.tolist(), strict=True)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,9 +91,12 @@ class Subject:
             while left:
                 model = self.models[left[0]]
                 arithmetic = model.arithmetic
-                f = Emulator(
-                    arithmetic, variant, mutant=mutant, operand=_operand(model, int(random.integers(3)))
+                own = dataclasses.replace(
+                    variant,
+                    truncates=variant.truncates and model.truncates,
+                    flushes=variant.flushes and model.flushes_compute,
                 )
+                f = Emulator(arithmetic, own, mutant=mutant, operand=_operand(model, int(random.integers(3))))
                 results = self.operator.evaluate(self.operator.judging, f, self.question)
                 operations = operations or tuple(f.operations)
                 alike = [name for name in left if _alike(arithmetic, model, self.models[name])]
@@ -110,8 +113,8 @@ class Subject:
             }
         return Evaluated({name: before[name] for name in self.models}, outputs, operations)
 
-    def faulty(self, outputs: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
-        """The outputs that the judge finds at fault."""
+    def faulty(self, results: Sequence[Mapping[str, NDArray[Any]]]) -> list[tuple[str, ...]]:
+        """Of every one of several results, the outputs that the judge finds at fault."""
         items = [
             Compared(
                 output=name,
@@ -120,11 +123,11 @@ class Subject:
                 model=self.models[name],
                 operands=self.operands.get(name),
             )
+            for outputs in results
             for name, got in outputs.items()
         ]
-        return tuple(
-            item.output for item, found in zip(items, compare_all(items), strict=True) if found.kind
-        )
+        found = iter(compare_all(items))
+        return [tuple(name for name in outputs if next(found).kind) for outputs in results]
 
 
 def _alike(arithmetic: Arithmetic, model: ComputeModel, other: ComputeModel) -> bool:
