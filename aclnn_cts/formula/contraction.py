@@ -35,8 +35,18 @@ class Contraction:
         """The sums of products."""
         first = left.transpose(self.left).reshape(self.left_shape)
         second = right.transpose(self.right).reshape(self.right_shape)
-        product: NDArray[Any] = (first @ second).reshape(self.whole)
-        return product.transpose(self.order)
+        return self.apart(first @ second)
+
+    def products(self, left: NDArray[Any], right: NDArray[Any], first: int, last: int) -> NDArray[Any]:
+        """The terms of all sums from one place to another, along a first axis of their own; `apart` takes their sum."""
+        one = left.transpose(self.left).reshape(self.left_shape)[..., first:last]
+        other = right.transpose(self.right).reshape(self.right_shape)[..., first:last, :]
+        made: NDArray[Any] = one[..., None] * other[..., None, :, :]
+        return np.moveaxis(made, -2, 0)
+
+    def apart(self, product: NDArray[Any]) -> NDArray[Any]:
+        """What was computed as a stack of matrices, in the shape of the result."""
+        return product.reshape(self.whole).transpose(self.order)
 
 
 def subscripts_of(subscripts: str) -> tuple[str, str, str]:

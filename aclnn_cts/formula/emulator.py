@@ -322,7 +322,7 @@ class Emulator(Backend[Emulated]):
         if not cells.size:
             return table
         if self.variant.order == FASTEST:
-            return np.bincount(cells, weights=values, minlength=size)
+            return self._rounded(np.bincount(cells, weights=values, minlength=size))
         order = np.argsort(cells, kind="stable")
         used, counts = np.unique(cells, return_counts=True)
         most = int(counts.max())
@@ -337,26 +337,31 @@ class Emulator(Backend[Emulated]):
 
     def einsum(self, subscripts: str, left: Emulated, right: Emulated) -> Emulated:
         plan = contract(subscripts, left.shape, right.shape)
-        if self.variant.order == FASTEST and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
+        fastest = self.variant.order == FASTEST
+        if fastest and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
             return self._done("sum of products", plan(left.v, right.v))
-        stack = math.prod(plan.left_shape[:-2])
-        if stack * plan.left_shape[-2] * plan.left_shape[-1] * plan.right_shape[-1] > MOST_TERMS:
-            raise TooManyTerms(f"{subscripts}: {plan.terms} products for each of {math.prod(plan.whole)} elements")
-
-        def expanded(first: Real, second: Real) -> Real:
-            one = first.transpose(plan.left).reshape(plan.left_shape)
-            other = second.transpose(plan.right).reshape(plan.right_shape)
-            products: Real = one[..., :, :, None] * other[..., None, :, :]
-            return np.moveaxis(products, -2, 0)
-
-        terms = expanded(self._wide(left.v), self._wide(right.v))
+        of_element = math.prod(plan.left_shape[:-1]) * plan.right_shape[-1]
+        masks = None
         if left.there is not None or right.there is not None:
             masks = [np.ones(each.shape, np.bool_) if each.there is None else each.there for each in (left, right)]
-            terms = np.where(expanded(masks[0], masks[1]), terms, 0.0)
+
+        def products(first: int, last: int) -> Real:
+            terms = plan.products(self._wide(left.v), self._wide(right.v), first, last)
+            if masks is not None:
+                terms = np.where(plan.products(masks[0], masks[1], first, last), terms, 0.0)
+            return terms
+
+        if fastest:
+            step = max(MOST_TERMS // max(of_element, 1), 1)
+            parts = [np.add.reduce(products(at, at + step), axis=0) for at in range(0, max(plan.terms, 1), step)]
+            return self._done("sum of products", plan.apart(np.add.reduce(np.stack(parts), axis=0)))
+        if of_element * plan.terms > MOST_TERMS:
+            raise TooManyTerms(f"{subscripts}: {plan.terms} products for each of {of_element} elements")
+        terms = products(0, plan.terms)
         if self._form.significand > 24:
             terms = self._rounded(terms)
         total = self._total(self._mutated_terms(terms), wide=self._form.significand <= 24)
-        return self._done("sum of products", total.reshape(plan.whole).transpose(plan.order))
+        return self._done("sum of products", plan.apart(total))
 
     def max(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
         if self._kind() == "minimum":

@@ -1,13 +1,14 @@
 """What inf and nan in the inputs require of a result.
 
-They are required only where every listed form of the formula gives them: in float64, and in FLOAT with operands below
-the normal range flushed to zero, since the product of inf with a number that may be taken for zero is inf or nan. One
+They are required only where every listed form of the formula gives them: in float64, and in the format of intermediates
+with operands below the normal range flushed to zero, since the product of inf with a number that may be taken for zero
+is inf or nan. One
 form agrees with itself about anything, so that it takes two to require something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ __all__ = ["DOUBLE", "Settled", "plain_values", "settle"]
 
 DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
 _FAST = Variant(order=FASTEST)
+_FLUSHED = Variant(order=FASTEST, flushes=True)
 
 
 class Settled(NamedTuple):
@@ -45,17 +47,28 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
         results = operator.evaluate(form, f, question)
         return {name: results[name].v.astype(np.float64) for name in outputs}  # type: ignore[attr-defined]
 
-    tensors = {
-        name: np.where(np.isfinite(array), array, np.nan)
-        if array.dtype == np.float64 and name not in operator.raw
-        else array
-        for name, array in call.tensors.items()
-    }
-    marked = values(forms[0], msgspec.structs.replace(call, tensors=tensors), Emulator(DOUBLE, _FAST, marks=True))
+    def with_numbers(change: Callable[[str, Float64], Float64]) -> OracleInput:
+        tensors = {
+            name: change(name, array) if array.dtype == np.float64 and name not in operator.raw else array
+            for name, array in call.tensors.items()
+        }
+        return msgspec.structs.replace(call, tensors=tensors)
+
+    def marking(_name: str, array: Float64) -> Float64:
+        return np.where(np.isfinite(array), array, np.nan)
+
+    def least(name: str, array: Float64) -> Float64:
+        """The number of the least magnitude that a mode may make of each."""
+        size = np.abs(array) - call.radii.get(name, 0.0)
+        return np.where(np.isfinite(array), np.copysign(np.maximum(size, 0.0), array), array)
+
+    marked = values(forms[0], with_numbers(marking), Emulator(DOUBLE, _FAST, marks=True))
+    stated = [call.arithmetics[name] for name in outputs if name in call.arithmetics] or [default_arithmetic()]
+    ways = [(call, DOUBLE, _FAST), (with_numbers(least) if call.radii else call, stated[0], _FLUSHED)]
     found: dict[str, Settled] = {}
     for form in forms:
-        for f in (Emulator(DOUBLE, _FAST), Emulator(default_arithmetic(), Variant(flushes=True))):
-            for name, value in values(form, call, f).items():
+        for question, arithmetic, variant in ways:
+            for name, value in values(form, question, Emulator(arithmetic, variant)).items():
                 first = found.get(name)
                 if first is None:
                     touched = np.isnan(marked[name])
