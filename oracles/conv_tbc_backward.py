@@ -311,8 +311,12 @@ def _convolution(f: F, input: Array, weight: Array, bias: Array, pad: int) -> Ou
     return {"y": f.einsum("ukbi,kio->ubo", f.take(input, cells), weight) + bias}
 
 
+@functools.lru_cache(maxsize=8)
 def _cells(shape: tuple[int, int, int], steps: int, length: int, pad: int) -> NDArray[np.int64]:
-    """The places (u, k, b, c) in an array (T, B, C) that step u meets with tap k: those of time u + k - pad."""
+    """The places (u, k, b, c) in an array (T, B, C) that step u meets with tap k: those of time u + k - pad.
+
+    Kept, since a formula is evaluated several times for a call.
+    """
     time, batch, channels = shape
     times = np.arange(steps)[:, None] + np.arange(length) - pad
     places = np.arange(batch * channels).reshape(batch, channels)

@@ -198,6 +198,10 @@ class Judge:
             answers = {}
         return replace(self, answers=answers, spared=spared)
 
+    def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
+        """The compute models of a call's outputs."""
+        return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
+
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
         question = self.question(performed)

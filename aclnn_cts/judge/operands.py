@@ -116,7 +116,10 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
         if self.middles is None or self.largest is None:
             return None
         with np.errstate(invalid="ignore"):
-            radii = {name: self.largest[name] - np.abs(middle) for name, middle in self.middles.items()}
+            radii = {
+                name: np.where(np.isfinite(middle), self.largest[name] - np.abs(middle), 0.0)
+                for name, middle in self.middles.items()
+            }
         return msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}, radii=radii)
 
 
