@@ -330,5 +330,6 @@ FORMULA = Operator.of(
         forward=_convolution,
         gradients={"self": "y"},
         wrt={"gradInput": "input", "gradWeight": "weight", "gradBias": "bias"},
+        linear=True,
     ),
 )

@@ -193,5 +193,5 @@ FORMULA = Operator.of(
     _scaled_sum,
     _sum_of_scaled,
     raw=["indices"],
-    derivative=Derivative(forward=_embedding, gradients={"grad": "y"}, wrt={"out": "weight"}),
+    derivative=Derivative(forward=_embedding, gradients={"grad": "y"}, wrt={"out": "weight"}, linear=True),
 )

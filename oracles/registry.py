@@ -26,8 +26,11 @@ from numpy.typing import NDArray
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.expected import EachOracle, Float64, Oracle, OracleInput
+from aclnn_cts.core.law import Law
+from aclnn_cts.formula.benchmark import benchmark
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.oracles._formula_laws import laws_of_formula
 
 __all__ = [
     "Benchmark",
@@ -37,7 +40,9 @@ __all__ = [
     "load",
     "load_benchmark",
     "load_each",
+    "load_forms",
     "load_formula",
+    "load_laws",
     "load_module",
     "load_second",
     "load_values",
@@ -153,8 +158,30 @@ def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | No
 
 
 def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | None:
-    """The operator's second implementation: its module's `benchmark`, where it has one. Raises as `load_module`."""
-    return cast("Benchmark | None", getattr(load_module(stem, folders=folders), "benchmark", None))
+    """The operator's second implementation: its module's `benchmark`, else its formula. Raises as `load_module`."""
+    module = load_module(stem, folders=folders)
+    own, formula = getattr(module, "benchmark", None), _formula_of(module)
+    if own is not None or formula is None:
+        return cast("Benchmark | None", own)
+    return functools.partial(benchmark, formula)
+
+
+def load_laws(stem: str, *, folders: Sequence[Path] = ()) -> tuple[Law, ...]:
+    """The operator's laws: its module's `LAWS`, else those that its formula has. Raises as `load_module` does."""
+    module = load_module(stem, folders=folders)
+    stated = getattr(module, "LAWS", None)
+    if stated is not None:
+        return tuple(stated)
+    formula = _formula_of(module)
+    return () if formula is None else laws_of_formula(formula)
+
+
+def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracle, ...]:
+    """Further forms of the formula that judges, which explain failures; none where `expected` judges."""
+    oracle = load(stem, folders=folders)
+    if not isinstance(oracle, FormulaOracle):
+        return ()
+    return tuple(FormulaOracle(oracle.operator, place) for place in range(1, len(oracle.operator.forms)))
 
 
 def _own_stems() -> list[str]:

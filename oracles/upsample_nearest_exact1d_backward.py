@@ -313,5 +313,5 @@ def _cells(shape: tuple[int, ...], width: int) -> Edges:
 FORMULA = Operator.of(
     _formula,
     _gathered,
-    derivative=Derivative(forward=_upsampled, gradients={"gradOutput": "y"}, wrt={"out": "self"}),
+    derivative=Derivative(forward=_upsampled, gradients={"gradOutput": "y"}, wrt={"out": "self"}, linear=True),
 )

@@ -70,7 +70,7 @@ def _folders(spec: Spec) -> tuple[Path, ...]:
 @cache
 def _laws(stem: str, folders: tuple[Path, ...]) -> Mapping[str, Law]:
     found: dict[str, Law] = {}
-    for law in getattr(registry.load_module(stem, folders=folders), "LAWS", ()):
+    for law in registry.load_laws(stem, folders=folders):
         if law.id in found:
             raise HarnessError(
                 f"the oracle of {stem} states the law {law.id!r} twice; expected one entry of LAWS a law"

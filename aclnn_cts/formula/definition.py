@@ -43,6 +43,8 @@ class Derivative:
     """By output of `backward`: the parameter of `forward` that it is the gradient of."""
     saved: tuple[str, ...] = ()
     """Results of `forward` that `backward` takes under the same name; they are computed anew for a check."""
+    linear: bool = False
+    """Whether `forward` is affine in each of `wrt`; then it gives the adjoint law."""
 
 
 @dataclass(frozen=True, slots=True)
