@@ -27,7 +27,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "adapters": frozenset({"core", "spec", "generate"}),
     "engine": frozenset({"core", "spec", "generate", "judge", "formula", "oracles", "adapters"}),
     "reports": frozenset({"core", "spec"}),
-    "cli": frozenset({"core", "spec", "engine", "reports"}),
+    "oracle_check": frozenset({"core", "spec", "generate", "judge", "formula", "oracles", "engine"}),
+    "cli": frozenset({"core", "spec", "engine", "oracle_check", "reports"}),
     "plugin": frozenset({"core", "spec", "generate", "engine"}),
     "suites": frozenset({"core", "plugin"}),
 }

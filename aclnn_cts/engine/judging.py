@@ -21,8 +21,9 @@ from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
 from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
-from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
+from aclnn_cts.engine.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.engine.values import Answer, Opened, look_at, look_at_operands, with_magnitudes
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.facts import lattice
 from aclnn_cts.judge.finer import FINER_FACT, as_stored
 from aclnn_cts.judge.model import ComputeModel, Precision
@@ -72,6 +73,8 @@ class Judge:
     """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
+    forms: tuple[FormulaOracle, ...] = ()
+    """Further forms of the formula that judges, which explain failures."""
     benchmark: Benchmark | None = None
     """The operator's second implementation in FLOAT, which some rulers compare with."""
     measuring: Measuring = Measuring()
@@ -153,6 +156,9 @@ class Judge:
             verdict = conclude(answer.comparisons, answer.models, mode.name)
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        if self.forms and verdict.result == Result.FAILED:
+            outputs = {item.output: item for item in answer.outputs}
+            verdict = explained(verdict, answer.question, self.forms, outputs)
         return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:

@@ -165,7 +165,7 @@ class Emulator(Backend[Emulated]):
             return value
         if isinstance(value, Array):
             raise TypeError(f"{type(value).__name__} is no operand of an arithmetic operation")
-        if isinstance(value, (int, float)) and value not in (1, -1):
+        if isinstance(value, (int, float)):
             kind = self._kind()
             if kind == "constant + 1":
                 value += 1.0

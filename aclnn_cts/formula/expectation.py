@@ -32,6 +32,11 @@ class FormulaOracle:
     follows_errors: ClassVar[bool] = True
     """It states errors in the arithmetic that the question names (`judge.operands.known_operands`)."""
 
+    @property
+    def name(self) -> str:
+        """The name of the form that judges."""
+        return self.operator.forms[self.form].name
+
     def __call__(self, call: OracleInput) -> Expected:
         """What conforms of every output. ValueError where a result has another shape than its output."""
         shapes = output_shapes(call)

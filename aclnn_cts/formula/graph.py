@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -61,8 +62,7 @@ class Elements:
     """Elements of a graph in an mpmath context of its own, each found once."""
 
     def __init__(self, *, digits: int = DIGITS, most: int = MOST_NODES) -> None:
-        self.context = mpmath.MPContext()
-        self.context.dps = digits
+        self.context = _context(digits)
         self._most = most
         self._found: dict[Node, dict[Index, Number]] = {}
         self.count = 0
@@ -98,6 +98,13 @@ class Elements:
         if missing:
             raise _MissingError(missing)
         return found
+
+
+@functools.cache
+def _context(digits: int) -> Any:  # noqa: ANN401 - mpmath has no types
+    context = mpmath.MPContext()
+    context.dps = digits
+    return context
 
 
 def _low(node: Node, index: Index) -> Index:
