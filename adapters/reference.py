@@ -118,9 +118,7 @@ class ReferenceSession:
             from aclnn_cts.oracles import registry  # noqa: PLC0415 - statuses alone need no oracle
 
             own = (package_folder() / f"{spec.stem}.yaml").exists()
-            self._oracles[spec.stem] = registry.load_values(
-                spec.stem, folders=() if own else (Path(spec.path).parent,)
-            )
+            self._oracles[spec.stem] = registry.load_values(spec.stem, folders=() if own else (Path(spec.path).parent,))
         return self._oracles[spec.stem]
 
 

@@ -39,7 +39,7 @@ def laws_of_formula(operator: Operator) -> tuple[Law, ...]:
 
 
 def _forward(operator: Operator, derivative: Derivative) -> Callable[[LawInput, str, Float64], tuple[float, float]]:
-    """<F v, g> with F as `forward` in the place of what an output is the gradient of, and the sum of absolute values."""
+    """<F v, g> with F as `forward`, v in the place of what an output is the gradient of; the sum over magnitudes."""
     form = Form.of(derivative.forward)
     hidden = (*derivative.gradients, *derivative.wrt)
 

@@ -285,7 +285,7 @@ LAWS: tuple[Law, ...] = (
 """Of the dimensions that a call can be cut along, the input channels are left out: gradBias is no sum over them."""
 
 
-def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:  # noqa: A002 - the prototype's name
+def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
     cells = _cells(input.shape, self.shape[0], weight.shape[0], pad)
     products = f.einsum("ubo,kio->ukbi", self, weight)
     return {
@@ -295,7 +295,7 @@ def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outp
     }
 
 
-def _gathered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:  # noqa: A002 - as above
+def _gathered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
     time, length = input.shape[0], weight.shape[0]
     cells = _cells(self.shape, time, length, length - 1 - pad)[:, ::-1]
     return {
@@ -305,7 +305,7 @@ def _gathered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outpu
     }
 
 
-def _convolution(f: F, input: Array, weight: Array, bias: Array, pad: int) -> Outputs:  # noqa: A002 - as above
+def _convolution(f: F, input: Array, weight: Array, bias: Array, pad: int) -> Outputs:
     length = weight.shape[0]
     cells = _cells(input.shape, input.shape[0] + 2 * pad + 1 - length, length, pad)
     return {"y": f.einsum("ukbi,kio->ubo", f.take(input, cells), weight) + bias}

@@ -46,8 +46,8 @@ def check(
     """Check the oracle of each operator: all of them where none is named.
 
     Emulations of the formula in FLOAT, BF16 and FLOAT16 must conform, in five orders of summation. Mutants of its
-    operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator, keep
-    the operator's laws, and its bound must be tight. Exits 1 where anything of it does not hold.
+    operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator
+    and keep the operator's laws. Its bound must be tight. Exits 1 where any of this does not hold.
     """
     specs = load_specs(folders)
     stems = [spec.stem for spec in specs.select(operators)]
@@ -77,7 +77,9 @@ def _show(screen: Console, report: OracleReport) -> None:
         "derivative": _derivative(report),
         "laws": f"{laws.trials - laws.broken} of {count(laws.trials, 'trial')} hold: {', '.join(laws.laws) or 'none'}",
     }
-    wrap(screen, f"{report.operator}: {'faults' if report.faults else 'no fault'}, {report.seconds:.1f} s", style="bold")
+    wrap(
+        screen, f"{report.operator}: {'faults' if report.faults else 'no fault'}, {report.seconds:.1f} s", style="bold"
+    )
     for name, text in lines.items():
         wrap(screen, f"{name:<10}  {text}", indent=2)
     for text in (*report.faults, *_examples(report)):

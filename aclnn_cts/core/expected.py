@@ -100,7 +100,9 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     """For each floating input whose elements are all integer multiples of a power of two that matters (exact data),
     that power. Missing: not known."""
     arithmetics: Mapping[str, Arithmetic] = MappingProxyType({})
-    """The arithmetic of each output, for oracles that follow errors. Missing: FLOAT, as `specs/precision.yaml` has it."""
+    """The arithmetic of each output, for oracles that follow errors.
+
+    Missing: FLOAT, as `specs/precision.yaml` has it."""
     radii: Mapping[str, Float64] = MappingProxyType({})
     """For each floating input that a mode may round: how far what is used may be from what stands in `tensors`."""
 

@@ -157,8 +157,8 @@ class Judge:
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         if self.forms and verdict.result == Result.FAILED:
-            outputs = {item.output: item for item in answer.outputs}
-            verdict = explained(verdict, answer.question, self.forms, outputs)
+            held = {item.output: item for item in answer.outputs}
+            verdict = explained(verdict, answer.question, self.forms, held)
         return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
@@ -262,9 +262,7 @@ class Judge:
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
         opened = self._opened(performed, self._outputs(performed.case))
-        expected, facts = known_operands(
-            self._ask, opened.question, opened.models, follows_errors=self._follows_errors
-        )
+        expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
         return {
             name: Limits(
                 expected=expected[name],

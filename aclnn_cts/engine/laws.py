@@ -234,7 +234,9 @@ def _beyond_the_first(output: ExpectedOutput) -> int:
             counts += term.count
     if output.error is not None and output.arithmetic is not None:
         with np.errstate(all="ignore"):
-            counts += np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20).astype(np.int64)
+            counts += np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20).astype(
+                np.int64
+            )
     return int(np.maximum(counts - 1, 0).sum())
 
 

@@ -1,7 +1,8 @@
 """Who is right? A failure is put to a second oracle before anyone is accused.
 
 The second oracle is another formulation of the same mathematics, one element at a time: in rational arithmetic
-(`exact` in the operator's oracle file), or the formula itself in 50 digits. Where the two oracles differ by more than the bound, the verdict is a dispute.
+(`exact` in the operator's oracle file), or the formula itself in 50 digits.
+Where the two oracles differ by more than the bound, the verdict is a dispute.
 """
 
 from __future__ import annotations

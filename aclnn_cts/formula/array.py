@@ -5,6 +5,8 @@ are its arrays; what the formula computes depends on the backend alone: values w
 in a format (`emulator`), or a graph that single elements are evaluated from (`graph`).
 """
 
+# The operators hand on what a backend makes, whose arrays are its own class.
+# mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
 import math
@@ -72,10 +74,10 @@ class Array:
     def __neg__(self) -> Array:
         return self.f.mul(self.f.lift(-1.0), self)
 
-    def __gt__(self, other: Operand) -> Array:
+    def __gt__(self, other: Operand) -> Array:  # type: ignore[misc]  # no number compares with an array
         return self.f.gt(self, self.f.lift(other))
 
-    def __lt__(self, other: Operand) -> Array:
+    def __lt__(self, other: Operand) -> Array:  # type: ignore[misc]  # as above
         return self.f.gt(self.f.lift(other), self)
 
     def sum(self, axis: Axes | None = None, *, keepdims: bool = False) -> Array:
@@ -214,7 +216,7 @@ class Backend(ABC, Generic[A]):
         """A quantity that every implementation computes as such: no reordering reaches through it."""
 
     @abstractmethod
-    def undecided(self, array: A, where: NDArray[np.bool_] | bool) -> A:
+    def undecided(self, array: A, *, where: NDArray[np.bool_] | bool) -> A:
         """The array, with elements about which the document decides nothing."""
 
     def exp(self, array: A) -> A:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
-from aclnn_cts.formula.emulator import Emulated, Emulator, TooManyTerms
+from aclnn_cts.formula.emulator import Emulated, Emulator, TooManyTermsError
 
 __all__ = ["benchmark"]
 
@@ -21,7 +21,7 @@ def benchmark(operator: Operator, call: OracleInput) -> dict[str, NDArray[np.flo
     with np.errstate(all="ignore"):
         try:
             results = operator.evaluate(operator.judging, Emulator(default_arithmetic()), call)
-        except TooManyTerms:
+        except TooManyTermsError:
             return found
     for name in output_shapes(call):
         result = results[name]

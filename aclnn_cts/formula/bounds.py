@@ -51,6 +51,9 @@ from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF
 __all__ = ["GROWTH", "Bounds", "Condition", "Tracked"]
 
 Real: TypeAlias = NDArray[Any]
+_ADD: Any = np.add.reduce
+_MAX: Any = np.maximum.reduce
+"""Without NumPy's overloads, which know no `keepdims` that is decided later."""
 Amount: TypeAlias = "float | Real"
 
 _LONGER = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant
@@ -82,7 +85,7 @@ class Tracked(Array):
 
     f: Bounds
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the letters of the module
         self,
         f: Bounds,
         v: Any,  # noqa: ANN401 - a number for constants
@@ -109,7 +112,7 @@ class Tracked(Array):
     def later(cls, f: Bounds, shape: tuple[int, ...], make: Callable[[], Tracked]) -> Tracked:
         """An array that is made when something of it but its shape is asked for, if ever."""
         array = cls.__new__(cls)
-        array.f, array._later = f, (shape, make)
+        array.f, array._later = f, (shape, make)  # noqa: SLF001 - of this class
         return array
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - asked for what is not there yet
@@ -155,7 +158,8 @@ class Tracked(Array):
 
     def error(self) -> Amount | None:
         """E; None for nothing at all."""
-        return _plus(self.rounding(), self.underflow())
+        whole: Amount | None = _plus(self.rounding(), self.underflow())
+        return whole
 
     def rounding(self) -> Amount | None:
         """E without what underflows."""
@@ -411,7 +415,7 @@ class Bounds(Backend[Tracked]):
     def _scaled(self, array: Tracked, factor: float) -> Tracked:
         """Times a power of two: exact, but for what underflows."""
         size = abs(factor)
-        make = array._make  # noqa: SLF001 - of this class
+        make = array._make
         result = Tracked(
             self,
             array.v * factor,
@@ -546,7 +550,7 @@ class Bounds(Backend[Tracked]):
             return array
 
         def reduced(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
-            return np.add.reduce(_full(values, array.shape), axis=axes, keepdims=keepdims)
+            return _ADD(_full(values, array.shape), axis=axes, keepdims=keepdims)
 
         length = array.length * count if isinstance(array.length, float) else reduced(array.length)
         terms = array.terms
@@ -554,7 +558,7 @@ class Bounds(Backend[Tracked]):
             terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
         result = Tracked(
             self,
-            np.add.reduce(array.v, axis=axes, keepdims=keepdims),
+            _ADD(array.v, axis=axes, keepdims=keepdims),
             make=lambda: reduced(array.m),
             terms=terms,
             length=max(length, 1.0) if isinstance(length, float) else length,
@@ -566,7 +570,7 @@ class Bounds(Backend[Tracked]):
         )
 
         def highest(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
-            return np.maximum.reduce(_full(values, array.shape), axis=axes, keepdims=keepdims, initial=0.0)
+            return _MAX(_full(values, array.shape), axis=axes, keepdims=keepdims, initial=0.0)
 
         result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=count)
         return self._ordered(self._summed(result, array, count))
@@ -608,10 +612,7 @@ class Bounds(Backend[Tracked]):
         terms = array.terms
         if not isinstance(terms, float):
             terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
-        if isinstance(array.length, float):
-            length = counts * array.length
-        else:
-            length = added(array.length)
+        length = counts * array.length if isinstance(array.length, float) else added(array.length)
         result = Tracked(
             self,
             added(array.v),
@@ -693,7 +694,7 @@ class Bounds(Backend[Tracked]):
 
     def max(self, array: Tracked, axes: tuple[int, ...], *, keepdims: bool) -> Tracked:
         def reduced(values: Any) -> Any:  # noqa: ANN401 - arrays or numbers
-            return np.maximum.reduce(np.broadcast_to(values, array.shape), axis=axes, keepdims=keepdims)
+            return _MAX(np.broadcast_to(values, array.shape), axis=axes, keepdims=keepdims)
 
         error = array.error()
         self._met(array)
@@ -718,7 +719,7 @@ class Bounds(Backend[Tracked]):
                 return values
             return move(_full(values, shape))
 
-        make = array._make  # noqa: SLF001 - of this class
+        make = array._make
         result = Tracked(
             self,
             move(np.asarray(array.v)),
@@ -760,7 +761,8 @@ class Bounds(Backend[Tracked]):
         def taken(values: Real) -> Real:
             padded = np.zeros(values.size + 1, values.dtype)
             padded[1:] = values.reshape(-1)
-            return padded[at]
+            found: Real = padded[at]
+            return found
 
         result = self._moved(array, taken)
         if fill:
@@ -820,7 +822,7 @@ class Bounds(Backend[Tracked]):
             result.e = np.where(chosen, *(0.0 if part is None else part for part in parts))
         if condition.doubt is not None and condition.doubt.any():
             errors = [0.0 if (error := each.error()) is None else error for each in (first, second)]
-            hull = np.abs(first.v - second.v) + np.maximum(*errors)
+            hull = np.abs(first.v - second.v) + np.maximum(errors[0], errors[1])
             result.e = np.where(condition.doubt, hull, 0.0 if result.e is None else result.e)
         if condition.unknown is not None:
             result.e = np.where(condition.unknown, np.inf, 0.0 if result.e is None else result.e)
@@ -861,17 +863,15 @@ class Bounds(Backend[Tracked]):
         if covers(form, self.arithmetic.accumulation):
             return result
         lattice = array.lattice
-        if array.certain and lattice is not None and lattice >= form.smallest_normal:
-            if array.hi <= math.ldexp(lattice, form.significand) and array.hi <= form.largest:
-                return result
+        held = array.certain and lattice is not None and lattice >= form.smallest_normal
+        if held and lattice is not None and array.hi <= min(math.ldexp(lattice, form.significand), form.largest):
+            return result
         result.terms, result.length, result.still = array.k, 1.0, False
         result.lattice = None
         error = array.error()
         largest = array.m if error is None else array.m + error
         result.terms = result.terms + form.unit_roundoff / self.u
-        result.e = _plus(
-            result.e, form.smallest_normal if self.arithmetic.flushes else form.smallest_subnormal
-        )
+        result.e = _plus(result.e, form.smallest_normal if self.arithmetic.flushes else form.smallest_subnormal)
         if array.e is not None:
             result.e = result.e + array.e * form.unit_roundoff
         if array.hi > form.largest:
@@ -892,7 +892,7 @@ class Bounds(Backend[Tracked]):
         result.reach = self.ranges.opaque(lambda: size if error is None else size + error, hi=array.hi)
         return self._absorbing(result, array)
 
-    def undecided(self, array: Tracked, where: NDArray[np.bool_] | bool) -> Tracked:
+    def undecided(self, array: Tracked, *, where: NDArray[np.bool_] | bool) -> Tracked:
         if where is False or not np.any(where):
             return array
         result = self._moved(array, lambda values: values)

@@ -35,18 +35,21 @@ class Contraction:
         """The sums of products."""
         first = left.transpose(self.left).reshape(self.left_shape)
         second = right.transpose(self.right).reshape(self.right_shape)
-        return self.apart(first @ second)
+        product: NDArray[Any] = first @ second
+        return self.apart(product)
 
     def products(self, left: NDArray[Any], right: NDArray[Any], first: int, last: int) -> NDArray[Any]:
         """The terms of all sums from one place to another, along a first axis of their own; `apart` takes their sum."""
         one = left.transpose(self.left).reshape(self.left_shape)[..., first:last]
         other = right.transpose(self.right).reshape(self.right_shape)[..., first:last, :]
         made: NDArray[Any] = one[..., None] * other[..., None, :, :]
-        return np.moveaxis(made, -2, 0)
+        moved: NDArray[Any] = np.moveaxis(made, -2, 0)
+        return moved
 
     def apart(self, product: NDArray[Any]) -> NDArray[Any]:
         """What was computed as a stack of matrices, in the shape of the result."""
-        return product.reshape(self.whole).transpose(self.order)
+        whole: NDArray[Any] = product.reshape(self.whole)
+        return whole.transpose(self.order)
 
 
 def subscripts_of(subscripts: str) -> tuple[str, str, str]:
@@ -60,7 +63,9 @@ def subscripts_of(subscripts: str) -> tuple[str, str, str]:
         raise ValueError(f"{subscripts!r}: a letter of the result is in no operand")
     alone = (set(left) ^ set(right)) - set(out)
     if alone:
-        raise ValueError(f"{subscripts!r}: {''.join(sorted(alone))!r} is summed over in one operand alone; sum it first")
+        raise ValueError(
+            f"{subscripts!r}: {''.join(sorted(alone))!r} is summed over in one operand alone; sum it first"
+        )
     return letters
 
 

@@ -98,9 +98,7 @@ class Operator:
         raw: Iterable[str] = (),
     ) -> Operator:
         """An operator from its formulas, the one that judges first."""
-        return cls(
-            forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw)
-        )
+        return cls(forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw))
 
     def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Outputs:
         """The results of a form on a call, by output.
@@ -131,7 +129,7 @@ class Operator:
 
 def _plain(name: str) -> str:
     """The name in the prototype."""
-    shorter = name[:-1] if name.endswith("_") else name
+    shorter = name.removesuffix("_")
     return shorter if keyword.iskeyword(shorter) else name
 
 

@@ -1,8 +1,8 @@
 """Is `backward` the derivative of `forward`? Both in high precision, on small calls.
 
 L(x) = sum_j g_j F_j(x), with the incoming gradients g, has the derivative backward(g). It is found by a central
-difference in 200 digits with a step of 10^-60, which leaves room for numbers of all sizes that FLOAT has. Saved tensors are computed again from x, in
-the same precision, so that neither their rounding nor stale contents disturb.
+difference in 200 digits with a step of 10^-60, which leaves room for numbers of all sizes that FLOAT has. Saved tensors
+are computed again from x, in the same precision, so that neither their rounding nor stale contents disturb.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Compared:
 def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key: int = 0) -> Iterator[Compared]:
     """Some elements of every output of a small call whose inputs are finite.
 
-    What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal distribution.
+    What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal
+    distribution.
     Gives nothing for an operator that is no derivative, and leaves out elements at which `forward` has a kink.
-    TooManyNodes where the call is no small one.
+    TooManyNodesError where the call is no small one.
     """
     derivative = operator.derivative
     if isinstance(derivative, str):
@@ -91,9 +92,7 @@ class _Setup:
     shapes: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def of(
-        cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator
-    ) -> _Setup:
+    def of(cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator) -> _Setup:
         shapes = output_shapes(call)
         forward = Form.of(derivative.forward)
         hidden = (*derivative.gradients, *derivative.saved, *shapes)

@@ -10,7 +10,7 @@ Results are right when float64 rounds them to FLOAT or a narrower format: it has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,9 +25,11 @@ from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.mutants import Mutant, Operation, mutated
 
-__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTerms", "Variant", "variants"]
+__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTermsError", "Variant", "variants"]
 
 Real: TypeAlias = NDArray[Any]
+_ADD: Any = np.add.reduce
+"""Without NumPy's overloads, which know no `keepdims` that is decided later."""
 
 ORDERS = ("forward", "reversed", "pairwise", "blocked", "random")
 """Of a sum: first to last, last to first, in pairs, in blocks of 16, in random order."""
@@ -40,7 +42,7 @@ MOST_TERMS = 1 << 20
 """Terms of one sum that are made at once."""
 
 
-class TooManyTerms(HarnessError):
+class TooManyTermsError(HarnessError):
     """A sum has more terms than an emulation makes."""
 
 
@@ -245,8 +247,7 @@ class Emulator(Backend[Emulated]):
             return self._pairwise(terms, wide=wide)
         if order == "blocked" and terms.shape[0] > _BLOCK:
             blocks = [
-                self._forward(terms[start : start + _BLOCK], wide=wide)
-                for start in range(0, terms.shape[0], _BLOCK)
+                self._forward(terms[start : start + _BLOCK], wide=wide) for start in range(0, terms.shape[0], _BLOCK)
             ]
             return self._forward(np.stack(blocks), wide=False)
         return self._forward(terms, wide=wide)
@@ -256,7 +257,7 @@ class Emulator(Backend[Emulated]):
             sums: Real = np.add.accumulate(terms, axis=0, dtype=self._native)[-1]
             return sums
         if terms.shape[0] > _MOST_STEPS:
-            raise TooManyTerms(f"{terms.shape[0]} additions, each by itself")
+            raise TooManyTermsError(f"{terms.shape[0]} additions, each by itself")
         total = self._rounded(terms[0])
         for term in terms[1:]:
             total = self._added((self._wide(total) if self._native is None or wide else total) + term)
@@ -285,7 +286,7 @@ class Emulator(Backend[Emulated]):
 
     def sum(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
         if self.variant.order == FASTEST and array.there is None:
-            return self._done("sum", np.asarray(np.add.reduce(array.v, axis=axes, keepdims=keepdims)))
+            return self._done("sum", np.asarray(_ADD(array.v, axis=axes, keepdims=keepdims)))
         values = array.v if array.there is None else np.where(array.there, array.v, array.v.dtype.type(0.0))
         wide = False
         if self.variant.fused and array.product is not None and array.there is None:
@@ -327,7 +328,7 @@ class Emulator(Backend[Emulated]):
         used, counts = np.unique(cells, return_counts=True)
         most = int(counts.max())
         if most * used.size > MOST_TERMS:
-            raise TooManyTerms(f"{most} terms in some of {used.size} sums")
+            raise TooManyTermsError(f"{most} terms in some of {used.size} sums")
         place = np.repeat(np.arange(used.size), counts)
         within = np.arange(cells.size) - np.repeat(np.cumsum(counts) - counts, counts)
         terms = np.zeros((most, used.size), values.dtype)
@@ -356,7 +357,7 @@ class Emulator(Backend[Emulated]):
             parts = [np.add.reduce(products(at, at + step), axis=0) for at in range(0, max(plan.terms, 1), step)]
             return self._done("sum of products", plan.apart(np.add.reduce(np.stack(parts), axis=0)))
         if of_element * plan.terms > MOST_TERMS:
-            raise TooManyTerms(f"{subscripts}: {plan.terms} products for each of {of_element} elements")
+            raise TooManyTermsError(f"{subscripts}: {plan.terms} products for each of {of_element} elements")
         terms = products(0, plan.terms)
         if self._form.significand > 24:
             terms = self._rounded(terms)
@@ -439,7 +440,8 @@ class Emulator(Backend[Emulated]):
         unit = self._form.unit_roundoff
         signs: Any = tilt if abs(tilt) <= 1.0 else self._random.uniform(-1.0, 1.0, values.shape)
         relative = max((2.0 * stated.ulps - 1.0) * unit, 0.0) + stated.relative
-        return values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
+        tilted: Real = values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
+        return tilted
 
     def store(self, array: Emulated) -> Emulated:
         form = self.arithmetic.output
@@ -453,7 +455,7 @@ class Emulator(Backend[Emulated]):
     def as_written(self, array: Emulated) -> Emulated:
         return array
 
-    def undecided(self, array: Emulated, where: NDArray[np.bool_] | bool) -> Emulated:
+    def undecided(self, array: Emulated, *, where: NDArray[np.bool_] | bool) -> Emulated:
         return array
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -85,7 +85,7 @@ class FormulaOracle:
         for name, shape in shapes.items():
             result = results.get(name)
             if not isinstance(result, Tracked):
-                raise ValueError(f"{form.name}: no result {name!r}; it has {', '.join(results)}")
+                raise TypeError(f"{form.name}: no result {name!r}; it has {', '.join(results)}")
             if result.shape != shape:
                 raise ValueError(f"{name}: the formula gives the shape {list(result.shape)}, expected {list(shape)}")
             if not careful and not f.settled(result, result.rounding()):

@@ -19,7 +19,7 @@ from aclnn_cts.formula.contraction import contract, subscripts_of
 from aclnn_cts.formula.definition import Form, Operator
 from aclnn_cts.formula.functions import FUNCTIONS
 
-__all__ = ["DIGITS", "MOST_NODES", "Elements", "Graph", "Node", "TooManyNodes", "as_fraction", "exact_element"]
+__all__ = ["DIGITS", "MOST_NODES", "Elements", "Graph", "Node", "TooManyNodesError", "as_fraction", "exact_element"]
 
 Index: TypeAlias = "tuple[int, ...]"
 Number: TypeAlias = Any
@@ -31,7 +31,7 @@ MOST_NODES = 20_000
 """Elements of nodes that one element may depend on."""
 
 
-class TooManyNodes(Exception):  # noqa: N818 - it is a limit and no mistake
+class TooManyNodesError(Exception):
     """An element depends on more elements than it may."""
 
 
@@ -69,7 +69,7 @@ class Elements:
         """Elements that were evaluated."""
 
     def __call__(self, node: Node, index: Index) -> Number:
-        """One element. TooManyNodes where it takes too many, ZeroDivisionError where it divides by 0."""
+        """One element. TooManyNodesError where it takes too many, ZeroDivisionError where it divides by 0."""
         waiting = [(node, index)]
         while waiting:
             wanted, place = waiting[-1]
@@ -80,7 +80,7 @@ class Elements:
                 except _MissingError as missing:
                     waiting.extend(missing.places)
                     if len(waiting) + self.count > self._most:
-                        raise TooManyNodes from None
+                        raise TooManyNodesError from None
                     continue
                 self.count += 1
             waiting.pop()
@@ -276,7 +276,7 @@ class Graph(Backend[Node]):
     def as_written(self, array: Node) -> Node:
         return array
 
-    def undecided(self, array: Node, where: NDArray[np.bool_] | bool) -> Node:
+    def undecided(self, array: Node, *, where: NDArray[np.bool_] | bool) -> Node:
         return array
 
 
@@ -287,7 +287,7 @@ def _known_condition(f: Graph, holds: NDArray[Any]) -> Node:
 def exact_element(operator: Operator, call: OracleInput, output: str, index: Index) -> Fraction | None:
     """One element of an output in 50 digits, by the last of the forms; None where it takes more than `MOST_NODES`.
 
-    Inputs must be finite. Raises ZeroDivisionError where the formula divides by 0, KeyError where it has no such output.
+    Inputs must be finite. ZeroDivisionError where the formula divides by 0, KeyError where it has no such output.
     """
     return _element(operator, operator.forms[-1], call, output, index)
 
@@ -299,7 +299,7 @@ def _element(operator: Operator, form: Form, call: OracleInput, output: str, ind
     elements = Elements()
     try:
         value = elements(node, index)
-    except TooManyNodes:
+    except TooManyNodesError:
         return None
     if not math.isfinite(float(value)) and not elements.context.isfinite(value):
         raise ZeroDivisionError(f"{output}{list(index)} is {value}")
@@ -308,5 +308,5 @@ def _element(operator: Operator, form: Form, call: OracleInput, output: str, ind
 
 def as_fraction(value: Number) -> Fraction:
     """A finite number of an mpmath context."""
-    numerator, denominator = to_rational(value._mpf_)  # noqa: SLF001 - mpmath's own way to its parts
+    numerator, denominator = to_rational(value._mpf_)
     return Fraction(int(numerator), int(denominator))

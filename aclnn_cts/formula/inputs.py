@@ -49,9 +49,7 @@ class Inputs:
     @classmethod
     def of(cls, call: OracleInput, raw: frozenset[str]) -> Inputs:
         """Those of a call."""
-        arrays = {
-            name: array for name, array in call.tensors.items() if array.dtype == np.float64 and name not in raw
-        }
+        arrays = {name: array for name, array in call.tensors.items() if array.dtype == np.float64 and name not in raw}
         sizes = [array.size for array in arrays.values()]
         if len(sizes) < 2 or not all(sizes) or sum(sizes) > _TOGETHER:
             return cls({name: _alone(array) for name, array in arrays.items()}, call.lattices, call.radii)

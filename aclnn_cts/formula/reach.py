@@ -21,62 +21,64 @@ import numpy as np
 
 __all__ = ["ELEMENTS", "WHOLE", "Ranges", "Reach"]
 
-Any_: TypeAlias = Any
-"""A number, an array, or a `Reach`, as the class at hand has it."""
+Range: TypeAlias = Any
+"""A number or a `Reach`, as the class at hand has it."""
+Size: TypeAlias = Any
+"""Magnitudes: a number or an array."""
 Move: TypeAlias = "Callable[[Any], Any]"
 
 
 class Reach(NamedTuple):
     """Of every element of an array; numbers where all are alike."""
 
-    highest: Any
-    chain: Any
-    but_one: Any
-    but_two: Any
-    weight: Any
+    highest: Size
+    chain: Size
+    but_one: Size
+    but_two: Size
+    weight: Size
 
 
 class Ranges(Protocol):
     """How operations change what is known of an array's range; `size` bounds its elements' magnitudes."""
 
-    def leaf(self, size: Any_, *, hi: float, loads: bool) -> Any_:
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> Range:
         """An input, whose load may underflow."""
 
-    def sum_of_two(self, left: Any_, right: Any_, size: Callable[[], Any]) -> Any_:
+    def sum_of_two(self, left: Range, right: Range, size: Callable[[], Any]) -> Range:
         """A sum or difference."""
 
-    def product(self, left: Any_, right: Any_, sizes: Callable[[], tuple[Any, Any]]) -> Any_:
+    def product(self, left: Range, right: Range, sizes: Callable[[], tuple[Any, Any]]) -> Range:
         """A product of what has such magnitudes."""
 
-    def scaled(self, array: Any_, factor: float) -> Any_:
+    def scaled(self, array: Range, factor: float) -> Range:
         """A product with a power of two."""
 
-    def quotient(self, left: Any_, divisor: Any, *, least: float) -> Any_:
+    def quotient(self, left: Range, divisor: Size, *, least: float) -> Range:
         """A quotient by what has such magnitudes, `least` the smallest of them."""
 
-    def total(self, array: Any_, reduced: Move, size: Callable[[], Any], *, count: float) -> Any_:
+    def total(self, array: Range, reduced: Move, size: Callable[[], Any], *, count: float) -> Range:
         """A sum of `count` elements; `reduced` takes the largest of them."""
 
-    def opaque(self, size: Callable[[], Any], *, hi: float) -> Any_:
+    def opaque(self, size: Callable[[], Any], *, hi: float) -> Range:
         """What is computed as such."""
 
-    def either(self, left: Any_, right: Any_) -> Any_:
+    def either(self, left: Range, right: Range) -> Range:
         """One of two."""
 
-    def moved(self, array: Any_, move: Move) -> Any_:
+    def moved(self, array: Range, move: Move) -> Range:
         """The elements in other places."""
 
-    def weight(self, array: Any_) -> Any:
+    def weight(self, array: Range) -> Size:
         """What an underflow was multiplied by."""
 
-    def highest(self, array: Any_) -> Any:
+    def highest(self, array: Range) -> Size:
         """The largest intermediate."""
 
 
 class _Whole:
     """One number for all elements, at least as large as each of the four."""
 
-    def leaf(self, size: Any, *, hi: float, loads: bool) -> float:
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> float:
         return hi
 
     def sum_of_two(self, left: float, right: float, size: Callable[[], Any]) -> float:
@@ -88,7 +90,7 @@ class _Whole:
     def scaled(self, array: float, factor: float) -> float:
         return array * max(factor, 1.0)
 
-    def quotient(self, left: float, divisor: Any, *, least: float) -> float:
+    def quotient(self, left: float, divisor: Size, *, least: float) -> float:
         return max(left, 1.0) * (max(1.0 / least, 1.0) if least else float("inf"))
 
     def total(self, array: float, reduced: Move, size: Callable[[], Any], *, count: float) -> float:
@@ -113,7 +115,7 @@ class _Whole:
 class _Elements:
     """A `Reach` an array."""
 
-    def leaf(self, size: Any, *, hi: float, loads: bool) -> Reach:
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> Reach:
         return Reach(size, np.maximum(size, 1.0), 1.0, 0.0, 1.0 if loads else 0.0)
 
     def sum_of_two(self, left: Reach, right: Reach, size: Callable[[], Any]) -> Reach:
@@ -129,7 +131,7 @@ class _Elements:
             np.maximum(left.weight * of_right, right.weight * of_left),
         )
 
-    def _multiplied(self, highest: Any, left: Reach, right: Reach, weight: Any) -> Reach:
+    def _multiplied(self, highest: Size, left: Reach, right: Reach, weight: Size) -> Reach:
         chain = left.chain * right.chain
         but_two = np.maximum(left.but_one * right.but_one, left.but_two * right.chain)
         but_two = np.maximum(but_two, left.chain * right.but_two)
@@ -144,11 +146,9 @@ class _Elements:
     def scaled(self, array: Reach, factor: float) -> Reach:
         return self._multiplied(array.highest, array, self.leaf(factor, hi=factor, loads=False), array.weight * factor)
 
-    def quotient(self, left: Reach, divisor: Any, *, least: float) -> Reach:
+    def quotient(self, left: Reach, divisor: Size, *, least: float) -> Reach:
         inverse = 1.0 / divisor
-        return self._multiplied(
-            left.highest, left, self.leaf(inverse, hi=0.0, loads=False), left.weight * inverse
-        )
+        return self._multiplied(left.highest, left, self.leaf(inverse, hi=0.0, loads=False), left.weight * inverse)
 
     def total(self, array: Reach, reduced: Move, size: Callable[[], Any], *, count: float) -> Reach:
         return self._opaque(size(), reduced(array.highest), reduced(array.weight))
@@ -156,7 +156,7 @@ class _Elements:
     def opaque(self, size: Callable[[], Any], *, hi: float) -> Reach:
         return self._opaque(size(), 0.0, 0.0)
 
-    def _opaque(self, size: Any, highest: Any, weight: Any) -> Reach:
+    def _opaque(self, size: Size, highest: Size, weight: Size) -> Reach:
         return Reach(np.maximum(highest, size), np.maximum(size, 1.0), 1.0, 0.0, np.maximum(weight, 1.0))
 
     def either(self, left: Reach, right: Reach) -> Reach:
@@ -165,10 +165,10 @@ class _Elements:
     def moved(self, array: Reach, move: Move) -> Reach:
         return Reach(*(move(part) for part in array))
 
-    def weight(self, array: Reach) -> Any:  # noqa: ANN401 - a number or an array
+    def weight(self, array: Reach) -> Size:
         return array.weight
 
-    def highest(self, array: Reach) -> Any:  # noqa: ANN401 - a number or an array
+    def highest(self, array: Reach) -> Size:
         return array.highest
 
 

@@ -200,7 +200,9 @@ def _stated(
     if model.flushes_result and largest.exact is False:
         error = error + model.output.smallest_normal
     elif model.flushes_result:
-        kept = np.asarray(largest.exact) & ((np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0))
+        kept = np.asarray(largest.exact) & (
+            (np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0)
+        )
         error = np.where(kept, error, error + model.output.smallest_normal)
     if span is None:
         return Margins(error, error, 0.0)

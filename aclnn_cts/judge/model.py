@@ -31,9 +31,7 @@ BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
 
 _DType: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
-_FunctionName: TypeAlias = Literal[
-    "div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"
-]
+_FunctionName: TypeAlias = Literal["div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"]
 _Format: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
 
 
@@ -315,7 +313,7 @@ def _model(
 ) -> ComputeModel:
     question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
     sections: dict[str, Any] = {}
-    functions: dict[str, _Function] = {}
+    functions: dict[_FunctionName, _Function] = {}
     for entry in precision.entries:
         if entry.matches(question):
             functions |= entry.functions

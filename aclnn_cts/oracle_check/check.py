@@ -21,7 +21,7 @@ from aclnn_cts.engine.judging import Judge
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
-from aclnn_cts.formula.graph import TooManyNodes
+from aclnn_cts.formula.graph import TooManyNodesError
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -217,6 +217,6 @@ def _check_derivative(source: _Source) -> DerivativeCounts:
                 if not compared.agree:
                     counts.differ += 1
                     counts.examples = (*counts.examples, f"{compared}")[:3]
-        except (TooManyNodes, ZeroDivisionError):
+        except (TooManyNodesError, ZeroDivisionError):
             continue
     return counts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aclnn_cts.formula.emulator import TooManyTerms, Variant, variants
+from aclnn_cts.formula.emulator import TooManyTermsError, Variant, variants
 from aclnn_cts.oracle_check.subject import Evaluated, Subject
 
 __all__ = ["DEEP", "Silence", "check_emulations"]
@@ -65,7 +65,7 @@ def check_emulations(subjects: Iterable[Subject], *, most: int) -> Silence:
         for variant in variants(arithmetic, number):
             try:
                 made.append((variant, subject.emulated(variant)))
-            except TooManyTerms:
+            except TooManyTermsError:
                 found.skipped += 1
         verdicts = subject.faulty([evaluated.outputs for _, evaluated in made])
         for (variant, evaluated), faulty in zip(made, verdicts, strict=True):

@@ -16,7 +16,7 @@ from aclnn_cts.engine.laws import LAW_KIND, PREFIX, LawPromise, law_calls, laws_
 from aclnn_cts.engine.perform import Performed
 from aclnn_cts.engine.plan import Part
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.formula.emulator import ORDERS, TooManyTerms, Variant
+from aclnn_cts.formula.emulator import ORDERS, TooManyTermsError, Variant
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.oracle_check.subject import Subject
@@ -50,7 +50,7 @@ def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> La
             variant = Variant(order=ORDERS[number % len(ORDERS)], fused=bool(number % 2), key=number)
             try:
                 performed = [_emulated(spec, judge, operator, case, variant) for case in law_calls(trial, spec)]
-            except TooManyTerms:
+            except TooManyTermsError:
                 continue
             verdict = promise.judge(trial, performed, judge, evaluate(spec, trial.case))
             counts.trials += 1

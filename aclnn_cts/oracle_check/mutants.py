@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.formula.emulator import FASTEST, ORDERS, Emulated, Emulator, TooManyTerms, Variant
+from aclnn_cts.formula.emulator import FASTEST, ORDERS, Emulated, Emulator, TooManyTermsError, Variant
 from aclnn_cts.formula.mutants import Mutant, mutants_of
 from aclnn_cts.formula.special import DOUBLE
 from aclnn_cts.oracle_check.subject import Subject
@@ -52,7 +52,7 @@ def check_mutants(subjects: Sequence[Subject]) -> Kills:
         variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
         try:
             plain = subject.emulated(variant)
-        except TooManyTerms:
+        except TooManyTermsError:
             continue
         names = tuple(operation.name for operation in plain.operations)
         for mutant in mutants_of(list(plain.operations)):

@@ -82,7 +82,7 @@ class Subject:
         return all(bool(np.isfinite(array).all()) for array in tensors if array.dtype == np.float64)
 
     def emulated(self, variant: Variant, *, mutant: Mutant | None = None) -> Evaluated:
-        """The outputs of a variant. TooManyTerms where a sum is too long to emulate."""
+        """The outputs of a variant. TooManyTermsError where a sum is too long to emulate."""
         before: dict[str, Float64] = {}
         operations: tuple[Operation, ...] = ()
         random = np.random.Generator(np.random.Philox(variant.key + 1))

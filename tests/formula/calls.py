@@ -207,7 +207,9 @@ def models(names: Any, dtype: str) -> dict[str, ComputeModel]:
 
 def subject(maker: Maker, key: int, *, dtype: str | None = None, narrow: bool = False) -> Subject:
     question, chosen = call(maker, key, dtype=dtype)
-    outputs = [name for name in question.arguments if name not in question.tensors and name in _wanted(maker.operator, key)]
+    outputs = [
+        name for name in question.arguments if name not in question.tensors and name in _wanted(maker.operator, key)
+    ]
     oracle = FormulaOracle(maker.operator)
     made = Subject.of(maker.operator, oracle, question, models(outputs, chosen))
     return made.in_format(oracle, BINARY_FORMATS[chosen]) if narrow else made

@@ -27,7 +27,9 @@ def tanh_forward(f: F, self: Array) -> Outputs:
 TANH = Operator.of(
     tanh_backward,
     tanh_distributed,
-    derivative=Derivative(forward=tanh_forward, gradients={"gradOutput": "output"}, wrt={"gradInput": "self"}, saved=("output",)),
+    derivative=Derivative(
+        forward=tanh_forward, gradients={"gradOutput": "output"}, wrt={"gradInput": "self"}, saved=("output",)
+    ),
 )
 
 
@@ -46,7 +48,9 @@ def sigmoid_forward(f: F, self: Array) -> Outputs:
 SIGMOID = Operator.of(
     sigmoid_backward,
     sigmoid_last,
-    derivative=Derivative(forward=sigmoid_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, saved=("y",)),
+    derivative=Derivative(
+        forward=sigmoid_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, saved=("y",)
+    ),
 )
 
 
