@@ -45,7 +45,7 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
 
     def values(form: Form, question: OracleInput, f: Emulator) -> dict[str, Float64]:
         results = operator.evaluate(form, f, question)
-        return {name: results[name].v.astype(np.float64) for name in outputs}  # type: ignore[attr-defined]
+        return {name: np.asarray(results[name].v, np.float64) for name in outputs}  # type: ignore[attr-defined]
 
     def with_numbers(change: Callable[[str, Float64], Float64]) -> OracleInput:
         tensors = {
@@ -71,9 +71,9 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
             for name, value in values(form, question, Emulator(arithmetic, variant)).items():
                 first = found.get(name)
                 if first is None:
-                    touched = np.isnan(marked[name])
+                    touched = np.asarray(np.isnan(marked[name]))
                     # A finite result that depends on inf or nan is a decision or a function's limit: not required.
-                    unsettled = touched & (np.isfinite(value) if len(forms) > 1 else True)
+                    unsettled = np.array(touched & (np.isfinite(value) if len(forms) > 1 else True))
                     found[name] = Settled(value, unsettled, touched)
                 else:
                     first.open[...] |= first.touched & ~_alike(first.value, value)

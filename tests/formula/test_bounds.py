@@ -191,3 +191,17 @@ def test_other_subscripts_are_refused(subscripts: str) -> None:
 def test_a_result_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         say(lambda f, x: {"out": x.sum(0)}, x=reals(3, 2))
+
+
+@pytest.mark.parametrize("value", [2.0, INF, NAN])
+def test_rank_zero_is_one_element(value: float) -> None:
+    def product(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": x * y}
+
+    def total(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": (x * y).sum(())}
+
+    output = say(Operator.of(product, total), (), x=np.array(value), y=np.array(3.0))
+    assert output.value.shape == ()
+    assert output.value == 3.0 * value or np.isnan(value)
+    assert output.open is None or not output.open.any()
