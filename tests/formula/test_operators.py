@@ -20,7 +20,7 @@ from tests.formula import formulas
 from tests.formula.calls import MAKERS, Maker, call, subject
 
 CALLS = 150
-MUTANT_CALLS = 90
+MUTANT_CALLS = 150
 every = pytest.mark.parametrize("name", MAKERS)
 
 
