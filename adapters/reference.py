@@ -5,10 +5,10 @@ It shows that harness and documents agree with themselves, and is what other imp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressib
 from aclnn_cts.adapters.results import outcome_of, run_each
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.expected import Oracle, OracleInput
+from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS
 from aclnn_cts.core.target import Target
@@ -26,7 +26,10 @@ from aclnn_cts.spec.kinds import Strength
 from aclnn_cts.spec.load import package_folder
 from aclnn_cts.spec.model import Spec
 
-__all__ = ["ReferenceAdapter", "ReferenceSession"]
+__all__ = ["ReferenceAdapter", "ReferenceSession", "Values"]
+
+Values: TypeAlias = Callable[[OracleInput], Mapping[str, Float64]]
+"""Of one operator: its outputs in float64."""
 
 _SUCCESS = STATUSES[SUCCESS]
 _NULLPTR = STATUSES["ACLNN_ERR_PARAM_NULLPTR"]
@@ -46,7 +49,7 @@ class ReferenceSession:
 
     def __init__(self, target: Target, specs: Mapping[str, Spec]) -> None:
         self._specs = specs
-        self._oracles: dict[str, Oracle] = {}
+        self._oracles: dict[str, Values] = {}
         self.capabilities = Capabilities(
             description="NumPy float64 oracle with the documented statuses",
             statuses=True,
@@ -103,19 +106,19 @@ class ReferenceSession:
             arguments=case.arguments,
             target=case.target,
         )
-        expected = self._oracle(spec)(question)
+        values = self._values(spec)(question)
         results = {}
         for name in buffers.outputs:
             descriptor = _descriptor(case, name)
-            results[name] = to_dtype(np.broadcast_to(expected[name].value, descriptor.shape), descriptor.dtype)
+            results[name] = to_dtype(np.broadcast_to(values[name], descriptor.shape), descriptor.dtype)
         return results
 
-    def _oracle(self, spec: Spec) -> Oracle:
+    def _values(self, spec: Spec) -> Values:
         if spec.stem not in self._oracles:
             from aclnn_cts.oracles import registry  # noqa: PLC0415 - statuses alone need no oracle
 
             own = (package_folder() / f"{spec.stem}.yaml").exists()
-            self._oracles[spec.stem] = registry.load(spec.stem, folders=() if own else (Path(spec.path).parent,))
+            self._oracles[spec.stem] = registry.load_values(spec.stem, folders=() if own else (Path(spec.path).parent,))
         return self._oracles[spec.stem]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, spacing
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, toward_zero
 
 __all__ = [
     "ORDERS",
@@ -28,7 +28,6 @@ __all__ = [
     "hfloat32",
     "rounding_away",
     "rounding_even",
-    "toward_zero",
     "unrounded",
 ]
 
@@ -70,16 +69,6 @@ def each_its_own(operands: Sequence[Operand], key: int) -> Operand:
 def hfloat32(stored: int) -> BinaryFormat:
     """HFLOAT32 with 10 or 11 stored bits."""
     return binary_format("HFLOAT32", significand=stored + 1, min_exponent=-126, max_exponent=127)
-
-
-def toward_zero(values: Float64, form: BinaryFormat) -> Float64:
-    """The format's number of the largest magnitude that is not above that of the value."""
-    rounded = round_to(values, form)
-    over = (np.abs(rounded) > np.abs(values)) & np.isfinite(values)
-    if not over.any():
-        return rounded
-    below = np.where(np.isinf(rounded), np.copysign(form.largest, values), np.abs(rounded) - spacing(values, form))
-    return np.where(over, np.copysign(below, values), rounded)
 
 
 def _float(values: Float64) -> Float64:

@@ -10,7 +10,7 @@ import numpy as np
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.rounding import round_to, spacing
+from aclnn_cts.core.rounding import round_to, spacing, toward_zero
 from aclnn_cts.core.verdict import RulerVerdict
 from aclnn_cts.engine.judging import Judge, Limits
 from aclnn_cts.engine.perform import Performed
@@ -29,7 +29,6 @@ from benchmarks.emulations import (
     hfloat32,
     rounding_away,
     rounding_even,
-    toward_zero,
     unrounded,
 )
 from benchmarks.faults_of_precision import FAULTS, PERTURBATION, Arithmetic

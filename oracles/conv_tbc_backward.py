@@ -38,6 +38,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._convolution import convolution, fit_a_stack, gradients, to_input, to_weight, with_sizes
 from aclnn_cts.oracles._convolution_single import gradients_in_order
@@ -52,7 +54,7 @@ from aclnn_cts.oracles._special_values import (
     settle,
 )
 
-__all__ = ["LAWS", "benchmark", "exact", "expected", "expected_each"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_each"]
 
 Counts = NDArray[np.int64]
 
@@ -281,3 +283,53 @@ LAWS: tuple[Law, ...] = (
     _laws.repeat("self"),
 )
 """Of the dimensions that a call can be cut along, the input channels are left out: gradBias is no sum over them."""
+
+
+def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
+    cells = _cells(input.shape, self.shape[0], weight.shape[0], pad)
+    products = f.einsum("ubo,kio->ukbi", self, weight)
+    return {
+        "gradInput": f.scatter_add(products, cells, input.shape),
+        "gradWeight": f.einsum("ukbi,ubo->kio", f.take(input, cells), self),
+        "gradBias": self.sum((0, 1)),
+    }
+
+
+def _gathered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
+    time, length = input.shape[0], weight.shape[0]
+    cells = _cells(self.shape, time, length, length - 1 - pad)[:, ::-1]
+    return {
+        "gradInput": f.einsum("tkbo,kio->tbi", f.take(self, cells), weight),
+        "gradWeight": f.einsum("tkbo,tbi->kio", f.take(self, cells), input),
+        "gradBias": self.sum(1).sum(0),
+    }
+
+
+def _convolution(f: F, input: Array, weight: Array, bias: Array, pad: int) -> Outputs:
+    length = weight.shape[0]
+    cells = _cells(input.shape, input.shape[0] + 2 * pad + 1 - length, length, pad)
+    return {"y": f.einsum("ukbi,kio->ubo", f.take(input, cells), weight) + bias}
+
+
+@functools.lru_cache(maxsize=8)
+def _cells(shape: tuple[int, int, int], steps: int, length: int, pad: int) -> NDArray[np.int64]:
+    """The places (u, k, b, c) in an array (T, B, C) that step u meets with tap k: those of time u + k - pad.
+
+    Kept, since a formula is evaluated several times for a call.
+    """
+    time, batch, channels = shape
+    times = np.arange(steps)[:, None] + np.arange(length) - pad
+    places = np.arange(batch * channels).reshape(batch, channels)
+    return np.where((times >= 0) & (times < time), times, -1)[..., None, None] * (batch * channels) + places
+
+
+FORMULA = Operator.of(
+    _scattered,
+    _gathered,
+    derivative=Derivative(
+        forward=_convolution,
+        gradients={"self": "y"},
+        wrt={"gradInput": "input", "gradWeight": "weight", "gradBias": "bias"},
+        linear=True,
+    ),
+)

@@ -22,12 +22,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._embedding_laws import forward, index_order, padding, relabel, split, unused
 from aclnn_cts.oracles._embedding_rows import row_numbers
@@ -35,7 +38,7 @@ from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
 from aclnn_cts.oracles._special_values import finite_part
 
-__all__ = ["LAWS", "benchmark", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
 
 
 def expected(call: OracleInput) -> Expected:
@@ -144,4 +147,51 @@ LAWS: tuple[Law, ...] = (
     unused(),
     index_order(),
     relabel(),
+)
+
+
+def _scaled_sum(
+    f: F, grad: Array, indices: NDArray[Any], numWeights: int, paddingIdx: int, scaleGradByFreq: int
+) -> Outputs:
+    cells, counts, inside = _cells(indices, grad.shape[-1], numWeights, paddingIdx)
+    out = f.scatter_add(grad.reshape(*cells.shape), cells, (numWeights, grad.shape[-1]))
+    return {"out": f.undecided(out / counts[:, None] if scaleGradByFreq else out, where=not inside)}
+
+
+def _sum_of_scaled(
+    f: F, grad: Array, indices: NDArray[Any], numWeights: int, paddingIdx: int, scaleGradByFreq: int
+) -> Outputs:
+    cells, counts, inside = _cells(indices, grad.shape[-1], numWeights, paddingIdx)
+    terms = grad.reshape(*cells.shape)
+    if scaleGradByFreq and grad.size:
+        terms = terms * (f.lift(1.0) / counts[np.maximum(cells, 0) // grad.shape[-1]])
+    return {"out": f.undecided(f.scatter_add(terms, cells, (numWeights, grad.shape[-1])), where=not inside)}
+
+
+def _cells(
+    indices: NDArray[Any], width: int, rows: int, padding: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
+    """Where in `out` each element of `grad` is added, occurrences of each row, whether all indices name a row."""
+    numbers, inside = row_numbers(indices.reshape(-1), rows)
+    keep = (numbers >= 0) & (numbers < rows) & (numbers != padding)
+    counts = np.bincount(numbers[keep], minlength=rows)
+    return np.where(keep, numbers, -1)[:, None] * width + np.arange(width), np.maximum(counts, 1), inside
+
+
+def _embedding(
+    f: F, weight: Array, indices: NDArray[Any], paddingIdx: int, scaleGradByFreq: int, grad: tuple[int, ...]
+) -> Outputs:
+    """The lookup; what is skipped on the way back is a constant, and what is scaled then is scaled here."""
+    cells, counts, _ = _cells(indices, weight.shape[1], weight.shape[0], paddingIdx)
+    found = f.take(weight, cells)
+    if scaleGradByFreq and found.size:
+        found = found / counts[np.maximum(cells, 0) // weight.shape[1]]
+    return {"y": found.reshape(*grad)}
+
+
+FORMULA = Operator.of(
+    _scaled_sum,
+    _sum_of_scaled,
+    raw=["indices"],
+    derivative=Derivative(forward=_embedding, gradients={"grad": "y"}, wrt={"out": "weight"}, linear=True),
 )

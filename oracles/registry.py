@@ -1,11 +1,14 @@
 """Finds an operator's oracle by the stem of its spec file: among ours, or beside a user's own spec.
 
-An oracle is a module with a function `expected(call: OracleInput) -> Expected`. Loading one from a folder runs its
+An oracle is a module with a formula: a function `backward(f, …)`, or `FORMULA`, which states more than that
+(`formula.definition.Operator`). It may have a function `expected(call: OracleInput) -> Expected` of its own, which then
+judges in the formula's place. Loading one from a folder runs its
 Python, which is why only what computes values (run, fuzz, replay) may ask for one.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -22,24 +25,39 @@ from numpy.typing import NDArray
 
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import EachOracle, Oracle, OracleInput
+from aclnn_cts.core.expected import EachOracle, Float64, Oracle, OracleInput
+from aclnn_cts.core.law import Law
+from aclnn_cts.formula.benchmark import benchmark
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.oracles._formula_laws import laws_of_formula
 
 __all__ = [
     "Benchmark",
     "SecondOracle",
+    "Values",
     "available",
     "load",
     "load_benchmark",
     "load_each",
+    "load_forms",
+    "load_formula",
+    "load_laws",
     "load_module",
     "load_second",
+    "load_values",
 ]
 
 _PACKAGE = aclnn_cts.oracles.__name__
 _ENTRY = "expected"
+_FORMULA = "FORMULA"
+_BACKWARD = "backward"
 
-SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], Fraction]
-"""`exact(call, output, index)`: one element in rational arithmetic."""
+SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], "Fraction | None"]
+"""`exact(call, output, index)`: one element in rational arithmetic, or in 50 digits; None where that takes too long."""
+
+Values: TypeAlias = Callable[[OracleInput], Mapping[str, Float64]]
+"""`values(call)`: outputs in float64, before they are rounded to their dtypes."""
 
 Benchmark: TypeAlias = Callable[[OracleInput], Mapping[str, NDArray[np.float32]]]
 """`benchmark(call)`: outputs as plain FLOAT arithmetic gives them, before they are rounded to their dtypes.
@@ -85,16 +103,42 @@ def load_module(stem: str, *, folders: Sequence[Path] = ()) -> ModuleType:
         )
     place = places[stem]
     module = importlib.import_module(place) if place == f"{_PACKAGE}.{stem}" else _from_file(Path(place))
-    if not callable(getattr(module, _ENTRY, None)):
+    if not callable(getattr(module, _ENTRY, None)) and _formula_of(module) is None:
         raise UsageError(
-            f"{place}: no function {_ENTRY!r}; expected {_ENTRY}(call: OracleInput) -> Expected; define it"
+            f"{place}: neither a formula nor an oracle; expected a function {_BACKWARD}(f, …) or "
+            f"{_ENTRY}(call: OracleInput) -> Expected; define one of them"
         )
     return module
 
 
+def load_formula(stem: str, *, folders: Sequence[Path] = ()) -> Operator | None:
+    """The operator's formula, where its module states one. Raises as `load_module` does."""
+    return _formula_of(load_module(stem, folders=folders))
+
+
+def _formula_of(module: ModuleType) -> Operator | None:
+    stated = getattr(module, _FORMULA, None)
+    if isinstance(stated, Operator):
+        return stated
+    backward = getattr(module, _BACKWARD, None)
+    return Operator.of(backward) if callable(backward) else None
+
+
 def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
-    """The oracle of an operator: its module's `expected`. Raises as `load_module` does."""
-    return cast("Oracle", getattr(load_module(stem, folders=folders), _ENTRY))
+    """The oracle of an operator: its module's `expected`, or what its formula says. Raises as `load_module` does."""
+    module = load_module(stem, folders=folders)
+    own = getattr(module, _ENTRY, None)
+    formula = _formula_of(module)
+    return cast("Oracle", own) if own is not None or formula is None else FormulaOracle(formula)
+
+
+def load_values(stem: str, *, folders: Sequence[Path] = ()) -> Values:
+    """The operator's values alone: of its formula, else of its `expected`. Raises as `load_module` does."""
+    formula = load_formula(stem, folders=folders)
+    if formula is not None:
+        return FormulaOracle(formula).values
+    oracle = load(stem, folders=folders)
+    return lambda call: {name: output.value for name, output in oracle(call).items()}
 
 
 def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
@@ -103,13 +147,41 @@ def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:
-    """The operator's second oracle: its module's `exact`, where it has one. Raises as `load_module` does."""
-    return cast("SecondOracle | None", getattr(load_module(stem, folders=folders), "exact", None))
+    """The operator's second oracle: its module's `exact`, else its formula in 50 digits. Raises as `load_module`."""
+    module = load_module(stem, folders=folders)
+    own, formula = getattr(module, "exact", None), _formula_of(module)
+    if own is not None or formula is None:
+        return cast("SecondOracle | None", own)
+    from aclnn_cts.formula.graph import exact_element  # noqa: PLC0415 - it imports mpmath, and failures alone need it
+
+    return functools.partial(exact_element, formula)
 
 
 def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | None:
-    """The operator's second implementation: its module's `benchmark`, where it has one. Raises as `load_module`."""
-    return cast("Benchmark | None", getattr(load_module(stem, folders=folders), "benchmark", None))
+    """The operator's second implementation: its module's `benchmark`, else its formula. Raises as `load_module`."""
+    module = load_module(stem, folders=folders)
+    own, formula = getattr(module, "benchmark", None), _formula_of(module)
+    if own is not None or formula is None:
+        return cast("Benchmark | None", own)
+    return functools.partial(benchmark, formula)
+
+
+def load_laws(stem: str, *, folders: Sequence[Path] = ()) -> tuple[Law, ...]:
+    """The operator's laws: its module's `LAWS`, else those that its formula has. Raises as `load_module` does."""
+    module = load_module(stem, folders=folders)
+    stated = getattr(module, "LAWS", None)
+    if stated is not None:
+        return tuple(stated)
+    formula = _formula_of(module)
+    return () if formula is None else laws_of_formula(formula)
+
+
+def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracle, ...]:
+    """Further forms of the formula that judges, which explain failures; none where `expected` judges."""
+    oracle = load(stem, folders=folders)
+    if not isinstance(oracle, FormulaOracle):
+        return ()
+    return tuple(FormulaOracle(oracle.operator, place) for place in range(1, len(oracle.operator.forms)))
 
 
 def _own_stems() -> list[str]:

@@ -50,6 +50,8 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._rms_norm_forms import (
@@ -65,7 +67,7 @@ from aclnn_cts.oracles._rms_norm_forms import (
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part, loads_may_underflow, settle
 
-__all__ = ["LAWS", "benchmark", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
 
 Mask = NDArray[np.bool_]
 
@@ -311,3 +313,46 @@ LAWS: tuple[Law, ...] = (
     _laws.repeat("dy"),
 )
 """There is none of layouts: the document wants contiguous tensors."""
+
+
+def _factored_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
+    matrix = (rstd.size, gamma.size)
+    gradient, r = dy.reshape(*matrix), rstd.reshape(-1, 1)
+    xhat, g = x.reshape(*matrix) * r, gradient * gamma.reshape(-1)
+    dx = (g - xhat * (g * xhat).mean(1, keepdims=True)) * r
+    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * xhat).sum(0).reshape(*gamma.shape)}
+
+
+def _expanded_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
+    matrix = (rstd.size, gamma.size)
+    gradient, r, values = dy.reshape(*matrix), rstd.reshape(-1, 1), x.reshape(*matrix)
+    xhat, g = values * r, gradient * gamma.reshape(-1)
+    dx = g * r - xhat * ((g * xhat).mean(1, keepdims=True) * r)
+    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": ((gradient * values) * r).sum(0).reshape(*gamma.shape)}
+
+
+def _cubed_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
+    matrix = (rstd.size, gamma.size)
+    gradient, r, values = dy.reshape(*matrix), rstd.reshape(-1, 1), x.reshape(*matrix)
+    g = gradient * gamma.reshape(-1)
+    dx = g * r - (r * r * r) * values * (g * values).mean(1, keepdims=True)
+    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * (values * r)).sum(0).reshape(*gamma.shape)}
+
+
+def _rms_norm(f: F, x: Array, gamma: Array, rstd: tuple[int, ...]) -> Outputs:
+    values = x.reshape(math.prod(rstd), -1)
+    r = 1.0 / f.sqrt((values * values).mean(1, keepdims=True) + _EPSILON)
+    return {"y": (values * r * gamma.reshape(-1)).reshape(*x.shape), "rstd": r.reshape(*rstd)}
+
+
+_EPSILON = 1e-6
+"""Of the forward operator, whose derivative knows it by `rstd` alone."""
+
+FORMULA = Operator.of(
+    _factored_formula,
+    _expanded_formula,
+    _cubed_formula,
+    derivative=Derivative(
+        forward=_rms_norm, gradients={"dy": "y"}, wrt={"dxOut": "x", "dgammaOut": "gamma"}, saved=("rstd",)
+    ),
+)

@@ -39,11 +39,13 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import Form, finite_part, loads_may_underflow, settle
 
-__all__ = ["LAWS", "benchmark", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
 
 
 def expected(call: OracleInput) -> Expected:
@@ -264,4 +266,25 @@ LAWS: tuple[Law, ...] = (
     _laws.layout(),
     _laws.repeat("gradOutput"),
     _row_sum(),
+)
+
+
+def _expanded_formula(f: F, gradOutput: Array, output: Array, dim: int) -> Outputs:
+    product = output * gradOutput
+    return {"out": product - output * product.sum(dim, keepdims=True)}
+
+
+def _factored_formula(f: F, gradOutput: Array, output: Array, dim: int) -> Outputs:
+    return {"out": output * (gradOutput - (output * gradOutput).sum(dim, keepdims=True))}
+
+
+def _softmax(f: F, self: Array, dim: int) -> Outputs:
+    power = f.exp(self - self.max(dim, keepdims=True))
+    return {"output": power / power.sum(dim, keepdims=True)}
+
+
+FORMULA = Operator.of(
+    _expanded_formula,
+    _factored_formula,
+    derivative=Derivative(forward=_softmax, gradients={"gradOutput": "output"}, wrt={"out": "self"}, saved=("output",)),
 )

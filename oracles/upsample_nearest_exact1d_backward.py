@@ -39,12 +39,14 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part
 
-__all__ = ["LAWS", "benchmark", "edges_exact", "edges_forward", "edges_range", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "edges_exact", "edges_forward", "edges_range", "exact", "expected"]
 
 Edges = NDArray[np.int64]
 """ol + 1 bounds: element i of `out` receives the elements edge(i) to edge(i + 1) - 1 of `gradOutput`."""
@@ -272,4 +274,44 @@ LAWS: tuple[Law, ...] = (
     _laws.layout(),
     _laws.repeat("gradOutput"),
     _total(),
+)
+
+
+def _formula(f: F, gradOutput: Array, scalesOptional: float, out: tuple[int, ...]) -> Outputs:
+    length, width = gradOutput.shape[-1], out[-1]
+    if not length or not width:
+        return {"out": f.lift(np.zeros(out))}
+    ranges = (_kept_ranges if length + width <= _KEPT else _ranges)(length, width, max(scalesOptional, 0.0))
+    total = f.scatter_add(gradOutput, _cells(gradOutput.shape, width), out)
+    return {"out": total if ranges.unsettled is None else f.undecided(total, where=ranges.unsettled)}
+
+
+def _gathered(f: F, gradOutput: Array, scalesOptional: float, out: tuple[int, ...]) -> Outputs:
+    length, width = gradOutput.shape[-1], out[-1]
+    if not length or not width:
+        return {"out": f.lift(np.zeros(out))}
+    edges = edges_exact(length, width)
+    steps = np.arange(int((edges[1:] - edges[:-1]).max()))
+    places = np.where(edges[:-1, None] + steps < edges[1:, None], edges[:-1, None] + steps, -1)
+    lines = np.arange(math.prod(out[:-1])).reshape(*out[:-1], 1, 1) * length
+    return {"out": f.take(gradOutput, np.where(places >= 0, lines + places, -1)).sum(-1)}
+
+
+def _upsampled(f: F, self: Array, gradOutput: tuple[int, ...]) -> Outputs:
+    return {"y": f.take(self, _cells(gradOutput, self.shape[-1]))}
+
+
+@functools.lru_cache(maxsize=256)
+def _cells(shape: tuple[int, ...], width: int) -> Edges:
+    """Where each element of `gradOutput` was copied from."""
+    source = (2 * np.arange(shape[-1]) + 1) * width // (2 * shape[-1])
+    cells = (np.arange(math.prod(shape[:-1]))[:, None] * width + source).reshape(shape)
+    cells.flags.writeable = False
+    return cells
+
+
+FORMULA = Operator.of(
+    _formula,
+    _gathered,
+    derivative=Derivative(forward=_upsampled, gradients={"gradOutput": "y"}, wrt={"out": "self"}, linear=True),
 )

@@ -30,6 +30,7 @@ TRACEBACK_VARIABLE = "ACLNN_CTS_TRACEBACK"
 COMMANDS = (
     CommandEntry("ops", "aclnn_cts.cli.ops:ops", "List the operators."),
     CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show an operator's constraints, or check spec files."),
+    CommandEntry("oracle", "aclnn_cts.cli.oracle:oracle", "Check the oracles against what their formulas derive."),
     CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
     CommandEntry("validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for case files."),
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object a line."),

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.case import Argument
 from aclnn_cts.core.target import Target
 
@@ -59,6 +60,13 @@ class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     - `lattice`: a power of two of which every term of every sum is an integer multiple, or None. Where
       `partial / lattice` fits the accumulation significand every order of summation is exact: `compute` vanishes.
     - `open`: True where the document leaves the element open (nothing is judged there).
+
+    An oracle that follows errors through its formula states, in the place of `terms`, `underflows` and `lattice`:
+
+    - `error`: the largest absolute error before the last rounding, all roundings and underflows in it, in `arithmetic`;
+    - `exact`: True where every permitted order of evaluation gives `value` itself before the last rounding;
+    - `arithmetic`: what `error` holds for; in a coarser one it grows in proportion to the unit roundoff;
+    - `functions`: the elementary functions whose stated accuracy is part of `error`.
     """
 
     value: Float64
@@ -68,6 +76,10 @@ class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     partial: Float64 | None = None
     lattice: float | None = None
     open: NDArray[np.bool_] | None = None
+    error: Float64 | float | None = None
+    exact: NDArray[np.bool_] | bool = False
+    arithmetic: Arithmetic | None = None
+    functions: tuple[str, ...] = ()
 
 
 Expected: TypeAlias = Mapping[str, ExpectedOutput]
@@ -87,6 +99,12 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     lattices: Mapping[str, float] = MappingProxyType({})
     """For each floating input whose elements are all integer multiples of a power of two that matters (exact data),
     that power. Missing: not known."""
+    arithmetics: Mapping[str, Arithmetic] = MappingProxyType({})
+    """The arithmetic of each output, for oracles that follow errors.
+
+    Missing: FLOAT, as `specs/precision.yaml` has it."""
+    radii: Mapping[str, Float64] = MappingProxyType({})
+    """For each floating input that a mode may round: how far what is used may be from what stands in `tensors`."""
 
     def integer(self, name: str) -> int:
         """An integer or bool attribute."""

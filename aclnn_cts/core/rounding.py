@@ -28,6 +28,7 @@ __all__ = [
     "spacing",
     "stored",
     "to_dtype",
+    "toward_zero",
     "widen",
 ]
 
@@ -129,6 +130,16 @@ def rounded(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float
     if not np.maximum.reduce(magnitude, axis=None, initial=0.0) <= form.largest:  # nan is in no order
         np.copyto(result, np.copysign(np.inf, values), where=magnitude > form.largest)
     return result
+
+
+def toward_zero(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """The format's number of the largest magnitude that is not above that of the value."""
+    nearest = rounded(values, form)
+    over = (np.abs(nearest) > np.abs(values)) & np.isfinite(values)
+    if not over.any():
+        return nearest
+    below = np.where(np.isinf(nearest), form.largest, np.abs(nearest) - spacing(values, form))
+    return np.where(over, np.copysign(below, values), nearest)
 
 
 def spacing(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:

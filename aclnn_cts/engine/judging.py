@@ -21,8 +21,9 @@ from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.engine.measuring import Measuring, with_rulers
 from aclnn_cts.engine.perform import TOO_LARGE, Performed
-from aclnn_cts.engine.second_opinion import SecondOracle, reviewed
+from aclnn_cts.engine.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.engine.values import Answer, Opened, look_at, look_at_operands, with_magnitudes
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.facts import lattice
 from aclnn_cts.judge.finer import FINER_FACT, as_stored
 from aclnn_cts.judge.model import ComputeModel, Precision
@@ -72,6 +73,8 @@ class Judge:
     """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
+    forms: tuple[FormulaOracle, ...] = ()
+    """Further forms of the formula that judges, which explain failures."""
     benchmark: Benchmark | None = None
     """The operator's second implementation in FLOAT, which some rulers compare with."""
     measuring: Measuring = Measuring()
@@ -84,6 +87,11 @@ class Judge:
     @cached_property
     def _ask(self) -> EachOracle:
         return self.each or one_by_one(self.oracle)
+
+    @cached_property
+    def _follows_errors(self) -> bool:
+        """Whether the oracle states errors itself, for which it needs the arithmetic of each output."""
+        return bool(getattr(self.oracle, "follows_errors", False))
 
     @cached_property
     def thorough(self) -> Judge:
@@ -148,6 +156,9 @@ class Judge:
             verdict = conclude(answer.comparisons, answer.models, mode.name)
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        if self.forms and verdict.result == Result.FAILED:
+            held = {item.output: item for item in answer.outputs}
+            verdict = explained(verdict, answer.question, self.forms, held)
         return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
@@ -193,17 +204,24 @@ class Judge:
             answers = {}
         return replace(self, answers=answers, spared=spared)
 
+    def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
+        """The compute models of a call's outputs."""
+        return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
+
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
-        return Opened(
-            performed=performed,
-            outputs=outputs,
-            question=self.question(performed),
-            models=self._models(performed, outputs, self.spec.mode(performed.case).operand),
-        )
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        question = self.question(performed)
+        if self._follows_errors:
+            arithmetics = {name: model.arithmetic for name, model in models.items()}
+            question = msgspec.structs.replace(question, arithmetics=arithmetics)
+        return Opened(performed=performed, outputs=outputs, question=question, models=models)
 
     def _answer(self, opened: Opened) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
-        expected, operands = known_operands(self._ask, question, models, values=opened.values)
+        expected, operands = known_operands(
+            self._ask, question, models, values=opened.values, follows_errors=self._follows_errors
+        )
+        models = {name: model.using(expected[name].functions) for name, model in models.items()}
         asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
@@ -253,9 +271,13 @@ class Judge:
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
         opened = self._opened(performed, self._outputs(performed.case))
-        expected, facts = known_operands(self._ask, opened.question, opened.models)
+        expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
         return {
-            name: Limits(expected=expected[name], model=opened.models[name], operands=facts[name])
+            name: Limits(
+                expected=expected[name],
+                model=opened.models[name].using(expected[name].functions),
+                operands=facts[name],
+            )
             for name in opened.outputs
         }
 

@@ -70,7 +70,7 @@ def _folders(spec: Spec) -> tuple[Path, ...]:
 @cache
 def _laws(stem: str, folders: tuple[Path, ...]) -> Mapping[str, Law]:
     found: dict[str, Law] = {}
-    for law in getattr(registry.load_module(stem, folders=folders), "LAWS", ()):
+    for law in registry.load_laws(stem, folders=folders):
         if law.id in found:
             raise HarnessError(
                 f"the oracle of {stem} states the law {law.id!r} twice; expected one entry of LAWS a law"
@@ -232,6 +232,11 @@ def _beyond_the_first(output: ExpectedOutput) -> int:
     for term in output.terms:
         if term.kind == "compute":
             counts += term.count
+    if output.error is not None and output.arithmetic is not None:
+        with np.errstate(all="ignore"):
+            counts += np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20).astype(
+                np.int64
+            )
     return int(np.maximum(counts - 1, 0).sum())
 
 

@@ -187,6 +187,8 @@ def _exact_in_float(output: ExpectedOutput) -> bool:
     form = CANDIDATES["FLOAT"]
     if not np.array_equal(round_to(output.value, form), output.value):
         return False
+    if output.error is not None:
+        return bool(np.all(output.exact))
     if output.lattice is None or output.partial is None:
         return True
     return bool((output.partial <= output.lattice * 2.0**form.significand).all())

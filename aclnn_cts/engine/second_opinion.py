@@ -1,13 +1,14 @@
 """Who is right? A failure is put to a second oracle before anyone is accused.
 
-The second oracle is another formulation of the same mathematics, one element at a time, in rational arithmetic
-(`exact` in the operator's oracle file). Where the two oracles differ by more than the bound, the verdict is a dispute.
+The second oracle is another formulation of the same mathematics, one element at a time: in rational arithmetic
+(`exact` in the operator's oracle file), or the formula itself in 50 digits.
+Where the two oracles differ by more than the bound, the verdict is a dispute.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,15 +18,20 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
+from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.judge.compare import Compared, compare_all
 from aclnn_cts.judge.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 
-__all__ = ["DISPUTE_FACT", "SecondOracle", "reviewed"]
+__all__ = ["DISPUTE_FACT", "FORM_FACT", "SecondOracle", "explained", "reviewed"]
 
 DISPUTE_FACT = "dispute"
 """Key in a verdict's facts of a dispute: `output`, `index`, and what the `first` and the `second` oracle say of it, as
 text; `second` is empty where float64 cannot hold it."""
 
+
+FORM_FACT = "form"
+"""Key in a failed verdict's facts: the further form of the formula that the output conforms to."""
 
 _BEYOND = "beyond float64"
 
@@ -46,7 +52,12 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
         return verdict
     if not _finite(question.tensors):
         return _with_fact(verdict, "not asked: the inputs hold inf or nan")
-    value = second(question, name, deviation.index)
+    try:
+        value = second(question, name, deviation.index)
+    except ZeroDivisionError:
+        return _with_fact(verdict, "not asked: the formula divides by 0 there")
+    if value is None:
+        return _with_fact(verdict, "not asked: the element depends on too many others")
     first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.index])
     if math.isfinite(first) and abs(Fraction(first) - value) <= Fraction(_allowance(deviation, first)):
         return _with_fact(verdict, f"agrees: {_shown(value)}")
@@ -64,6 +75,25 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
         deviations=verdict.deviations,
         facts={DISPUTE_FACT: told | {"second": "" if shown == _BEYOND else shown}},
     )
+
+
+def explained(
+    verdict: Verdict, question: OracleInput, forms: Sequence[FormulaOracle], outputs: Mapping[str, Compared]
+) -> Verdict:
+    """The verdict, with the name of a further form of the formula that conforms to what came back, if there is one.
+
+    It stays a failure: the form that judges decides, and others say how an implementation may have come to it.
+    """
+    name = str(verdict.facts.get(OUTPUT_FACT, ""))
+    if verdict.result != Result.FAILED or verdict.kind not in _VALUE_FAULTS or name not in outputs:
+        return verdict
+    item = outputs[name]
+    for form in forms:
+        by_form = msgspec.structs.replace(item, expected=form(question)[name])
+        if not compare_all([by_form])[0].kind:
+            text = f"{verdict.message}; it is what the formula gives as `{form.name}`"
+            return msgspec.structs.replace(verdict, message=text, facts={**verdict.facts, FORM_FACT: form.name})
+    return verdict
 
 
 def _allowance(deviation: Deviation, first: float) -> float:

@@ -15,6 +15,9 @@ implementation holds before its last rounding differs from s by at most
   most the smallest subnormal number of the accumulation format, or the smallest normal one where the model may flush.
   A result that may be flushed adds the smallest normal number of the output.
 
+An oracle that follows errors through its formula states E itself, for the model's arithmetic and without what flushing
+the result adds (`ExpectedOutput.error`), and where it is known to be 0 (`ExpectedOutput.exact`).
+
 The oracle itself computes in float64: u carries 2^-53 more, so that its error is inside E too.
 
 Rounding is monotone. So the outputs that conform are those from fl(s - E) to fl(s + E), ends included, where fl is
@@ -41,7 +44,7 @@ from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
 from aclnn_cts.core.rounding import BinaryFormat, covers, rounded, spacing
 from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judge.model import ComputeModel
-from aclnn_cts.judge.operands import OperandFacts
+from aclnn_cts.judge.operands import OperandFacts, OperandSpan
 
 __all__ = ["Bound", "Ends", "Margins", "bound", "ends", "loosest", "margins"]
 
@@ -147,7 +150,7 @@ def bound(
             operands is not None
             and operands.overflows
             and model.operand is not None
-            and any(term.kind == "operand" for term in expected.terms)
+            and (expected.error is not None or any(term.kind == "operand" for term in expected.terms))
         ):
             overflow = True
         if below is None or above is None:
@@ -163,6 +166,8 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     """E, on either side of the exact value; arguments as of `bound`. The caller sees to NumPy's warnings."""
     span = operands.span if operands is not None and operands.covers(model) else None
     largest = expected if span is None else span.largest
+    if largest.error is not None:
+        return _stated(expected, model, largest, span)
     operand_error, grown = None, 0.0
     if span is None and not (operands is not None and operands.exact):
         operand_error, grown = _operand_error(expected.terms, model)
@@ -181,6 +186,35 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     return Margins(
         np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, grown
     )
+
+
+def _stated(
+    expected: ExpectedOutput, model: ComputeModel, largest: ExpectedOutput, span: OperandSpan | None
+) -> Margins:
+    """E where the oracle states it; `largest` is what it says of the operands that the mode may make of the stored."""
+    if largest.exact is True and largest.lattice is None and span is None and _survives(largest.value, model):
+        return Margins(None, None, 0.0)
+    error: _Amount = 0.0 if largest.error is None else largest.error
+    if largest.arithmetic is not None and model.roundoff != largest.arithmetic.roundoff:
+        error = error * (model.roundoff / largest.arithmetic.roundoff)
+    if model.flushes_result and largest.exact is False:
+        error = error + model.output.smallest_normal
+    elif model.flushes_result:
+        kept = np.asarray(largest.exact) & (
+            (np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0)
+        )
+        error = np.where(kept, error, error + model.output.smallest_normal)
+    if span is None:
+        return Margins(error, error, 0.0)
+    value = expected.value
+    return Margins(np.maximum(value - span.lower, 0.0) + error, np.maximum(span.upper - value, 0.0) + error, 0.0)
+
+
+def _survives(value: Float64, model: ComputeModel) -> bool:
+    """Whether no element may be flushed to zero on its way to the output."""
+    if not model.flushes_result:
+        return True
+    return not bool(((np.abs(value) < model.output.smallest_normal) & (value != 0.0)).any())
 
 
 def _largest(expected: ExpectedOutput, model: ComputeModel, operands: OperandFacts | None) -> ExpectedOutput:

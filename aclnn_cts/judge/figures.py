@@ -41,6 +41,9 @@ def cancellation(expected: ExpectedOutput, position: int, exact: float, shape: t
     magnitude = abs(exact)
     for term in expected.terms:
         magnitude = max(magnitude, element(term.magnitude, position, shape))
+    if expected.error is not None and expected.arithmetic is not None:
+        # A single rounding of terms of this size would explain the error.
+        magnitude = max(magnitude, element(expected.error, position, shape) / expected.arithmetic.roundoff)
     if magnitude == 0.0 or not math.isfinite(magnitude):
         return 1.0
     return magnitude / abs(exact) if exact else math.inf

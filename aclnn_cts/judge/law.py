@@ -67,6 +67,8 @@ def _oracle_error(expected: ExpectedOutput, limits: Bound) -> Float64:
     for term in expected.terms:
         if term.kind == "compute":
             error = error + gamma(term.count, ORACLE_ROUNDOFF) * term.magnitude
+    if expected.error is not None and expected.arithmetic is not None:
+        error = error + expected.error * (ORACLE_ROUNDOFF / expected.arithmetic.roundoff)
     return np.where(np.asarray(limits.error) == 0.0, 0.0, error)
 
 

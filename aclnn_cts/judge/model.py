@@ -6,6 +6,7 @@ weakest basis that a bound rests on is part of each verdict.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +14,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
+from aclnn_cts.core.arithmetic import Arithmetic, FunctionError
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.spec.model import Spec
 from aclnn_cts.spec.package import checked_file, package_folder, products
-from aclnn_cts.spec.schema import PRECISION_SECTIONS, Basis, PrecisionFileModel, PrecisionModel, ResultFormat
+from aclnn_cts.spec.schema import (
+    PRECISION_SECTIONS,
+    Basis,
+    FunctionName,
+    PrecisionFileModel,
+    PrecisionFunctionModel,
+    PrecisionModel,
+    ResultFormat,
+)
 from aclnn_cts.spec.yaml_file import YamlFile, read_yaml
 
 __all__ = ["BASES", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
@@ -60,18 +70,64 @@ class ComputeModel:
     """Section, basis and source of each part."""
     repeatable_zh: str = ""
     """The source of `repeatable` in Chinese, where it is given: reports show it."""
+    functions: tuple[tuple[str, FunctionError], ...] = ()
+    """How far elementary functions may be from the exact ones, in alphabetical order."""
+    function_sources: tuple[tuple[str, str, str], ...] = ()
+    """Function, basis and source of each, in the same order."""
+    used: tuple[str, ...] = ()
+    """The functions that a bound rests on."""
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What an error analysis needs of it."""
+        return Arithmetic(
+            accumulation=self.accumulation,
+            truncates=self.truncates,
+            flushes=self.flushes_compute,
+            output=self.output,
+            functions=self.functions,
+        )
 
     @property
     def roundoff(self) -> float:
         """Unit roundoff of the accumulation."""
         return self.accumulation.unit_roundoff * (2.0 if self.truncates else 1.0)
 
+    def using(self, functions: tuple[str, ...]) -> ComputeModel:
+        """The model of a bound that rests on functions too: its basis and sources hold theirs."""
+        return _using(self, functions) if functions else self
+
     def describe(self) -> str:
         """The model in half a sentence, for messages."""
         operand = "operands as stored" if self.operand is None else f"operands in {self.operand.name}"
         truncating = " (truncating)" if self.truncates else ""
         through = f" by way of {self.through.name}" if self.through else ""
-        return f"{operand}, accumulation in {self.accumulation.name}{truncating}, output in {self.output.name}{through}"
+        stated = dict(self.functions)
+        functions = "".join(f", {name} within {_shown(stated[name])}" for name in self.used)
+        return (
+            f"{operand}, accumulation in {self.accumulation.name}{truncating}{functions}, "
+            f"output in {self.output.name}{through}"
+        )
+
+
+def _shown(error: FunctionError) -> str:
+    parts = (
+        f"{error.ulps:g} ulp" if error.ulps else "",
+        f"{error.relative:g} of it" if error.relative else "",
+        f"{error.absolute:g}" if error.absolute else "",
+    )
+    return " + ".join(filter(None, parts)) or "0 ulp"
+
+
+@functools.lru_cache(maxsize=1024)
+def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
+    sources = tuple(source for source in model.function_sources if source[0] in functions)
+    return dataclasses.replace(
+        model,
+        basis=weakest([model.basis, *(basis for _, basis, _ in sources)]),
+        sources=(*model.sources, *sources),
+        used=functions,
+    )
 
 
 _SELECTORS = ("outputs", "products", "dtypes", "operands")
@@ -163,8 +219,10 @@ def _model(
 ) -> ComputeModel:
     question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
     sections: dict[str, Any] = {}
+    functions: dict[FunctionName, PrecisionFunctionModel] = {}
     for entry in precision.entries:
         if _matches(entry, question):
+            functions |= entry.functions
             sections.update((name, part) for name in PRECISION_SECTIONS if (part := getattr(entry, name)) is not None)
     storage = BINARY_FORMATS[dtype]
     form = None
@@ -189,6 +247,11 @@ def _model(
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
         repeatable_zh=sections["repeatable"].source_zh,
+        functions=tuple(
+            (name, FunctionError(ulps=error.ulps, absolute=error.absolute, relative=error.relative))
+            for name, error in sorted(functions.items())
+        ),
+        function_sources=tuple((name, error.basis, error.source) for name, error in sorted(functions.items())),
     )
 
 

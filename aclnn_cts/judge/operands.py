@@ -111,6 +111,17 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.replace(stored, tensors={**stored.tensors, **self.largest}),
         ]
 
+    def in_doubt(self, stored: OracleInput) -> OracleInput | None:
+        """What an oracle that follows errors itself is asked where operands change: of intervals."""
+        if self.middles is None or self.largest is None:
+            return None
+        with np.errstate(invalid="ignore"):
+            radii = {
+                name: np.where(np.isfinite(middle), self.largest[name] - np.abs(middle), 0.0)
+                for name, middle in self.middles.items()
+            }
+        return msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}, radii=radii)
+
 
 def operand_rule(models: Sequence[ComputeModel]) -> OperandRule:
     """What a call's models, at least one, let become of operands: the first that rounds them, or the first of all."""
@@ -125,11 +136,12 @@ def known_operands(
     models: Mapping[str, ComputeModel],
     *,
     values: OperandValues | None = None,
+    follows_errors: bool = False,
 ) -> tuple[Expected, dict[str, OperandFacts]]:
     """What the oracle says of a question, and the facts for each output, with the interval of its exact value.
 
     `values` is what `operand_values` says of the question, where the caller has it; that by another rule than the
-    models' own is not used.
+    models' own is not used. `follows_errors`: the oracle states errors (`ExpectedOutput.error`), of inputs too.
     """
     if not models:
         return ask([question])[0], {}
@@ -144,6 +156,8 @@ def known_operands(
         rule = operand_rule([models[concerned[0]]])
     if values is None or values.rule != rule:
         [values] = operand_values([question], rule)
+    if follows_errors:
+        return _followed(ask, question, models, values)
     further = values.questions(question)
     if expected is None:
         expected, *answers = ask([question, *further])
@@ -155,6 +169,35 @@ def known_operands(
         for name in _concerned(expected, models, form=rule.form):
             span = _span(between[name], beyond[name], rule.form)
             found[name] = msgspec.structs.replace(values.facts, span=span)
+    return expected, found
+
+
+def _followed(
+    ask: EachOracle, question: OracleInput, models: Mapping[str, ComputeModel], values: OperandValues
+) -> tuple[Expected, dict[str, OperandFacts]]:
+    """The same of an oracle that follows errors: what operands are in doubt by is part of its error."""
+    found = dict.fromkeys(models, values.facts)
+    doubted = values.in_doubt(question)
+    if doubted is None:
+        return ask([question])[0], found
+    stored, between = ask([question, doubted])
+    expected = dict(stored)
+    for name, model in models.items():
+        if model.operand != values.rule.form:
+            continue
+        exact, middle = stored[name], between[name]
+        whole = np.asarray(0.0 if middle.error is None else middle.error)
+        radius = np.maximum(whole - (0.0 if exact.error is None else exact.error), 0.0)
+        span = OperandSpan(
+            form=values.rule.form,
+            lower=middle.value - radius,
+            upper=middle.value + radius,
+            largest=msgspec.structs.replace(middle, error=whole - radius),
+        )
+        found[name] = msgspec.structs.replace(values.facts, span=span)
+        if middle.open is not None:
+            unsaid = middle.open if exact.open is None else middle.open | exact.open
+            expected[name] = msgspec.structs.replace(exact, open=unsaid)
     return expected, found
 
 

@@ -20,11 +20,13 @@ __all__ = [
     "DrawModel",
     "ExampleModel",
     "FileModel",
+    "FunctionName",
     "InterfaceModel",
     "ModesModel",
     "OperatorModel",
     "ParameterModel",
     "PrecisionFileModel",
+    "PrecisionFunctionModel",
     "PrecisionModel",
     "ProductModel",
     "ProductsModel",
@@ -179,6 +181,7 @@ class AtkModel(_Strict):
 Basis: TypeAlias = Literal["assumed", "published", "document"]
 """On what a statement of a compute model rests, from the weakest to the strongest."""
 ResultFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
+FunctionName: TypeAlias = Literal["div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"]
 _OperandFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
 
 
@@ -226,6 +229,14 @@ class PrecisionRepeatableModel(_Statement):
     source_zh: StrictStr = ""
 
 
+class PrecisionFunctionModel(_Statement):
+    """How far an elementary function may be from the exact one; the sum of the three counts."""
+
+    ulps: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
 class PrecisionModel(_Strict):
     """One entry of compute models: what it is for (everything, where a selector is left out) and what it says."""
 
@@ -240,6 +251,7 @@ class PrecisionModel(_Strict):
     output: PrecisionOutputModel | None = None
     subnormals: PrecisionSubnormalsModel | None = None
     repeatable: PrecisionRepeatableModel | None = None
+    functions: dict[FunctionName, PrecisionFunctionModel] = {}
 
 
 PRECISION_SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repeatable")

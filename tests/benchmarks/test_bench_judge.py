@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.rounding import BINARY_FORMATS, toward_zero
 from benchmarks.bench_judge import measured, put
 from benchmarks.emulated_operators import EMULATIONS
-from benchmarks.emulations import ORDERS, Sums, Way, hfloat32, rounding_away, rounding_even, toward_zero
+from benchmarks.emulations import ORDERS, Sums, Way, hfloat32, rounding_away, rounding_even
 from benchmarks.faults_of_precision import FAULTS
 from benchmarks.judge_calls import BOUND
 from benchmarks.judge_kept import Kept

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.expected import Expected, Oracle, OracleInput
+from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
+from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BinaryFormat, round_to
 from aclnn_cts.core.target import Target
 from aclnn_cts.engine.precision_probe import CANDIDATES
@@ -32,10 +32,10 @@ class LeakySession(ReferenceSession):
         self._form = form
         self._output = output
 
-    def _oracle(self, spec: Spec) -> Oracle:
-        inner = super()._oracle(spec)
+    def _values(self, spec: Spec) -> Values:
+        inner = super()._values(spec)
 
-        def oracle(call: OracleInput) -> Expected:
+        def values(call: OracleInput) -> Mapping[str, Float64]:
             moded = {
                 name: round_to(array, self._form) if array.dtype == np.float64 and name != "indices" else array
                 for name, array in call.tensors.items()
@@ -48,4 +48,4 @@ class LeakySession(ReferenceSession):
                 return {**inner(call), self._output: found[self._output]}
             return found
 
-        return oracle
+        return values

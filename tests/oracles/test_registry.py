@@ -98,8 +98,8 @@ def test_a_missing_oracle_names_the_nearest_and_the_file_to_write(tmp_path: Path
     [
         ("1 +", "cannot be imported .SyntaxError"),
         ("raise ValueError('why')", "cannot be imported .ValueError: why"),
-        ("expected = 3", "no function 'expected'"),
-        ("", "no function 'expected'"),
+        ("expected = 3", "neither a formula nor an oracle"),
+        ("", "neither a formula nor an oracle"),
     ],
 )
 def test_a_file_that_is_no_oracle_is_an_error(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,159 @@
+"""`aclnn-cts oracle check`: emulations, mutants, derivative and laws of a formula, held against the oracle."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aclnn_cts.cli.options import json_option, specs_option
+from aclnn_cts.cli.output import console, count, emit, note, wrap
+from aclnn_cts.spec.load import load_specs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aclnn_cts.oracle_check.check import OracleReport
+
+FOUND = 1
+_SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@click.command()
+@click.argument("operators", nargs=-1, metavar="[OP]...")
+@click.option(
+    "--calls",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1, 10_000_000),
+    metavar="N",
+    help="Emulated calls of each operator.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="Seed.")
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Operators at once."
+)
+@specs_option
+@json_option
+def check(
+    *, operators: tuple[str, ...], calls: int, seed: int, workers: int, folders: tuple[Path, ...], as_json: bool
+) -> int:
+    """Check the oracle of each operator: all of them where none is named.
+
+    Emulations of the formula in FLOAT, BF16 and FLOAT16 must conform, in five orders of summation. Mutants of its
+    operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator
+    and keep the operator's laws. Its bound must be tight. Exits 1 where any of this does not hold.
+    """
+    specs = load_specs(folders)
+    stems = [spec.stem for spec in specs.select(operators)]
+    faulty = 0
+    for report in _reports(stems, folders, calls=calls, seed=seed, workers=workers):
+        faulty += bool(report.faults)
+        if as_json:
+            emit(_document(report))
+        else:
+            _show(console(), report)
+    note(f"{count(len(stems), 'oracle')} checked, {faulty or 'none'} with faults")
+    return FOUND if faulty else 0
+
+
+def _show(screen: Console, report: OracleReport) -> None:
+    emulations, mutants, laws = report.emulations, report.mutants, report.laws
+    real = mutants.found + len(mutants.missed)
+    others = [
+        f"{number} {what}"
+        for number, what in ((mutants.unchanged, "change no bit"), (mutants.equivalent, "are equivalent"))
+        if number
+    ]
+    lines = {
+        "emulations": f"{count(emulations.calls, 'call')}, {count(emulations.alarms, 'alarm')}; the median error is "
+        f"{emulations.median:.1e} of the bound",
+        "mutants": "; ".join([f"{mutants.found} of {real} found ({100.0 * mutants.share:.1f} %)", *others]),
+        "derivative": _derivative(report),
+        "laws": f"{laws.trials - laws.broken} of {count(laws.trials, 'trial')} hold: {', '.join(laws.laws) or 'none'}",
+    }
+    wrap(
+        screen, f"{report.operator}: {'faults' if report.faults else 'no fault'}, {report.seconds:.1f} s", style="bold"
+    )
+    for name, text in lines.items():
+        wrap(screen, f"{name:<10}  {text}", indent=2)
+    for text in (*report.faults, *_examples(report)):
+        wrap(screen, text, indent=2, style="red")
+
+
+def _reports(
+    stems: Sequence[str], folders: tuple[Path, ...], *, calls: int, seed: int, workers: int
+) -> Iterator[OracleReport]:
+    """The reports in the order of the operators, made in processes of their own where there are several."""
+    if len(stems) == 1 or workers == 1:
+        for stem in stems:
+            yield _report(stem, folders, calls, seed)
+        return
+    for name in _SINGLE_THREADED:
+        os.environ.setdefault(name, "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(workers, len(stems)), mp_context=context) as pool:
+        yield from pool.map(_report, stems, *([item] * len(stems) for item in (folders, calls, seed)))
+
+
+def _report(stem: str, folders: tuple[Path, ...], calls: int, seed: int) -> OracleReport:
+    from aclnn_cts.oracle_check.check import check_oracle
+
+    [spec] = load_specs(folders).select([stem])
+    own = tuple(folder for folder in folders if Path(spec.path).parent == folder)
+    return check_oracle(spec, folders=own, calls=calls, seed=seed)
+
+
+def _derivative(report: OracleReport) -> str:
+    found = report.derivative
+    if found.reason:
+        return f"none: {found.reason}"
+    return f"{found.elements - found.differ} of {count(found.elements, 'element')} agree with differences of forward"
+
+
+def _examples(report: OracleReport) -> Iterator[str]:
+    yield from report.emulations.examples
+    if report.faults:
+        yield from report.mutants.missed
+    yield from report.derivative.examples
+    yield from report.laws.examples
+
+
+def _document(report: OracleReport) -> dict[str, Any]:
+    return {
+        "operator": report.operator,
+        "oracle": report.oracle,
+        "faults": list(report.faults),
+        "emulations": {
+            "calls": report.emulations.calls,
+            "alarms": report.emulations.alarms,
+            "skipped": report.emulations.skipped,
+            "median": report.emulations.median,
+            "examples": report.emulations.examples,
+        },
+        "mutants": {
+            "mutants": report.mutants.mutants,
+            "found": report.mutants.found,
+            "unchanged": report.mutants.unchanged,
+            "equivalent": report.mutants.equivalent,
+            "missed": report.mutants.missed,
+        },
+        "derivative": {
+            "elements": report.derivative.elements,
+            "differ": report.derivative.differ,
+            "none": report.derivative.reason,
+            "examples": list(report.derivative.examples),
+        },
+        "laws": {
+            "laws": list(report.laws.laws),
+            "trials": report.laws.trials,
+            "broken": report.laws.broken,
+            "examples": report.laws.examples,
+        },
+        "seconds": report.seconds,
+    }

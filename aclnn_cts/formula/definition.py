@@ -1,0 +1,148 @@
+"""An operator as its oracle file states it: formulas over tracked arrays, bound to the arguments of a call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import keyword
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.formula.array import Array, Backend, Outputs
+from aclnn_cts.judge.model import load_precision
+
+__all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "output_shapes"]
+
+Formula: TypeAlias = Callable[..., Outputs]
+"""`backward(f, …)`: the parameters after the backend carry the names of the C prototype, in any order.
+
+A floating tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null tensor as
+None, an output parameter as its shape, and everything else as the case holds it. A name that Python reserves is written
+with an underscore behind it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivative:
+    """How `backward` is the derivative of `forward`: what differences of `forward` are held against.
+
+    `forward(f, …)` gives results by name, and takes what `backward` takes: inputs and attributes under their names. Of
+    an incoming gradient, a saved tensor and an output it gets the shape.
+    """
+
+    forward: Formula
+    gradients: Mapping[str, str]
+    """By parameter of `backward` that holds an incoming gradient: the result of `forward` that it belongs to."""
+    wrt: Mapping[str, str]
+    """By output of `backward`: the parameter of `forward` that it is the gradient of."""
+    saved: tuple[str, ...] = ()
+    """Results of `forward` that `backward` takes under the same name; they are computed anew for a check."""
+    linear: bool = False
+    """Whether `forward` is affine in each of `wrt`; then it gives the adjoint law."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write the formula, with the names of its parameters."""
+
+    name: str
+    function: Formula
+    parameters: tuple[str, ...]
+
+    @classmethod
+    def of(cls, function: Formula) -> Form:
+        """A form that is named as its function is. TypeError for a function without a parameter for the backend."""
+        parameters = [
+            name
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        ]
+        if not parameters:
+            raise TypeError(f"{function.__name__}: expected a formula `{function.__name__}(f, …)` with a backend first")
+        return cls(function.__name__.strip("_"), function, tuple(parameters[1:]))
+
+    def __call__(self, f: Backend[Any], arguments: Mapping[str, Any]) -> Outputs:
+        """The results, with the arguments that the formula has parameters for."""
+        return self.function(f, **{name: arguments[_plain(name)] for name in self.parameters})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """What one oracle file states. The first form judges; the others explain failures and decide inf and nan."""
+
+    forms: tuple[Form, ...]
+    any_order: bool = True
+    """Whether sums and products may be computed in any order; False: as written."""
+    derivative: Derivative | str = ""
+    """How differences check it, or why it is no derivative."""
+    raw: frozenset[str] = frozenset()
+    """Floating inputs that are no numbers to compute with, such as indices: they arrive as NumPy arrays."""
+
+    @property
+    def judging(self) -> Form:
+        """The form that values and bounds come from."""
+        return self.forms[0]
+
+    @classmethod
+    def of(
+        cls,
+        *formulas: Formula,
+        any_order: bool = True,
+        derivative: Derivative | str = "",
+        raw: Iterable[str] = (),
+    ) -> Operator:
+        """An operator from its formulas, the one that judges first."""
+        return cls(forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw))
+
+    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Outputs:
+        """The results of a form on a call, by output.
+
+        KeyError for a parameter that the operator does not have, TypeError for results that are no arrays.
+        """
+        results = form(f, self._bound(f, call, form.parameters))
+        for name, result in results.items():
+            if not isinstance(result, Array):
+                raise TypeError(f"{form.name}: {name} is {type(result).__name__}, not an array of the backend")
+        return results
+
+    def _bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
+        """The arguments of a formula, by their names in the prototype."""
+        found: dict[str, Any] = {}
+        for parameter in parameters:
+            name = _plain(parameter)
+            tensor = call.tensors.get(name)
+            if tensor is not None:
+                found[name] = f.leaf(name, tensor) if tensor.dtype == np.float64 and name not in self.raw else tensor
+                continue
+            if name not in call.arguments:
+                raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
+            argument = call.arguments[name]
+            found[name] = argument.shape if isinstance(argument, Tensor) else argument
+        return found
+
+
+def _plain(name: str) -> str:
+    """The name in the prototype."""
+    shorter = name.removesuffix("_")
+    return shorter if keyword.iskeyword(shorter) else name
+
+
+def output_shapes(call: OracleInput) -> dict[str, tuple[int, ...]]:
+    """The logical shapes of the outputs of a call: the tensor arguments that are no inputs."""
+    return {
+        name: argument.shape
+        for name, argument in call.arguments.items()
+        if isinstance(argument, Tensor) and name not in call.tensors
+    }
+
+
+@functools.cache
+def default_arithmetic() -> Arithmetic:
+    """FLOAT, as the compute models have it for an operator of which they say nothing."""
+    return load_precision().model(operator="", output="", dtype="FLOAT").arithmetic

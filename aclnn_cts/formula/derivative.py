@@ -1,0 +1,146 @@
+"""Is `backward` the derivative of `forward`? Both in high precision, on small calls.
+
+L(x) = sum_j g_j F_j(x), with the incoming gradients g, has the derivative backward(g). It is found by a central
+difference in 200 digits with a step of 10^-60, which leaves room for numbers of all sizes that FLOAT has. Saved tensors
+are computed again from x, in the same precision, so that neither their rounding nor stale contents disturb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import Float64, OracleInput
+from aclnn_cts.formula.definition import Derivative, Form, Operator, output_shapes
+from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number
+
+__all__ = ["Compared", "differences"]
+
+_DIGITS = 200
+_STEP = "1e-60"
+_MOST = 1_000_000
+"""Elements that the difference for one element may depend on."""
+_TOLERANCE = 2.0**-46
+"""Constants of a formula are float64 numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One element of one output: what the formula gives, and what the difference of `forward` does."""
+
+    output: str
+    index: Index
+    formula: float
+    difference: float
+    agree: bool
+
+
+def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key: int = 0) -> Iterator[Compared]:
+    """Some elements of every output of a small call whose inputs are finite.
+
+    What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal
+    distribution.
+    Gives nothing for an operator that is no derivative, and leaves out elements at which `forward` has a kink.
+    TooManyNodesError where the call is no small one.
+    """
+    derivative = operator.derivative
+    if isinstance(derivative, str):
+        return
+    random = np.random.Generator(np.random.Philox(key))
+    setup = _Setup.of(operator, derivative, call, random)
+    saved = setup.saved()
+    for output, parameter in derivative.wrt.items():
+        if output not in setup.shapes or parameter not in setup.call.tensors:
+            continue  # one of them is a null tensor
+        shape = setup.shapes[output]
+        if not all(shape):
+            continue
+        places = list(np.ndindex(*shape))
+        for chosen in random.permutation(len(places))[:elements]:
+            index = tuple(int(place) for place in places[chosen])
+            by_formula = setup.backward(output, index, saved)
+            found = setup.difference(parameter, index)
+            if found is None:
+                continue
+            by_difference, size = found
+            agree = abs(by_formula - by_difference) <= _TOLERANCE * (abs(by_formula) + size)
+            yield Compared(
+                output=output,
+                index=index,
+                formula=float(by_formula),
+                difference=float(by_difference),
+                agree=bool(agree),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """One call with what `forward` needs besides."""
+
+    operator: Operator
+    derivative: Derivative
+    forward: Form
+    call: OracleInput
+    """With arrays for the parameters of `forward` that the operator does not have."""
+    original: Mapping[str, NDArray[Any]]
+    """The operator's own inputs."""
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator) -> _Setup:
+        shapes = output_shapes(call)
+        forward = Form.of(derivative.forward)
+        hidden = (*derivative.gradients, *derivative.saved, *shapes)
+        made: dict[str, Float64] = {
+            parameter: random.standard_normal(shapes[output])
+            for output, parameter in derivative.wrt.items()
+            if output in shapes and parameter not in call.arguments
+        }
+        tensors: dict[str, NDArray[Any]] = {
+            name: array for name, array in call.tensors.items() if name not in hidden
+        } | made
+        question = msgspec.structs.replace(call, tensors=tensors)
+        return cls(operator, derivative, forward, question, call.tensors, shapes)
+
+    def _results(self, given: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:
+        results = self.operator.evaluate(self.forward, Graph(given), self.call)
+        return {name: node for name, node in results.items() if isinstance(node, Node)}
+
+    def saved(self) -> dict[str, dict[Index, Number]]:
+        """The saved tensors, element by element."""
+        results, elements = self._results({}), Elements(digits=_DIGITS, most=_MOST)
+        return {
+            name: {index: elements(results[name], index) for index in np.ndindex(*results[name].shape)}
+            for name in self.derivative.saved
+        }
+
+    def backward(self, output: str, index: Index, saved: Mapping[str, Mapping[Index, Number]]) -> Number:
+        """An element of the gradient by the formula that judges."""
+        call = msgspec.structs.replace(self.call, tensors=self.original)
+        node = self.operator.evaluate(self.operator.judging, Graph(saved), call)[output]
+        return Elements(digits=_DIGITS, most=_MOST)(node, index)  # type: ignore[arg-type]
+
+    def difference(self, parameter: str, index: Index) -> tuple[Number, Number] | None:
+        """The same by a difference, and the sum of the absolute values of its terms; None at a kink."""
+        ends = []
+        for sign in (1, 0, -1):
+            elements = Elements(digits=_DIGITS, most=_MOST)
+            step = elements.context.mpf(_STEP)
+            moved = elements.context.mpf(float(self.call.tensors[parameter][index])) + sign * step
+            results = self._results({parameter: {index: moved}})
+            terms = [
+                elements(results[result], at) * elements.context.mpf(float(self.original[name][at]))
+                for name, result in self.derivative.gradients.items()
+                for at in np.ndindex(*results[result].shape)
+            ]
+            ends.append(terms)
+        above, middle, below = ends
+        quotients = [(first - second) / (2 * step) for first, second in zip(above, below, strict=True)]
+        size = sum(abs(quotient) for quotient in quotients)
+        bent = sum(abs(first - 2 * at + second) for first, at, second in zip(above, middle, below, strict=True))
+        return None if bent > _TOLERANCE * step * size else (sum(quotients), size)

@@ -1,0 +1,492 @@
+"""A formula in the arithmetic of an implementation: every operation rounded to a format, sums in one of five orders.
+
+Any `Variant` of the compute model's arithmetic is a correct implementation, and the bound must be silent on it. With a
+`Mutant` one operation of it is wrong, and the bound must find that.
+
+Results are right when float64 rounds them to FLOAT or a narrower format: it has more than twice their bits (Figueroa,
+*When is double rounding innocuous?*, SIGNUM Newsletter 30, 1995).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.rounding import covers, rounded, toward_zero
+from aclnn_cts.formula.array import Array, Backend, Cells, Operand
+from aclnn_cts.formula.contraction import contract
+from aclnn_cts.formula.functions import FUNCTIONS
+from aclnn_cts.formula.mutants import Mutant, Operation, mutated
+
+__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTermsError", "Variant", "variants"]
+
+Real: TypeAlias = NDArray[Any]
+_ADD: Any = np.add.reduce
+"""Without NumPy's overloads, which know no `keepdims` that is decided later."""
+
+ORDERS = ("forward", "reversed", "pairwise", "blocked", "random")
+"""Of a sum: first to last, last to first, in pairs, in blocks of 16, in random order."""
+FASTEST = "fastest"
+"""The order in which NumPy sums fastest: for values, and for no emulation."""
+_BLOCK = 16
+_MOST_STEPS = 512
+"""Additions in a row that NumPy cannot make together."""
+MOST_TERMS = 1 << 20
+"""Terms of one sum that are made at once."""
+
+
+class TooManyTermsError(HarnessError):
+    """A sum has more terms than an emulation makes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One of the ways in which a correct implementation may compute."""
+
+    order: str = "forward"
+    fused: bool = False
+    """Whether a product is rounded together with the sum that it goes into."""
+    reciprocal: bool = False
+    """Whether a division is a product with the rounded reciprocal."""
+    flushes: bool = False
+    """Whether inputs and results below the normal range become 0."""
+    truncates: bool = False
+    """Whether sums are truncated."""
+    tilt: float = 0.0
+    """How much of their stated error functions make, with its sign; beyond 1 in magnitude: each element at random."""
+    key: int = 0
+    """Of the random decisions."""
+
+
+class Emulated(Array):
+    """An array of `Emulator`: numbers of the format, and which of them are terms of a later sum."""
+
+    __slots__ = ("product", "there", "v")
+
+    f: Emulator
+
+    def __init__(
+        self, f: Emulator, v: Real, *, there: NDArray[np.bool_] | None = None, product: Real | None = None
+    ) -> None:
+        self.f, self.v, self.there, self.product = f, v, there, product
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.v.shape
+
+
+class Emulator(Backend[Emulated]):
+    """One evaluation. NumPy's warnings are the caller's concern.
+
+    `marks`: nan stands for an input whose value is not to matter, and a decision that meets one is nan as well.
+    `operand`: what a mode makes of an input (float64) before it is used.
+    """
+
+    __slots__ = ("_form", "_native", "_random", "arithmetic", "marks", "mutant", "operand", "operations", "variant")
+
+    def __init__(
+        self,
+        arithmetic: Arithmetic,
+        variant: Variant | None = None,
+        *,
+        mutant: Mutant | None = None,
+        marks: bool = False,
+        operand: Callable[[Real], Real] | None = None,
+    ) -> None:
+        self.arithmetic, self.variant, self.mutant, self.marks = arithmetic, variant or Variant(), mutant, marks
+        self.operand = operand
+        self._form = form = arithmetic.accumulation
+        self._native: Any = None
+        if form.name in ("FLOAT", "DOUBLE") and not self.variant.truncates:
+            self._native = np.float32 if form.name == "FLOAT" else np.float64
+        self._random = np.random.Generator(np.random.Philox(self.variant.key))
+        self.operations: list[Operation] = []
+        """What was computed, in order: where a mutant can be, and of which kinds."""
+
+    # Rounding
+
+    def _rounded(self, values: Real) -> Real:
+        """The numbers of the format next to values."""
+        if self._native is not None:
+            result: Real = np.asarray(values, self._native)
+        else:
+            result = rounded(np.asarray(values, np.float64), self._form)
+        return self._flushed(result)
+
+    def _added(self, values: Real) -> Real:
+        """A partial sum that was computed in float64, or by the format itself."""
+        if not self.variant.truncates:
+            return self._rounded(values)
+        return self._flushed(toward_zero(np.asarray(values, np.float64), self._form))
+
+    def _flushed(self, values: Real) -> Real:
+        if self.variant.flushes:
+            return np.where(np.abs(values) < self._form.smallest_normal, values.dtype.type(0.0), values)
+        return values
+
+    def _wide(self, values: Real) -> Real:
+        return values.astype(np.float64)
+
+    def _done(
+        self, name: str, values: Real, *, there: NDArray[np.bool_] | None = None, product: Real | None = None
+    ) -> Emulated:
+        """A result, with what a mutant makes of it."""
+        mutant = self._mutant(name, len(self.operations))
+        if mutant is not None:
+            values = self._rounded(mutated(mutant.kind, self._wide(values)))
+            product = None
+        return Emulated(self, values, there=there, product=product)
+
+    def _mutant(self, name: str, place: int) -> Mutant | None:
+        """Note an operation; the mutant that sits on it."""
+        self.operations.append(Operation(name, place))
+        mutant = self.mutant
+        return mutant if mutant is not None and mutant.place == place else None
+
+    def _kind(self) -> str:
+        """The kind of mutant on the operation that comes next, where it changes how that is computed."""
+        mutant = self.mutant
+        return mutant.kind if mutant is not None and mutant.place == len(self.operations) else ""
+
+    # Where arrays come from
+
+    def leaf(self, name: str, values: Real) -> Emulated:
+        """An input tensor, which the format holds."""
+        return Emulated(self, self._rounded(values if self.operand is None else self.operand(values)))
+
+    def lift(self, value: Operand) -> Emulated:
+        """A number or array of the formula itself, rounded."""
+        if isinstance(value, Emulated):
+            return value
+        if isinstance(value, Array):
+            raise TypeError(f"{type(value).__name__} is no operand of an arithmetic operation")
+        if isinstance(value, (int, float)):
+            kind = self._kind()
+            if kind == "constant + 1":
+                value += 1.0
+            elif kind == "constant * (1 + 2^-8)":
+                value *= 1.0 + 2.0**-8
+            self._mutant("constant", len(self.operations))
+        return Emulated(self, self._rounded(np.asarray(value, np.float64)))
+
+    # Arithmetic
+
+    def add(self, left: Emulated, right: Emulated) -> Emulated:
+        return self._sum_of_two(left, right, 1.0)
+
+    def sub(self, left: Emulated, right: Emulated) -> Emulated:
+        return self._sum_of_two(left, right, -1.0)
+
+    def _sum_of_two(self, left: Emulated, right: Emulated, sign: float) -> Emulated:
+        kind = self._kind()
+        first, second = left.v, right.v
+        if self.variant.fused:
+            # One of two products at most can be fused into their sum.
+            if right.product is not None:
+                first, second = self._wide(first), right.product
+            elif left.product is not None:
+                first, second = left.product, self._wide(second)
+        if kind == "other sign":
+            sign = -sign
+        elif kind == "left term dropped":
+            first = np.zeros_like(first)
+        elif kind == "right term dropped":
+            second = np.zeros_like(second)
+        if not self.variant.fused and self._native is None:
+            first, second = self._wide(first), self._wide(second)
+        return self._done("sum of two", self._added(first + second if sign > 0 else first - second))
+
+    def mul(self, left: Emulated, right: Emulated) -> Emulated:
+        kind = self._kind()
+        first, second = left.v, right.v
+        if kind == "left factor dropped":
+            first = np.ones_like(first)
+        elif kind == "right factor dropped":
+            second = np.ones_like(second)
+        product = None
+        if self.variant.fused and self._form.significand <= 24:
+            product = self._wide(first) * self._wide(second)
+        return self._done("product", self._rounded(first * second if product is None else product), product=product)
+
+    def div(self, left: Emulated, right: Emulated) -> Emulated:
+        kind = self._kind()
+        first, second = left.v, right.v
+        if kind == "divisor dropped":
+            second = np.ones_like(second)
+        elif kind == "inverted":
+            first, second = second, first
+        if self.variant.reciprocal:
+            inverse = self._rounded(1.0 / second)
+            return self._done("quotient", self._rounded(first * inverse))
+        return self._done("quotient", self._rounded(first / second))
+
+    # Sums
+
+    def _total(self, terms: Real, *, wide: bool = False) -> Real:
+        """The sum over axis 0; `wide`: the terms are products that are not rounded yet."""
+        if not terms.shape[0]:
+            return np.zeros(terms.shape[1:], terms.dtype if self._native is None else self._native)
+        if wide and (not self.variant.fused or terms.shape[0] > _MOST_STEPS):
+            terms, wide = self._rounded(terms), False
+        order = self.variant.order
+        if order == FASTEST:
+            fastest: Real = np.add.reduce(terms, axis=0)
+            return fastest
+        if order == "reversed":
+            terms = terms[::-1]
+        elif order == "random":
+            terms = terms[self._random.permutation(terms.shape[0])]
+        if order == "pairwise":
+            return self._pairwise(terms, wide=wide)
+        if order == "blocked" and terms.shape[0] > _BLOCK:
+            blocks = [
+                self._forward(terms[start : start + _BLOCK], wide=wide) for start in range(0, terms.shape[0], _BLOCK)
+            ]
+            return self._forward(np.stack(blocks), wide=False)
+        return self._forward(terms, wide=wide)
+
+    def _forward(self, terms: Real, *, wide: bool) -> Real:
+        if not wide and self._native is not None and not self.variant.flushes:
+            sums: Real = np.add.accumulate(terms, axis=0, dtype=self._native)[-1]
+            return sums
+        if terms.shape[0] > _MOST_STEPS:
+            raise TooManyTermsError(f"{terms.shape[0]} additions, each by itself")
+        total = self._rounded(terms[0])
+        for term in terms[1:]:
+            total = self._added((self._wide(total) if self._native is None or wide else total) + term)
+        return total
+
+    def _pairwise(self, terms: Real, *, wide: bool) -> Real:
+        if wide:
+            # A fused operation takes one product as it is; the other one was rounded before.
+            terms = np.array(terms)
+            terms[1::2] = self._rounded(terms[1::2])
+            if terms.shape[0] % 2:
+                terms[-1] = self._rounded(terms[-1])
+        while terms.shape[0] > 1:
+            even = terms.shape[0] // 2 * 2
+            sums = self._added(terms[0:even:2] + terms[1:even:2])
+            terms = np.concatenate([sums, terms[even:]]) if even < terms.shape[0] else sums
+        return self._rounded(terms[0])
+
+    def _mutated_terms(self, terms: Real) -> Real:
+        kind = self._kind()
+        if kind == "last term dropped":
+            return terms[:-1]
+        if kind == "last term twice" and terms.shape[0]:
+            return np.concatenate([terms, terms[-1:]])
+        return terms
+
+    def sum(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
+        if self.variant.order == FASTEST and array.there is None:
+            return self._done("sum", np.asarray(_ADD(array.v, axis=axes, keepdims=keepdims)))
+        values = array.v if array.there is None else np.where(array.there, array.v, array.v.dtype.type(0.0))
+        wide = False
+        if self.variant.fused and array.product is not None and array.there is None:
+            values, wide = array.product, True
+        moved = np.moveaxis(values, axes, range(len(axes)))
+        count = math.prod(moved.shape[: len(axes)])
+        terms = self._mutated_terms(moved.reshape(count, *moved.shape[len(axes) :]))
+        total = self._total(terms, wide=wide) if axes else values
+        if keepdims:
+            total = np.expand_dims(total, axes)
+        return self._done("sum", np.asarray(total))
+
+    def scatter_add(self, array: Emulated, cells: Cells, shape: tuple[int, ...]) -> Emulated:
+        kind = self._kind()
+        size = math.prod(shape)
+        flat = np.broadcast_to(cells, array.shape).reshape(-1)
+        values = array.v.reshape(-1)
+        keep = flat >= 0
+        if array.there is not None:
+            keep = keep & array.there.reshape(-1)
+        flat, values = flat[keep], values[keep]
+        if kind == "next cell" and size:
+            flat = np.minimum(flat + 1, size - 1)
+        elif kind == "last term dropped":
+            flat, values = flat[:-1], values[:-1]
+        elif kind == "overwrites":
+            table = np.zeros(size, values.dtype)
+            table[flat] = values
+            return self._done("scatter", table.reshape(shape))
+        return self._done("scatter", self._scattered(flat, values, size).reshape(shape))
+
+    def _scattered(self, cells: Cells, values: Real, size: int) -> Real:
+        table = np.zeros(size, values.dtype)
+        if not cells.size:
+            return table
+        if self.variant.order == FASTEST:
+            return self._rounded(np.bincount(cells, weights=values, minlength=size))
+        order = np.argsort(cells, kind="stable")
+        used, counts = np.unique(cells, return_counts=True)
+        most = int(counts.max())
+        if most * used.size > MOST_TERMS:
+            raise TooManyTermsError(f"{most} terms in some of {used.size} sums")
+        place = np.repeat(np.arange(used.size), counts)
+        within = np.arange(cells.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        terms = np.zeros((most, used.size), values.dtype)
+        terms[within, place] = values[order]
+        table[used] = self._total(terms)
+        return table
+
+    def einsum(self, subscripts: str, left: Emulated, right: Emulated) -> Emulated:
+        plan = contract(subscripts, left.shape, right.shape)
+        fastest = self.variant.order == FASTEST
+        if fastest and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
+            return self._done("sum of products", plan(left.v, right.v))
+        of_element = math.prod(plan.left_shape[:-1]) * plan.right_shape[-1]
+        masks = None
+        if left.there is not None or right.there is not None:
+            masks = [np.ones(each.shape, np.bool_) if each.there is None else each.there for each in (left, right)]
+
+        def products(first: int, last: int) -> Real:
+            terms = plan.products(self._wide(left.v), self._wide(right.v), first, last)
+            if masks is not None:
+                terms = np.where(plan.products(masks[0], masks[1], first, last), terms, 0.0)
+            return terms
+
+        if fastest:
+            step = max(MOST_TERMS // max(of_element, 1), 1)
+            parts = [np.add.reduce(products(at, at + step), axis=0) for at in range(0, max(plan.terms, 1), step)]
+            return self._done("sum of products", plan.apart(np.add.reduce(np.stack(parts), axis=0)))
+        if of_element * plan.terms > MOST_TERMS:
+            raise TooManyTermsError(f"{subscripts}: {plan.terms} products for each of {of_element} elements")
+        terms = products(0, plan.terms)
+        if self._form.significand > 24:
+            terms = self._rounded(terms)
+        total = self._total(self._mutated_terms(terms), wide=self._form.significand <= 24)
+        return self._done("sum of products", plan.apart(total))
+
+    def max(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
+        if self._kind() == "minimum":
+            return self._done("maximum", np.asarray(np.min(array.v, axis=axes, keepdims=keepdims)))
+        return self._done("maximum", np.asarray(np.max(array.v, axis=axes, keepdims=keepdims)))
+
+    # Structure
+
+    def _moved(self, array: Emulated, move: Any) -> Emulated:  # noqa: ANN401 - a function of arrays of any dtype
+        return Emulated(
+            self,
+            np.asarray(move(array.v)),
+            there=None if array.there is None else np.asarray(move(array.there)),
+            product=None if array.product is None else np.asarray(move(array.product)),
+        )
+
+    def reshape(self, array: Emulated, shape: tuple[int, ...]) -> Emulated:
+        return self._moved(array, lambda values: values.reshape(shape))
+
+    def transpose(self, array: Emulated, axes: tuple[int, ...]) -> Emulated:
+        return self._moved(array, lambda values: values.transpose(axes))
+
+    def broadcast_to(self, array: Emulated, shape: tuple[int, ...]) -> Emulated:
+        return self._moved(array, lambda values: np.broadcast_to(values, shape))
+
+    def take(self, array: Emulated, cells: Cells, fill: float = 0.0) -> Emulated:
+        inside = cells >= 0
+        if not array.size:
+            return self.lift(np.full(cells.shape, fill))
+        at = np.where(inside, cells, 0)
+        if self._kind() == "next cell":
+            at = np.minimum(at + 1, array.size - 1)
+        values = np.where(inside, array.v.reshape(-1)[at], array.v.dtype.type(fill))
+        there = None if array.there is None else array.there.reshape(-1)[at]
+        if not fill and not inside.all():
+            there = inside if there is None else inside & there
+        return self._done("take", values, there=there)
+
+    # Decisions
+
+    def gt(self, left: Emulated, right: Emulated) -> Any:  # noqa: ANN401 - a condition is no Emulated
+        kind = self._kind()
+        self._mutant("comparison", len(self.operations))
+        holds = left.v >= right.v if kind == "or equal" else left.v < right.v if kind == "less" else left.v > right.v
+        unknown = np.isnan(left.v) | np.isnan(right.v) if self.marks else None
+        return _Condition(self, np.asarray(holds), unknown)
+
+    def where(self, condition: Any, left: Operand, right: Operand) -> Emulated:  # noqa: ANN401 - as of `gt`
+        first, second = self.lift(left), self.lift(right)
+        if not isinstance(condition, _Condition):
+            condition = _Condition(self, np.asarray(condition), None)
+        if self._kind() == "branches swapped":
+            first, second = second, first
+        values = np.where(condition.v, first.v, second.v)
+        if condition.unknown is not None:
+            values = np.where(condition.unknown, values.dtype.type(np.nan), values)
+        return self._done("choice", values)
+
+    # Functions and roundings
+
+    def function(self, name: str, array: Emulated) -> Emulated:
+        kind = self._kind()
+        x = self._wide(array.v)
+        if kind == "of half the argument":
+            x = 0.5 * x
+        values = x if kind == "left out" else FUNCTIONS[name].value(x)
+        return self._done("function", self._rounded(self._tilted(name, values)))
+
+    def _tilted(self, name: str, values: Real) -> Real:
+        """A function's values with as much of its stated error as the last rounding leaves room for."""
+        tilt = self.variant.tilt
+        if not tilt or self._form.significand > 24:
+            return values
+        stated = self.arithmetic.function(name)
+        unit = self._form.unit_roundoff
+        signs: Any = tilt if abs(tilt) <= 1.0 else self._random.uniform(-1.0, 1.0, values.shape)
+        relative = max((2.0 * stated.ulps - 1.0) * unit, 0.0) + stated.relative
+        tilted: Real = values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
+        return tilted
+
+    def store(self, array: Emulated) -> Emulated:
+        form = self.arithmetic.output
+        if self._kind() == "not stored" or covers(form, self._form):
+            return self._done("store", array.v)
+        values = rounded(self._wide(array.v), form)
+        if self.variant.flushes:
+            values = np.where(np.abs(values) < form.smallest_normal, 0.0, values)
+        return self._done("store", np.asarray(values, array.v.dtype))
+
+    def as_written(self, array: Emulated) -> Emulated:
+        return array
+
+    def undecided(self, array: Emulated, *, where: NDArray[np.bool_] | bool) -> Emulated:
+        return array
+
+
+class _Condition(Array):
+    """A comparison, and where an input whose value is not to matter decided it."""
+
+    __slots__ = ("unknown", "v")
+
+    def __init__(self, f: Emulator, v: NDArray[np.bool_], unknown: NDArray[np.bool_] | None) -> None:
+        self.f, self.v, self.unknown = f, v, unknown
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.v.shape
+
+
+def variants(arithmetic: Arithmetic, number: int) -> list[Variant]:
+    """One variant in each order; what else the arithmetic leaves open takes its turns by `number`."""
+    found = []
+    for place, order in enumerate(ORDERS):
+        turn = number * len(ORDERS) + place
+        random = np.random.Generator(np.random.Philox(turn))
+        found.append(
+            Variant(
+                order=order,
+                fused=bool(turn % 2),
+                reciprocal=bool(random.random() < 0.5),
+                flushes=arithmetic.flushes and bool(random.random() < 0.25),
+                truncates=arithmetic.truncates and bool(random.random() < 0.5),
+                tilt=(0.0, 1.0, -1.0, 2.0)[int(random.integers(4))],
+                key=turn,
+            )
+        )
+    return found

@@ -1,0 +1,312 @@
+"""A formula as a graph, and single elements of it in 50 digits: only what an element depends on is evaluated."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import mpmath
+import numpy as np
+from mpmath.libmp import to_rational
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.formula.array import Array, Backend, Cells, Operand
+from aclnn_cts.formula.contraction import contract, subscripts_of
+from aclnn_cts.formula.definition import Form, Operator
+from aclnn_cts.formula.functions import FUNCTIONS
+
+__all__ = ["DIGITS", "MOST_NODES", "Elements", "Graph", "Node", "TooManyNodesError", "as_fraction", "exact_element"]
+
+Index: TypeAlias = "tuple[int, ...]"
+Number: TypeAlias = Any
+"""A number of an mpmath context, or a truth value."""
+Place: TypeAlias = "tuple[Node, Index]"
+
+DIGITS = 50
+MOST_NODES = 20_000
+"""Elements of nodes that one element may depend on."""
+
+
+class TooManyNodesError(Exception):
+    """An element depends on more elements than it may."""
+
+
+class _MissingError(Exception):
+    """Elements that must be known first."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        super().__init__()
+        self.places = places
+
+
+class Node(Array):
+    """One array of a graph: its shape, and how an element of it follows from others."""
+
+    __slots__ = ("_shape", "element")
+
+    f: Graph
+
+    def __init__(self, f: Graph, shape: Iterable[int], element: Callable[[Elements, Index], Number]) -> None:
+        self.f, self._shape, self.element = f, tuple(int(size) for size in shape), element
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+
+class Elements:
+    """Elements of a graph in an mpmath context of its own, each found once."""
+
+    def __init__(self, *, digits: int = DIGITS, most: int = MOST_NODES) -> None:
+        self.context = _context(digits)
+        self._most = most
+        self._found: dict[Node, dict[Index, Number]] = {}
+        self.count = 0
+        """Elements that were evaluated."""
+
+    def __call__(self, node: Node, index: Index) -> Number:
+        """One element. TooManyNodesError where it takes too many, ZeroDivisionError where it divides by 0."""
+        waiting = [(node, index)]
+        while waiting:
+            wanted, place = waiting[-1]
+            known = self._found.setdefault(wanted, {})
+            if place not in known:
+                try:
+                    known[place] = wanted.element(self, place)
+                except _MissingError as missing:
+                    waiting.extend(missing.places)
+                    if len(waiting) + self.count > self._most:
+                        raise TooManyNodesError from None
+                    continue
+                self.count += 1
+            waiting.pop()
+        return self._found[node][index]
+
+    def known(self, places: Sequence[Place]) -> list[Number]:
+        """Elements that others follow from; only to be called by `Node.element`."""
+        found, missing = [], []
+        for node, index in places:
+            values = self._found.get(node)
+            if values is None or index not in values:
+                missing.append((node, index))
+            else:
+                found.append(values[index])
+        if missing:
+            raise _MissingError(missing)
+        return found
+
+
+@functools.cache
+def _context(digits: int) -> Any:  # noqa: ANN401 - mpmath has no types
+    context = mpmath.MPContext()
+    context.dps = digits
+    return context
+
+
+def _low(node: Node, index: Index) -> Index:
+    """The index into an operand that was broadcast."""
+    ahead = len(index) - len(node.shape)
+    return tuple(0 if size == 1 else place for size, place in zip(node.shape, index[ahead:], strict=True))
+
+
+def _of_cell(cell: int, shape: tuple[int, ...]) -> Index:
+    return tuple(int(place) for place in np.unravel_index(cell, shape)) if shape else ()
+
+
+def _cell(index: Index, shape: tuple[int, ...]) -> int:
+    return int(np.ravel_multi_index(index, shape)) if shape else 0
+
+
+class Graph(Backend[Node]):
+    """Records a formula. `given` holds inputs, or elements of them, that take the place of the call's own."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, given: Mapping[str, Mapping[Index, Number]] | None = None) -> None:
+        self.given = given or {}
+
+    def leaf(self, name: str, values: NDArray[Any]) -> Node:
+        given = self.given.get(name, {})
+
+        def element(elements: Elements, index: Index) -> Number:
+            return given[index] if index in given else elements.context.mpf(float(values[index]))
+
+        return Node(self, values.shape, element)
+
+    def lift(self, value: Operand) -> Node:
+        if isinstance(value, Node):
+            return value
+        if isinstance(value, Array):
+            raise TypeError(f"{type(value).__name__} belongs to another backend")
+        array = np.asarray(value, np.float64)
+        return Node(self, array.shape, lambda elements, index: elements.context.mpf(float(array[index])))
+
+    def _pairs(self, left: Node, right: Node, combine: Callable[[Number, Number], Number]) -> Node:
+        def element(elements: Elements, index: Index) -> Number:
+            first, second = elements.known([(left, _low(left, index)), (right, _low(right, index))])
+            return combine(first, second)
+
+        return Node(self, np.broadcast_shapes(left.shape, right.shape), element)
+
+    def add(self, left: Node, right: Node) -> Node:
+        return self._pairs(left, right, lambda first, second: first + second)
+
+    def sub(self, left: Node, right: Node) -> Node:
+        return self._pairs(left, right, lambda first, second: first - second)
+
+    def mul(self, left: Node, right: Node) -> Node:
+        return self._pairs(left, right, lambda first, second: first * second)
+
+    def div(self, left: Node, right: Node) -> Node:
+        return self._pairs(left, right, lambda first, second: first / second)
+
+    def gt(self, left: Node, right: Node) -> Node:
+        return self._pairs(left, right, lambda first, second: first > second)
+
+    def _reduced(
+        self,
+        array: Node,
+        axes: tuple[int, ...],
+        combine: Callable[[Elements, list[Number]], Number],
+        *,
+        keepdims: bool,
+    ) -> Node:
+        shape = [
+            1 if place in axes else size for place, size in enumerate(array.shape) if keepdims or place not in axes
+        ]
+
+        def element(elements: Elements, index: Index) -> Number:
+            rest = iter(index)
+            fixed = [next(rest) if keepdims or place not in axes else 0 for place in range(array.ndim)]
+            places = []
+            for inner in np.ndindex(*(array.shape[place] for place in axes)):
+                for place, value in zip(axes, inner, strict=True):
+                    fixed[place] = value
+                places.append((array, tuple(fixed)))
+            return combine(elements, elements.known(places))
+
+        return Node(self, shape, element)
+
+    def sum(self, array: Node, axes: tuple[int, ...], *, keepdims: bool) -> Node:
+        return self._reduced(array, axes, lambda elements, terms: elements.context.fsum(terms), keepdims=keepdims)
+
+    def max(self, array: Node, axes: tuple[int, ...], *, keepdims: bool) -> Node:
+        return self._reduced(array, axes, lambda elements, terms: max(terms), keepdims=keepdims)
+
+    def einsum(self, subscripts: str, left: Node, right: Node) -> Node:
+        plan = contract(subscripts, left.shape, right.shape)
+        first, second, out = subscripts_of(subscripts)
+        sizes = dict(zip(first, left.shape, strict=True)) | dict(zip(second, right.shape, strict=True))
+        summed = [letter for letter in first if letter not in out]
+
+        def element(elements: Elements, index: Index) -> Number:
+            fixed = dict(zip(out, index, strict=True))
+            places: list[Place] = []
+            for inner in np.ndindex(*(sizes[letter] for letter in summed)):
+                at = fixed | dict(zip(summed, inner, strict=True))
+                places.append((left, tuple(at[letter] for letter in first)))
+                places.append((right, tuple(at[letter] for letter in second)))
+            values = elements.known(places)
+            return elements.context.fdot(zip(values[::2], values[1::2], strict=True))
+
+        return Node(self, plan.shape, element)
+
+    def _one(self, array: Node, shape: Iterable[int], source: Callable[[Index], Index]) -> Node:
+        return Node(self, shape, lambda elements, index: elements.known([(array, source(index))])[0])
+
+    def reshape(self, array: Node, shape: tuple[int, ...]) -> Node:
+        return self._one(array, shape, lambda index: _of_cell(_cell(index, shape), array.shape))
+
+    def transpose(self, array: Node, axes: tuple[int, ...]) -> Node:
+        places = [axes.index(place) for place in range(len(axes))]
+        return self._one(
+            array, (array.shape[axis] for axis in axes), lambda index: tuple(index[place] for place in places)
+        )
+
+    def broadcast_to(self, array: Node, shape: tuple[int, ...]) -> Node:
+        return self._one(array, shape, lambda index: _low(array, index))
+
+    def take(self, array: Node, cells: Cells, fill: float = 0.0) -> Node:
+        def element(elements: Elements, index: Index) -> Number:
+            cell = int(cells[index])
+            if cell < 0:
+                return elements.context.mpf(fill)
+            return elements.known([(array, _of_cell(cell, array.shape))])[0]
+
+        return Node(self, cells.shape, element)
+
+    def scatter_add(self, array: Node, cells: Cells, shape: tuple[int, ...]) -> Node:
+        flat = np.broadcast_to(cells, array.shape).reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        sorted_cells = flat[order]
+
+        def element(elements: Elements, index: Index) -> Number:
+            first, last = np.searchsorted(sorted_cells, [_cell(index, shape), _cell(index, shape) + 1])
+            terms = elements.known([(array, _of_cell(int(place), array.shape)) for place in order[first:last]])
+            return elements.context.fsum(terms)
+
+        return Node(self, shape, element)
+
+    def where(self, condition: Node | NDArray[np.bool_], left: Operand, right: Operand) -> Node:
+        first, second = self.lift(left), self.lift(right)
+        chosen = condition if isinstance(condition, Node) else _known_condition(self, np.asarray(condition))
+
+        def element(elements: Elements, index: Index) -> Number:
+            [holds] = elements.known([(chosen, _low(chosen, index))])
+            branch = first if holds else second
+            return elements.known([(branch, _low(branch, index))])[0]
+
+        return Node(self, np.broadcast_shapes(chosen.shape, first.shape, second.shape), element)
+
+    def function(self, name: str, array: Node) -> Node:
+        exact = FUNCTIONS[name].exact
+        return Node(
+            self,
+            array.shape,
+            lambda elements, index: exact(elements.context, elements.known([(array, index)])[0]),
+        )
+
+    def store(self, array: Node) -> Node:
+        return array
+
+    def as_written(self, array: Node) -> Node:
+        return array
+
+    def undecided(self, array: Node, *, where: NDArray[np.bool_] | bool) -> Node:
+        return array
+
+
+def _known_condition(f: Graph, holds: NDArray[Any]) -> Node:
+    return Node(f, holds.shape, lambda elements, index: bool(holds[index]))
+
+
+def exact_element(operator: Operator, call: OracleInput, output: str, index: Index) -> Fraction | None:
+    """One element of an output in 50 digits, by the last of the forms; None where it takes more than `MOST_NODES`.
+
+    Inputs must be finite. ZeroDivisionError where the formula divides by 0, KeyError where it has no such output.
+    """
+    return _element(operator, operator.forms[-1], call, output, index)
+
+
+def _element(operator: Operator, form: Form, call: OracleInput, output: str, index: Index) -> Fraction | None:
+    node = operator.evaluate(form, Graph(), call)[output]
+    if not isinstance(node, Node):
+        raise TypeError(f"{output} is no node of a graph")
+    elements = Elements()
+    try:
+        value = elements(node, index)
+    except TooManyNodesError:
+        return None
+    if not math.isfinite(float(value)) and not elements.context.isfinite(value):
+        raise ZeroDivisionError(f"{output}{list(index)} is {value}")
+    return as_fraction(value)
+
+
+def as_fraction(value: Number) -> Fraction:
+    """A finite number of an mpmath context."""
+    numerator, denominator = to_rational(value._mpf_)
+    return Fraction(int(numerator), int(denominator))

@@ -1,0 +1,176 @@
+r"""How large intermediates can become, and what an underflow may be multiplied by afterwards.
+
+Where nothing can overflow and no underflow matters, which is nearly always, one number an array shows it: the largest
+of its elements with all factors below 1 left out. Where that does not suffice, `Reach` follows every element:
+
+- `highest`: the largest intermediate on the way to it;
+- `chain`: the largest product of any of the factors that it is a product of, prod max(1, |f_i|);
+- `but_one`, `but_two`: the same without at least one, or two, of them;
+- `weight`: what an underflow in it was multiplied by. Those of a factor meet the product of all others; a product of
+  two factors that underflows meets others that come later, in some order.
+
+Products are taken in any order. A sum, a function's result or a stored intermediate is one factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+__all__ = ["ELEMENTS", "WHOLE", "Ranges", "Reach"]
+
+Range: TypeAlias = Any
+"""A number or a `Reach`, as the class at hand has it."""
+Size: TypeAlias = Any
+"""Magnitudes: a number or an array."""
+Move: TypeAlias = "Callable[[Any], Any]"
+
+
+class Reach(NamedTuple):
+    """Of every element of an array; numbers where all are alike."""
+
+    highest: Size
+    chain: Size
+    but_one: Size
+    but_two: Size
+    weight: Size
+
+
+class Ranges(Protocol):
+    """How operations change what is known of an array's range; `size` bounds its elements' magnitudes."""
+
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> Range:
+        """An input, whose load may underflow."""
+
+    def sum_of_two(self, left: Range, right: Range, size: Callable[[], Any]) -> Range:
+        """A sum or difference."""
+
+    def product(self, left: Range, right: Range, sizes: Callable[[], tuple[Any, Any]]) -> Range:
+        """A product of what has such magnitudes."""
+
+    def scaled(self, array: Range, factor: float) -> Range:
+        """A product with a power of two."""
+
+    def quotient(self, left: Range, divisor: Size, *, least: float) -> Range:
+        """A quotient by what has such magnitudes, `least` the smallest of them."""
+
+    def total(self, array: Range, reduced: Move, size: Callable[[], Any], *, count: float) -> Range:
+        """A sum of `count` elements; `reduced` takes the largest of them."""
+
+    def opaque(self, size: Callable[[], Any], *, hi: float) -> Range:
+        """What is computed as such."""
+
+    def either(self, left: Range, right: Range) -> Range:
+        """One of two."""
+
+    def moved(self, array: Range, move: Move) -> Range:
+        """The elements in other places."""
+
+    def weight(self, array: Range) -> Size:
+        """What an underflow was multiplied by."""
+
+    def highest(self, array: Range) -> Size:
+        """The largest intermediate."""
+
+
+class _Whole:
+    """One number for all elements, at least as large as each of the four."""
+
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> float:
+        return hi
+
+    def sum_of_two(self, left: float, right: float, size: Callable[[], Any]) -> float:
+        return left + right
+
+    def product(self, left: float, right: float, sizes: Callable[[], tuple[Any, Any]]) -> float:
+        return max(left, 1.0) * max(right, 1.0)
+
+    def scaled(self, array: float, factor: float) -> float:
+        return array * max(factor, 1.0)
+
+    def quotient(self, left: float, divisor: Size, *, least: float) -> float:
+        return max(left, 1.0) * (max(1.0 / least, 1.0) if least else float("inf"))
+
+    def total(self, array: float, reduced: Move, size: Callable[[], Any], *, count: float) -> float:
+        return array * max(count, 1.0)
+
+    def opaque(self, size: Callable[[], Any], *, hi: float) -> float:
+        return hi
+
+    def either(self, left: float, right: float) -> float:
+        return max(left, right)
+
+    def moved(self, array: float, move: Move) -> float:
+        return array
+
+    def weight(self, array: float) -> float:
+        return max(array, 1.0)
+
+    def highest(self, array: float) -> float:
+        return array
+
+
+class _Elements:
+    """A `Reach` an array."""
+
+    def leaf(self, size: Size, *, hi: float, loads: bool) -> Reach:
+        return Reach(size, np.maximum(size, 1.0), 1.0, 0.0, 1.0 if loads else 0.0)
+
+    def sum_of_two(self, left: Reach, right: Reach, size: Callable[[], Any]) -> Reach:
+        highest = np.maximum(left.highest, right.highest)
+        return self._opaque(size(), highest, np.maximum(left.weight, right.weight))
+
+    def product(self, left: Reach, right: Reach, sizes: Callable[[], tuple[Any, Any]]) -> Reach:
+        of_left, of_right = sizes()
+        return self._multiplied(
+            np.maximum(left.highest, right.highest),
+            left,
+            right,
+            np.maximum(left.weight * of_right, right.weight * of_left),
+        )
+
+    def _multiplied(self, highest: Size, left: Reach, right: Reach, weight: Size) -> Reach:
+        chain = left.chain * right.chain
+        but_two = np.maximum(left.but_one * right.but_one, left.but_two * right.chain)
+        but_two = np.maximum(but_two, left.chain * right.but_two)
+        return Reach(
+            np.maximum(highest, chain),
+            chain,
+            np.maximum(left.chain * right.but_one, left.but_one * right.chain),
+            but_two,
+            np.maximum(weight, but_two),
+        )
+
+    def scaled(self, array: Reach, factor: float) -> Reach:
+        return self._multiplied(array.highest, array, self.leaf(factor, hi=factor, loads=False), array.weight * factor)
+
+    def quotient(self, left: Reach, divisor: Size, *, least: float) -> Reach:
+        inverse = 1.0 / divisor
+        return self._multiplied(left.highest, left, self.leaf(inverse, hi=0.0, loads=False), left.weight * inverse)
+
+    def total(self, array: Reach, reduced: Move, size: Callable[[], Any], *, count: float) -> Reach:
+        return self._opaque(size(), reduced(array.highest), reduced(array.weight))
+
+    def opaque(self, size: Callable[[], Any], *, hi: float) -> Reach:
+        return self._opaque(size(), 0.0, 0.0)
+
+    def _opaque(self, size: Size, highest: Size, weight: Size) -> Reach:
+        return Reach(np.maximum(highest, size), np.maximum(size, 1.0), 1.0, 0.0, np.maximum(weight, 1.0))
+
+    def either(self, left: Reach, right: Reach) -> Reach:
+        return Reach(*(np.maximum(*pair) for pair in zip(left, right, strict=True)))
+
+    def moved(self, array: Reach, move: Move) -> Reach:
+        return Reach(*(move(part) for part in array))
+
+    def weight(self, array: Reach) -> Size:
+        return array.weight
+
+    def highest(self, array: Reach) -> Size:
+        return array.highest
+
+
+WHOLE: Ranges = _Whole()
+ELEMENTS: Ranges = _Elements()

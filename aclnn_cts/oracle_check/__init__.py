@@ -1,0 +1,1 @@
+"""Is an oracle right? What its formula lets one derive, held against it."""

@@ -1,0 +1,72 @@
+"""Laws on correct implementations: every emulation of a law's calls keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.rounding import stored
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.engine.judging import Judge
+from aclnn_cts.engine.laws import LAW_KIND, PREFIX, LawPromise, law_calls, laws_of
+from aclnn_cts.engine.perform import Performed
+from aclnn_cts.engine.plan import Part
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.emulator import ORDERS, TooManyTermsError, Variant
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.spec.evaluate import evaluate
+from aclnn_cts.spec.model import Spec
+
+__all__ = ["LawCounts", "check_laws"]
+
+_TRIALS = 10
+_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class LawCounts:
+    """What came of the laws of an operator."""
+
+    laws: tuple[str, ...] = ()
+    trials: int = 0
+    broken: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> LawCounts:
+    """Judge emulated calls by every law that the oracle states."""
+    counts = LawCounts(laws=tuple(laws_of(spec)))
+    sampler = Sampler(spec, Target())
+    for identifier in counts.laws:
+        promise = LawPromise(id=PREFIX + identifier, sentence="")
+        part = Part(spec.operator, promise.id, LAW_KIND, count=_TRIALS)
+        for number, trial in enumerate(promise.trials(part, sampler, seed=seed)):
+            variant = Variant(order=ORDERS[number % len(ORDERS)], fused=bool(number % 2), key=number)
+            try:
+                performed = [_emulated(spec, judge, operator, case, variant) for case in law_calls(trial, spec)]
+            except TooManyTermsError:
+                continue
+            verdict = promise.judge(trial, performed, judge, evaluate(spec, trial.case))
+            counts.trials += 1
+            if verdict.result == Result.FAILED:
+                counts.broken += 1
+                if len(counts.examples) < _EXAMPLES:
+                    counts.examples.append(f"{identifier}: {verdict.message}")
+    return counts
+
+
+def _emulated(spec: Spec, judge: Judge, operator: Operator, case: Case, variant: Variant) -> Performed:
+    """A call as a correct implementation makes it."""
+    given = [name for name in spec.inputs if case.arguments.get(name) is not None]
+    performed = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, given))
+    models = judge.models(performed)
+    subject = Subject.of(operator, judge.oracle, judge.question(performed), models)
+    outputs = subject.emulated(variant).outputs
+    got = {name: stored(np.asarray(values), models[name].output.name) for name, values in outputs.items()}
+    return Performed(case=case, outcome=Outcome(), arrays=performed.arrays, got=got)

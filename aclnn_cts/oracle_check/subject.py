@@ -1,0 +1,154 @@
+"""One call that an oracle is checked on: what it says of the outputs, and what emulations of the formula give."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.expected import Expected, Float64, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
+from aclnn_cts.formula.mutants import Mutant, Operation
+from aclnn_cts.judge.bound import Bound, bound
+from aclnn_cts.judge.compare import Compared, compare_all
+from aclnn_cts.judge.model import ComputeModel
+from aclnn_cts.judge.operands import OperandFacts, known_operands
+
+__all__ = ["Evaluated", "Subject"]
+
+_TIE = 1.0 + 2.0**-40
+"""Takes a tie to the larger magnitude and moves nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What an emulation gives: outputs before and after their last rounding, and what was computed."""
+
+    before: Mapping[str, Float64]
+    outputs: Mapping[str, Float64]
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A call, and what conforms of it."""
+
+    operator: Operator
+    question: OracleInput
+    models: Mapping[str, ComputeModel]
+    expected: Expected
+    operands: Mapping[str, OperandFacts]
+
+    @classmethod
+    def of(
+        cls, operator: Operator, oracle: Oracle, question: OracleInput, models: Mapping[str, ComputeModel]
+    ) -> Subject:
+        """A call as the judge would ask about it."""
+        follows = bool(getattr(oracle, "follows_errors", False))
+        asked = msgspec.structs.replace(
+            question, arithmetics={name: model.arithmetic for name, model in models.items()}
+        )
+        expected, operands = known_operands(one_by_one(oracle), asked, models, follows_errors=follows)
+        return cls(operator=operator, question=asked, models=models, expected=expected, operands=operands)
+
+    def in_format(self, oracle: Oracle, form: BinaryFormat) -> Subject:
+        """The same call with intermediates in a narrower format."""
+        models = {
+            name: dataclasses.replace(model, accumulation=form, operand=None, operand_roundoff=0.0, through=None)
+            for name, model in self.models.items()
+        }
+        return Subject.of(self.operator, oracle, self.question, models)
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """What conforms of each output."""
+        return {
+            name: bound(self.expected[name], model, operands=self.operands.get(name))
+            for name, model in self.models.items()
+        }
+
+    @property
+    def finite(self) -> bool:
+        """Whether no input holds inf or nan."""
+        tensors = self.question.tensors.values()
+        return all(bool(np.isfinite(array).all()) for array in tensors if array.dtype == np.float64)
+
+    def emulated(self, variant: Variant, *, mutant: Mutant | None = None) -> Evaluated:
+        """The outputs of a variant. TooManyTermsError where a sum is too long to emulate."""
+        before: dict[str, Float64] = {}
+        operations: tuple[Operation, ...] = ()
+        random = np.random.Generator(np.random.Philox(variant.key + 1))
+        left = list(self.models)
+        with np.errstate(all="ignore"):
+            while left:
+                model = self.models[left[0]]
+                arithmetic = model.arithmetic
+                own = dataclasses.replace(
+                    variant,
+                    truncates=variant.truncates and model.truncates,
+                    flushes=variant.flushes and model.flushes_compute,
+                )
+                f = Emulator(arithmetic, own, mutant=mutant, operand=_operand(model, int(random.integers(3))))
+                results = self.operator.evaluate(self.operator.judging, f, self.question)
+                operations = operations or tuple(f.operations)
+                alike = [name for name in left if _alike(arithmetic, model, self.models[name])]
+                for name in alike:
+                    result = results[name]
+                    if not isinstance(result, Emulated):
+                        raise TypeError(f"{name} is no result of an emulation")
+                    before[name] = result.v.astype(np.float64)
+                    left.remove(name)
+            through = bool(random.random() < 0.5)
+            outputs = {
+                name: _stored(before[name], model, flushes=variant.flushes, through=through)
+                for name, model in self.models.items()
+            }
+        return Evaluated({name: before[name] for name in self.models}, outputs, operations)
+
+    def faulty(self, results: Sequence[Mapping[str, NDArray[Any]]]) -> list[tuple[str, ...]]:
+        """Of every one of several results, the outputs that the judge finds at fault."""
+        items = [
+            Compared(
+                output=name,
+                got=got,
+                expected=self.expected[name],
+                model=self.models[name],
+                operands=self.operands.get(name),
+            )
+            for outputs in results
+            for name, got in outputs.items()
+        ]
+        found = iter(compare_all(items))
+        return [tuple(name for name in outputs if next(found).kind) for outputs in results]
+
+
+def _alike(arithmetic: Arithmetic, model: ComputeModel, other: ComputeModel) -> bool:
+    return other.operand == model.operand and (other is model or other.arithmetic == arithmetic)
+
+
+def _operand(model: ComputeModel, turn: int) -> Any:  # noqa: ANN401 - a function of arrays, or None
+    """What a mode makes of operands: rounded with ties to even, rounded with ties away, or nothing."""
+    form = model.operand
+    if form is None or turn == 0:
+        return None
+    if turn == 1:
+        return lambda values: rounded(values, form)
+    return lambda values: rounded(values * _TIE, form)
+
+
+def _stored(values: Float64, model: ComputeModel, *, flushes: bool, through: bool) -> Float64:
+    """A result as its dtype holds it."""
+    if through and model.through is not None:
+        values = rounded(values, model.through)
+    values = toward_zero(values, model.output) if model.output_truncates else rounded(values, model.output)
+    if flushes and model.flushes_result:
+        values = np.where(np.abs(values) < model.output.smallest_normal, 0.0, values)
+    return values

@@ -1,0 +1,207 @@
+"""The bound holds on every correct arithmetic, and is as sharp as the rules of error analysis allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.contraction import contract
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
+
+U = 2.0**-24 + ORACLE_ROUNDOFF
+NAN, INF = np.nan, np.inf
+
+
+def say(
+    formula: Callable[..., Outputs] | Operator,
+    shape: tuple[int, ...] | None = None,
+    *,
+    lattices: dict[str, float] | None = None,
+    **inputs: Any,
+) -> ExpectedOutput:
+    tensors = {name: np.asarray(value) for name, value in inputs.items()}
+    arguments = {name: Tensor(array.shape, "FLOAT") for name, array in tensors.items()}
+    arguments["out"] = Tensor(next(iter(tensors.values())).shape if shape is None else shape, "FLOAT")
+    operator = formula if isinstance(formula, Operator) else Operator.of(formula)
+    return FormulaOracle(operator)(OracleInput(tensors=tensors, arguments=arguments, lattices=lattices or {}))["out"]
+
+
+def reals(*shape: int, key: int = 0) -> NDArray[np.float64]:
+    return np.random.default_rng(key).standard_normal(shape).astype(np.float32).astype(np.float64)
+
+
+def sum_of_products(f: F, x: Array, y: Array) -> Outputs:
+    return {"out": (x * y).sum(1)}
+
+
+def inner_product(f: F, x: Array, y: Array) -> Outputs:
+    return {"out": f.einsum("ij,ij->i", x, y)}
+
+
+@pytest.mark.parametrize("formula", [sum_of_products, inner_product])
+def test_a_sum_of_n_products_meets_n_roundings(formula: Callable[..., Outputs]) -> None:
+    x, y = reals(5, 7), reals(5, 7, key=1)
+    output = say(formula, (5,), x=x, y=y)
+    assert np.allclose(output.value, (x * y).sum(1), rtol=1e-14)
+    assert np.asarray(output.error) == pytest.approx(gamma(7, U) * np.abs(x * y).sum(1), rel=1e-6)
+
+
+def test_explicit_sums_are_one_sum_in_any_order() -> None:
+    def written(f: F, x: Array) -> Outputs:
+        return {"out": f.take(x, np.array([0])) + f.take(x, np.array([1])) + f.take(x, np.array([2]))}
+
+    x = reals(3)
+    assert say(written, (1,), x=x).error == pytest.approx(gamma(2, U) * np.abs(x).sum(), rel=1e-6)
+
+
+def test_as_written_stops_reordering() -> None:
+    """The rounding of the difference is relative to what is left of it, and not to its terms."""
+
+    def centred(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.as_written(x - 1000.0) * y}
+
+    def free(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": (x - 1000.0) * y}
+
+    x, y = 1000.0 + np.float64(np.float32(0.25)) * np.ones(4), reals(4)
+    sharp = np.asarray(say(free, x=x, y=y).error) / np.asarray(say(centred, x=x, y=y).error)
+    assert (sharp > 0.99).all()
+    widened = say(Operator.of(centred, any_order=False), x=x, y=y)
+    assert np.asarray(widened.error) == pytest.approx(np.asarray(say(centred, x=x, y=y).error))
+
+
+def test_exact_data_are_exact_and_others_are_not() -> None:
+    x, y = np.rint(4.0 * reals(3, 5)), np.rint(4.0 * reals(3, 5, key=1))
+    steps = {"x": 1.0, "y": 1.0}
+    assert say(sum_of_products, (3,), x=x, y=y, lattices=steps).exact is True
+    assert say(sum_of_products, (3,), x=x, y=y).exact is False
+    large = x.copy()
+    large[0] = 2.0**24 + 2.0
+    some = say(sum_of_products, (3,), x=large, y=y + 3.0, lattices=steps)
+    assert np.asarray(some.exact).tolist() == [False, True, True]
+
+
+def test_a_term_outside_is_no_term() -> None:
+    def windows(f: F, x: Array) -> Outputs:
+        return {"out": f.take(x, np.array([[0, 1, 2], [2, -1, -1]])).sum(1)}
+
+    x = reals(3)
+    error = np.asarray(say(windows, (2,), x=x).error)
+    assert error[0] == pytest.approx(gamma(2, U) * np.abs(x).sum(), rel=1e-6)
+    assert error[1] < 1e-30
+
+
+def test_a_doubtful_comparison_takes_in_both_branches() -> None:
+    def choose(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.where((x + y) - x > y, 1.0, -1.0)}
+
+    output = say(choose, x=np.ones(1), y=np.full(1, 0.3))
+    assert np.asarray(output.error) >= 2.0
+    sure = say(lambda f, x, y: {"out": f.where(x > y, 1.0, -1.0)}, x=np.ones(1), y=np.full(1, 0.3))
+    assert np.all(np.asarray(sure.error) == 0.0)
+
+
+def test_what_an_overflow_may_hide_is_open() -> None:
+    def absorbed(f: F, x: Array) -> Outputs:
+        return {"out": 1.0 / (x * x)}
+
+    output = say(absorbed, x=np.array([1.0, 1e20]))
+    assert output.open is not None
+    assert output.open.tolist() == [False, True]
+
+
+def test_an_overflow_that_shows_may_be_inf() -> None:
+    output = say(lambda f, x: {"out": x * x * 1e-30}, x=np.array([1.0, 1e20]))
+    assert output.partial is not None
+    assert (output.partial > 3.5e38).tolist() == [False, True]
+
+
+def test_an_argument_of_exp_in_doubt_by_more_than_one_is_open() -> None:
+    def power(f: F, x: Array) -> Outputs:
+        return {"out": f.exp((x + 1e9) - 1e9)}
+
+    output = say(power, x=np.array([1.0]))
+    assert output.open is not None
+    assert output.open.all()
+    assert say(lambda f, x: {"out": f.exp(x)}, x=np.array([1.0])).open is None
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "erfc", "sqrt", "sigmoid", "softplus"])
+def test_an_error_of_the_argument_carries_by_the_slope(name: str) -> None:
+    """Every argument within its error gives a result within the bound."""
+    x = np.abs(reals(50)) + 0.1
+    shift = reals(50, key=1) * 2.0**-10
+
+    def formula(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.function(name, x + y)}
+
+    call = OracleInput(
+        tensors={"x": x, "y": np.zeros(50)},
+        arguments={name: Tensor((50,), "FLOAT") for name in ("x", "y", "out")},
+        radii={"x": np.abs(shift)},
+    )
+    output = FormulaOracle(Operator.of(formula))(call)["out"]
+    moved = say(formula, x=x + shift, y=np.zeros(50))
+    assert (np.abs(moved.value - output.value) <= output.error).all()
+    assert output.functions == (name,)
+
+
+def test_one_form_alone_requires_no_inf() -> None:
+    def product(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": x * y}
+
+    def turned(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": y * x}
+
+    x, y = np.array([INF, NAN, 1.0, INF]), np.array([2.0, 2.0, 2.0, 1e-40])
+    alone = say(product, x=x, y=y)
+    assert alone.open is not None
+    assert alone.open.tolist() == [True, True, False, True]
+    agreed = say(Operator.of(product, turned), x=x, y=y)
+    assert agreed.open is not None
+    assert agreed.open.tolist() == [False, False, False, True]
+    assert agreed.value[0] == INF
+    assert np.isnan(agreed.value[1])
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "left", "right"),
+    [("ij,jk->ik", (2, 3), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("ubo,kio->ukbi", (2, 3, 4), (5, 6, 4))],
+)
+def test_contractions_are_those_of_numpy(subscripts: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    x, y = reals(*left), reals(*right, key=1)
+    assert np.allclose(contract(subscripts, left, right)(x, y), np.einsum(subscripts, x, y))
+
+
+@pytest.mark.parametrize("subscripts", ["ij->i", "ii,ij->j", "ij,jk->il", "ij,k->k"])
+def test_other_subscripts_are_refused(subscripts: str) -> None:
+    with pytest.raises(ValueError, match=subscripts.partition(",")[0]):
+        contract(subscripts, (2, 2), (2, 2)[: 1 if ",k-" in subscripts else 2])
+
+
+def test_a_result_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="shape"):
+        say(lambda f, x: {"out": x.sum(0)}, x=reals(3, 2))
+
+
+@pytest.mark.parametrize("value", [2.0, INF, NAN])
+def test_rank_zero_is_one_element(value: float) -> None:
+    def product(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": x * y}
+
+    def total(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": (x * y).sum(())}
+
+    output = say(Operator.of(product, total), (), x=np.array(value), y=np.array(3.0))
+    assert output.value.shape == ()
+    assert output.value == 3.0 * value or np.isnan(value)
+    assert output.open is None or not output.open.any()

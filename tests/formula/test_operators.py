@@ -1,0 +1,130 @@
+"""Nine kinds of operators and attention as formulas: silent on correct arithmetic, sharp on wrong, a derivative."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.benchmark import benchmark
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.derivative import differences
+from aclnn_cts.formula.emulator import Variant
+from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.formula.graph import exact_element
+from aclnn_cts.formula.mutants import Mutant
+from aclnn_cts.oracle_check.emulations import check_emulations
+from aclnn_cts.oracle_check.mutants import check_mutants
+from tests.formula import formulas
+from tests.formula.calls import MAKERS, Maker, call, subject
+
+CALLS = 150
+MUTANT_CALLS = 150
+every = pytest.mark.parametrize("name", MAKERS)
+
+
+@every
+def test_correct_arithmetic_conforms_and_comes_near_the_bound(name: str) -> None:
+    """In FLOAT, BF16 and FLOAT16, with the output or all intermediates in the narrow formats."""
+    subjects = (subject(MAKERS[name], key, narrow=bool(key // 3 % 2)) for key in range(CALLS))
+    found = check_emulations(subjects, most=CALLS)
+    assert found.examples == []
+    assert found.calls >= CALLS
+    assert found.tight
+
+
+@every
+def test_mutants_are_found(name: str) -> None:
+    kills = check_mutants([subject(MAKERS[name], key) for key in range(MUTANT_CALLS)])
+    # GELU's exponent and powers below 2^-14 move a result by less than what exp and erf may err: three are flushed unseen.
+    assert kills.share >= (0.98 if name == "gelu" else 0.99), kills.missed
+    assert kills.found > 5
+
+
+@every
+def test_the_formula_is_the_derivative_of_the_forward_operator(name: str) -> None:
+    compared = [
+        element
+        for key in range(8)
+        if all(array.size <= 64 for array in call(MAKERS[name], key)[0].tensors.values())
+        for element in differences(MAKERS[name].operator, call(MAKERS[name], key)[0])
+    ]
+    assert compared
+    assert [element for element in compared if not element.agree] == []
+
+
+@every
+def test_single_elements_in_fifty_digits_agree(name: str) -> None:
+    question, _ = call(MAKERS[name], 0)
+    for output, expected in FormulaOracle(MAKERS[name].operator)(question).items():
+        index = (0,) * expected.value.ndim
+        exact = exact_element(MAKERS[name].operator, question, output, index)
+        assert exact is not None
+        assert expected.error is not None
+        error = float(np.broadcast_to(expected.error, expected.value.shape)[index])
+        allowed = 2.0**-40 * abs(float(exact)) + 2.0**-26 * error
+        assert abs(float(exact) - expected.value[index]) <= allowed
+
+
+@every
+def test_values_alone_are_those_of_the_oracle(name: str) -> None:
+    question, _ = call(MAKERS[name], 3)
+    oracle = FormulaOracle(MAKERS[name].operator)
+    values = oracle.values(question)
+    for output, expected in oracle(question).items():
+        assert np.allclose(values[output], expected.value, rtol=1e-12, atol=1e-300)
+        assert benchmark(MAKERS[name].operator, question)[output].dtype == np.float32
+
+
+def test_a_wrong_formula_is_no_derivative() -> None:
+    wrong = replace(formulas.TANH, forms=formulas.SIGMOID.forms[:1])
+    maker = Maker(replace(wrong, derivative=formulas.SIGMOID.derivative), MAKERS["sigmoid"].draw)
+    question, _ = call(maker, 0)
+    assert all(element.agree for element in differences(maker.operator, question))
+
+    def halved(f: F, gradOutput: Array, y: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradInput": 0.5 * gradOutput * (1.0 - y) * y}
+
+    other = Operator.of(halved, derivative=formulas.SIGMOID.derivative)
+    assert not any(element.agree for element in differences(other, question))
+
+
+def test_an_element_of_too_many_others_is_left_out() -> None:
+    values = np.ones((1, 30_000))
+    question = OracleInput(
+        tensors={"gradOutput": values, "output": values},
+        arguments={"dim": 1, "out": Tensor(values.shape, "FLOAT")},
+    )
+    assert exact_element(formulas.LOG_SOFTMAX, question, "out", (0, 0)) is None
+
+
+def test_the_form_of_torch_is_no_bound_at_a_large_mean() -> None:
+    """Further forms explain; in the bound this one would make it useless."""
+    random = np.random.default_rng(0)
+    for key in range(60):
+        question, _ = call(MAKERS["layer_norm"], key, dtype="FLOAT")
+        x = question.tensors["input"]
+        if x.shape[1] > 4 and abs(x.mean()) > 500:
+            first, other = (FormulaOracle(formulas.LAYER_NORM, form)(question)["gradInput"] for form in (0, 1))
+            assert np.allclose(first.value, other.value, rtol=1e-4, atol=1e-4 * np.abs(first.value).max())
+            assert median(other) > 1e3 * median(first)
+            return
+    pytest.fail(f"no call with a large mean among those of {random}")
+
+
+def median(output: ExpectedOutput) -> float:
+    return float(np.median(np.asarray(output.error)))
+
+
+def test_a_mutant_changes_one_operation() -> None:
+    held = subject(MAKERS["tanh"], 0)
+    plain = held.emulated(Variant())
+    assert [operation.name for operation in plain.operations] == ["product", "constant", "sum of two", "product"]
+    mutant = held.emulated(Variant(), mutant=Mutant(2, "other sign"))
+    y, g = held.question.tensors["output"], held.question.tensors["gradOutput"]
+    assert np.allclose(mutant.before["gradInput"], g * (1.0 + y * y), rtol=1e-5)
+    assert held.faulty([plain.outputs, mutant.outputs]) == [(), ("gradInput",)]

@@ -1,0 +1,94 @@
+"""`aclnn-cts oracle check`, end to end: right oracles pass, wrong ones are named with what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures" / "specs"
+FORMULA = """
+from aclnn_cts.formula.definition import Derivative, Operator
+
+def backward(f, gradOutput, output):
+    return {"gradInput": gradOutput * (1.0 - output) * output}
+
+def forward(f, self):
+    return {"output": f.sigmoid(self)}
+
+FORMULA = Operator.of(
+    backward,
+    derivative=Derivative(
+        forward=forward, gradients={"gradOutput": "output"}, wrt={"gradInput": "self"}, saved=("output",)
+    ),
+)
+"""
+
+
+def checked(tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, object]]:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    shutil.copy(FIXTURES / "sigmoid_backward.yaml", folder)
+    (folder / "sigmoid_backward.py").write_text(source, encoding="utf-8")
+    code = main(["oracle", "check", "sigmoid_backward", "--specs", str(folder), "--calls", "100", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_right_formula_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, report = checked(tmp_path, FORMULA, capsys)
+    assert (code, report["faults"], report["oracle"]) == (0, [], "formula")
+    assert report["emulations"]["calls"] >= 100  # type: ignore[index]
+    assert report["mutants"]["found"] > 10  # type: ignore[index]
+    assert report["derivative"]["elements"] > 10  # type: ignore[index]
+    assert report["laws"]["trials"] > 10  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "count"),
+    [
+        ("gradOutput * (1.0 - output)", "gradOutput * (1.0 + output)", "derivative", "differ"),
+        ("FORMULA = Operator.of(", f"{'def expected(call): return judged(call)'}\n\nFORMULA = Operator.of(", "", ""),
+    ],
+)
+def test_a_wrong_one_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, part: str, count: str
+) -> None:
+    source = FORMULA.replace(old, new)
+    if not part:
+        # An oracle whose bound is far too narrow, held against the formula beside it.
+        source += """
+import msgspec
+import numpy as np
+from aclnn_cts.formula.expectation import FormulaOracle
+
+def judged(call):
+    outputs = FormulaOracle(FORMULA)(call)
+    return {
+        name: msgspec.structs.replace(output, error=np.asarray(output.error) * 0.01)
+        for name, output in outputs.items()
+    }
+"""
+        part, count = "emulations", "alarms"
+    code, report = checked(tmp_path, source, capsys)
+    assert code == 1
+    assert report["faults"]
+    assert report[part][count] > 0  # type: ignore[index]
+
+
+def test_an_oracle_without_a_formula_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    shutil.copy(FIXTURES / "sigmoid_backward.yaml", folder)
+    (folder / "sigmoid_backward.py").write_text("def expected(call): return {}\n", encoding="utf-8")
+    assert main(["oracle", "check", "sigmoid_backward", "--specs", str(folder), "--calls", "1"]) == 2
+    assert "backward(f, …)" in capsys.readouterr().err
+
+
+def test_a_shipped_oracle_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["oracle", "check", "softmax_backward", "--calls", "100"]) == 0
+    assert "no fault" in capsys.readouterr().out
