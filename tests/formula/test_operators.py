@@ -40,7 +40,7 @@ def test_correct_arithmetic_conforms_and_comes_near_the_bound(name: str) -> None
 @every
 def test_mutants_are_found(name: str) -> None:
     kills = check_mutants([subject(MAKERS[name], key) for key in range(MUTANT_CALLS)])
-    # GELU's exponent and powers below 2^-14 move a result by less than what exp and erf may err: three are flushed unseen.
+    # What flushes powers of GELU below 2^-14 moves a result by less than exp and erf may err: three are not seen.
     assert kills.share >= (0.98 if name == "gelu" else 0.99), kills.missed
     assert kills.found > 5
 
