@@ -28,7 +28,7 @@ test-torch:
 	$(PYTHON) -m venv "$$folder"; \
 	grep -v '^torch==' constraints.txt >"$$folder/constraints.txt"; \
 	"$$folder/bin/python" -m pip install --quiet --constraint "$$folder/constraints.txt" 'torch==$(TORCH)' '.[dev]'; \
-	"$$folder/bin/python" -m pytest -n $(JOBS) tests/adapters/test_torch_waivers.py tests/test_findings.py; \
+	"$$folder/bin/python" -m pytest -n $(JOBS) tests/adapters/test_torch_waivers.py tests/docs/test_findings_page.py; \
 	"$$folder/bin/python" -m pytest -n $(JOBS) aclnn_cts/suites --adapter torch
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
@@ -77,7 +77,7 @@ soak-programs: $(STAMP)
 
 # 50 kills at random moments; `make test` does 5.
 soak-fuzz: $(STAMP)
-	ACLNN_CTS_KILLS=50 $(BIN)/pytest tests/engine/campaign/test_kills.py -k random_moments
+	ACLNN_CTS_KILLS=50 $(BIN)/pytest tests/campaign/test_kills.py -k random_moments
 
 # On a local Ray cluster, whose package `make test` does without.
 test-ray: $(STAMP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from aclnn_cts.engine.interrupts import endings_are_interrupts, forget_interrupt
+from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 __all__ = [
     "SOFTWARE_DEVICE",

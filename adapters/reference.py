@@ -21,10 +21,10 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.evaluate import Evaluation, evaluate
-from aclnn_cts.spec.kinds import Strength
-from aclnn_cts.spec.load import package_folder
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import package_folder
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["ReferenceAdapter", "ReferenceSession", "Values"]
 

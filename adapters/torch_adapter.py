@@ -21,7 +21,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.formats import FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
     from aclnn_cts.adapters.torch_tensors import Bound

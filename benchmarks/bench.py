@@ -16,17 +16,17 @@ from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.collector import keep_for_good
-from aclnn_cts.engine.host import open_host
-from aclnn_cts.engine.process import ProcessHost
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
-from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.spec.load import Specs, load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.bench_works import MOST_ELEMENTS, STARTS, Counter, as_plain, descriptions, judged
 from benchmarks.hypothesis_driver import descriptions_by_hypothesis, plain_examples
 from benchmarks.measure import Figure, interleave, stay_on_one_core

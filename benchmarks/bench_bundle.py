@@ -15,21 +15,21 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from aclnn_cts.bundle.verify import Verification, verify_bundle
+from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.output import console, show_table, table
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.bench import Bench, Judged
-from aclnn_cts.engine.bundle.verify import Verification, verify_bundle
-from aclnn_cts.engine.bundle.write import write_bundle
-from aclnn_cts.engine.compare import compare_runs
-from aclnn_cts.engine.events import BatchJudged, Planned, RunFinished
-from aclnn_cts.engine.manifest import Manifest, environment_facts, timestamp
-from aclnn_cts.engine.output_file import OutputFile
-from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.run_writer import create_run
-from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.listing import case_stream
-from aclnn_cts.spec.load import Specs, load_specs, package_folder
+from aclnn_cts.speclang.load import Specs, load_specs, package_folder
+from aclnn_cts.store.events import BatchJudged, Planned, RunFinished
+from aclnn_cts.store.manifest import Manifest, environment_facts, timestamp
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_writer import create_run
+from aclnn_cts.triage.compare import compare_runs
+from aclnn_cts.trials.trial_runner import Bench, Judged
 from benchmarks.stored import Rounds, figures_of, start, store
 
 __all__ = ["NAME", "TITLES", "columns", "main"]

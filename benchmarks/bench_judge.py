@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows

@@ -24,8 +24,8 @@ import msgspec
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.run_writer import create_run
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_writer import create_run
 from benchmarks.measure import Figure
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, start, store

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.engine.bench import Bench
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.trial_runner import Bench
 
 __all__ = ["MOST_ELEMENTS", "STARTS", "Counter", "as_plain", "descriptions", "judged"]
 
@@ -25,7 +25,7 @@ MOST_ELEMENTS = 256
 """Of a tensor in the comparison with the plain way, whose arrays cannot be much larger."""
 
 _LOAD = (
-    "import time; from aclnn_cts.spec.load import load_specs; start = time.perf_counter(); load_specs();"
+    "import time; from aclnn_cts.speclang.load import load_specs; start = time.perf_counter(); load_specs();"
     "print(time.perf_counter() - start)"
 )
 

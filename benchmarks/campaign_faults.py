@@ -12,24 +12,24 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.campaign.corpus.chunk import Chunk
+from aclnn_cts.campaign.corpus.corpus import Learned, Snapshot
+from aclnn_cts.campaign.corpus.factors import Factors
+from aclnn_cts.campaign.corpus.promise_coverage import promise_coverage
+from aclnn_cts.campaign.corpus.schedule import Schedule, take_snapshot
+from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.cli.output import show_table, table, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.chunk import Chunk
-from aclnn_cts.engine.campaign.factors import Factors
-from aclnn_cts.engine.campaign.feedback import Learned, Snapshot
-from aclnn_cts.engine.campaign.promise_coverage import promise_coverage
-from aclnn_cts.engine.campaign.schedule import Schedule, take_snapshot
-from aclnn_cts.engine.campaign.worker import CampaignWorker
-from aclnn_cts.engine.host import InProcessHost
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.engine.waivers import waivers_of_run
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
-from aclnn_cts.spec.load import Specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import processor_seconds
 from benchmarks.rare_faults import FAULTS
 from benchmarks.shown import Row

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 from benchmarks.campaign_rates import open_alone, random_chunk
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds

@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.campaign.corpus.chunk import RANDOM, Chunk, chunk_trials
+from aclnn_cts.campaign.fleet.jobs import WorkerOptions
+from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
+from aclnn_cts.campaign.options import CHUNK_TRIALS
 from aclnn_cts.cli.output import wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.campaign.chunk import RANDOM, Chunk, chunk_trials
-from aclnn_cts.engine.campaign.jobs import WorkerOptions
-from aclnn_cts.engine.campaign.options import CHUNK_TRIALS
-from aclnn_cts.engine.campaign.worker import CampaignWorker, open_worker
-from aclnn_cts.engine.collector import keep_for_good
-from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.hypothesis_driver import plain_examples
 from benchmarks.measure import interleave, rate, stay_on_one_core
 from benchmarks.shown import Row, row

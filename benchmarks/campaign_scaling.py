@@ -7,14 +7,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from aclnn_cts.campaign.options import CampaignOptions
+from aclnn_cts.campaign.session import fuzz
+from aclnn_cts.campaign.status import Status
+from aclnn_cts.campaign.stopping import Stop
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.campaign.options import CampaignOptions
-from aclnn_cts.engine.campaign.session import fuzz
-from aclnn_cts.engine.campaign.status import Status
-from aclnn_cts.engine.campaign.stopping import Stop
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.spec.load import Specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
 from benchmarks.measure import Figure, ratio
 from benchmarks.shown import Row, row
 from benchmarks.stored import Rounds

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import HypothesisChoices
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
     from benchmarks.plain import PlainTest

@@ -18,22 +18,22 @@ import msgspec
 
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.checks.plan import LIFE_CYCLE_KIND, plan_parts, profile
+from aclnn_cts.checks.sentinel import sentinel
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.variables import variable_set
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.host import SessionHost, open_host
-from aclnn_cts.engine.plan import LIFE_CYCLE_KIND, plan_parts, profile
-from aclnn_cts.engine.process import ProcessHost
-from aclnn_cts.engine.sentinel import sentinel
-from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.load import Specs, load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import Figure, processor_seconds
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, figures_of, start, store

@@ -12,14 +12,14 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import round_to, spacing, toward_zero
 from aclnn_cts.core.verdict import RulerVerdict
-from aclnn_cts.engine.judging import Judge, Limits
-from aclnn_cts.engine.perform import Performed
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.judge.bound import Bound, bound
-from aclnn_cts.judge.compare import compare
-from aclnn_cts.judge.model import ComputeModel
-from aclnn_cts.judge.rulers.pair import make_pair
-from aclnn_cts.judge.rulers.registry import RULERS
+from aclnn_cts.judgement.bound import Bound, bound
+from aclnn_cts.judgement.compare import compare
+from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.tolerances.pair import make_pair
+from aclnn_cts.judgement.tolerances.registry import RULERS
 from benchmarks.emulated_operators import FORMULAS, emulate
 from benchmarks.emulations import (
     ORDERS,

@@ -19,8 +19,8 @@ from benchmarks.judge_rows import Amount, Row, RowCount
 __all__ = ["Kept"]
 
 _CHECKOUT = Path(__file__).parent.parent
-_SOURCES = ("aclnn_cts/core", "aclnn_cts/engine", "aclnn_cts/generate", "aclnn_cts/judge", "aclnn_cts/spec")
-_FOLDERS = (*_SOURCES, "adapters", "benchmarks", "oracles", "specs")
+_SOURCES = ("checks", "core", "execution", "generate", "judgement", "sandbox", "speclang")
+_FOLDERS = (*(f"aclnn_cts/{name}" for name in _SOURCES), "adapters", "benchmarks", "oracles", "specs")
 
 
 class Kept:

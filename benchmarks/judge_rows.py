@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.checks.precision_probe import Precision
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.host import SessionHost, open_host
-from aclnn_cts.engine.judging import Judge
-from aclnn_cts.engine.perform import Asked, Performed, Performer
-from aclnn_cts.engine.plan import Part
-from aclnn_cts.engine.precision_probe import Precision
+from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.model import load_precision
+from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
 from benchmarks.emulated_operators import TERMS_LIMIT, terms_of
 from benchmarks.judge_calls import (
     BOUND,

@@ -12,7 +12,7 @@ from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 
 def _tensor(call: Call, name: str) -> Tensor:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.engine.files import write_atomically
-from aclnn_cts.engine.made_by import checkout
-from aclnn_cts.engine.manifest import environment_facts, timestamp
+from aclnn_cts.store.files import write_atomically
+from aclnn_cts.store.manifest import environment_facts, timestamp
+from aclnn_cts.store.provenance import checkout
 from benchmarks.measure import Figure
 
 __all__ = [

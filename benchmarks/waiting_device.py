@@ -9,7 +9,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["SECONDS", "Waiting"]
 

@@ -11,15 +11,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.core.case_schema import case_schema
-from aclnn_cts.engine.case_text import argument_text
-from aclnn_cts.engine.promises import PROMISES
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.load import Specs, load_specs
-from aclnn_cts.spec.model import Clause, Parameter, Spec
+from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Clause, Parameter, Spec
 from docs.markdown import head, table
 from docs.measured import SECTIONS, with_figures
+from docs.packages import packages_page
 from docs.power import power_page
 
 __all__ = ["FOLDER", "main", "pages"]
@@ -40,7 +41,7 @@ def pages(specs: Specs) -> Mapping[str, str]:
 
 
 def _promises() -> Iterator[str]:
-    yield from head("aclnn_cts/engine/promises.py")
+    yield from head("aclnn_cts/checks/promises.py")
     yield "# The promises"
     yield ""
     yield "What an implementation is held to, in the order of a run. Each [law](laws.md) is for some of the operators."
@@ -209,6 +210,8 @@ def main() -> int:
         path = FOLDER / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    page = FOLDER / "architecture.md"
+    page.write_text(packages_page(page.read_text(encoding="utf-8")), encoding="utf-8")
     for path in (FOLDER / _OPERATORS).glob("*.md"):
         if f"{_OPERATORS}/{path.name}" not in made:
             path.unlink()

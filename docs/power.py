@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aclnn_cts.engine.fault_catalogue import CLASSES, Catalogue, read_catalogue
-from aclnn_cts.engine.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
-from aclnn_cts.engine.made_by import MadeBy
-from aclnn_cts.spec.load import Specs
+from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, read_catalogue
+from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.provenance import MadeBy
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table

@@ -226,7 +226,7 @@ def _counts(
 
     The former are the taps k that reach each time t, times Co, and the times u that meet each tap k, times B. `each` is
     how many operations there are for a product, itself and an addition among them. Kept, since the operands' intervals
-    (`judge.operands`) are asked about beside the operands.
+    (`judgement.operands`) are asked about beside the operands.
     """
     out_time, batch, channels = of_grad
     # To integers each: the k with 0 <= t + pad - k < To, and the times u + k - pad of all u.

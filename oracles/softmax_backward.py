@@ -14,7 +14,7 @@ most gamma_n M (chapter 3, inner products).
 - y g - y s: y g meets its own product and the subtraction, y s the n roundings of s, a product and the subtraction.
 - y (g - s): g meets the subtraction and the product, s the n roundings of s, the subtraction and the product.
 
-Roundings of roundings add up (`judge.gamma`), so both are off by at most
+Roundings of roundings add up (`judgement.gamma`), so both are off by at most
 
     gamma_2 |y[i] g[i]| + gamma_{n+2} |y[i]| M.
 

@@ -7,7 +7,7 @@ import uuid
 from datetime import datetime
 from typing import Any
 
-from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import products_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance_rows import CoverageMap
+from aclnn_cts.reports.model.acceptance_rows import CoverageMap
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.svg import BLUES, INK, cells, shade, svg
 from aclnn_cts.reports.text import pair

@@ -14,13 +14,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import Acceptance, RunFacts
-from aclnn_cts.core.acceptance_rows import ClauseRow, CoverageMap, PrecisionRow
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.verdict import Severity
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
+from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow, CoverageMap, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, ruler_markup, ruler_source
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
 from aclnn_cts.reports.said import chinese_message

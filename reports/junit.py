@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import product_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import insufficiency_texts, products_text, ran_on_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import Language, phrase

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aclnn_cts.core.acceptance import Acceptance, RunFacts
-from aclnn_cts.core.acceptance_rows import PromiseRow
+from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
+from aclnn_cts.reports.model.acceptance_rows import PromiseRow
 
 __all__ = ["FaultRow", "KillMatrix", "kill_matrix_view", "promise_matrix", "state_of"]
 
@@ -61,7 +61,7 @@ class KillMatrix:
     faults: tuple[FaultRow, ...]
     decoys: tuple[Mapping[str, Any], ...]
     made_by: Mapping[str, Any] | None
-    """The command, harness, time and machine of the measurement (`engine.made_by`); None where it is not known."""
+    """The command, harness, time and machine of the measurement (`store.provenance`); None where it is not known."""
     another: tuple[str, ...] | None
     """Parts in which the harness that writes the report is another one; None where that is not known."""
     judging_sha256: str

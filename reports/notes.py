@@ -7,12 +7,12 @@ import re
 
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import RunFacts
-from aclnn_cts.core.acceptance_findings import RulerLine
-from aclnn_cts.core.comparison import Because, Cause, CauseCount
 from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.reports.model.acceptance import RunFacts
+from aclnn_cts.reports.model.acceptance_findings import RulerLine
 from aclnn_cts.reports.numbers import number_text
 from aclnn_cts.reports.text import Language, phrase, spans, words
+from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
 __all__ = [
     "because_text",

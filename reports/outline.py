@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.reports.markdown import cell, plain_text
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.numbers import seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import (

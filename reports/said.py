@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn_cts.core.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, RulerVerdict
+from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.reports.numbers import number_text, share_text
 from aclnn_cts.reports.text import phrase, words
 

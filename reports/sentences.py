@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from aclnn_cts.core.acceptance import Acceptance, RunFacts
 from aclnn_cts.core.verdict import OutOfScope, RunVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.notes import note_markup, note_text, run_notes
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans

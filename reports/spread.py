@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_rows import PrecisionRow
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
 from aclnn_cts.reports.svg import power
 
 __all__ = ["SpreadBin", "SpreadTotal", "spread_rows", "spread_total"]

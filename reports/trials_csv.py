@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 
-from aclnn_cts.core.acceptance import Acceptance, TrialRow
+from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 
 __all__ = ["csv_bytes", "harmless"]
 

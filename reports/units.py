@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FindingCard
-from aclnn_cts.core.acceptance_rows import Ends
 from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
+from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.text import phrase
 
 __all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import xlsxwriter
 
-from aclnn_cts.core.acceptance import Acceptance, TrialRow
-from aclnn_cts.core.acceptance_findings import FindingCard
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 

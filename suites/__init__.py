@@ -1,3 +1,6 @@
-"""pytest modules, one a promise and none an operator."""
+"""pytest modules, one a check and none an operator.
+
+May import `plugin`. Start reading at `test_values`.
+"""
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import settings
+
+from tests.support.ran import make_key, ran
+
+__all__ = ["make_key", "ran"]
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 

@@ -7,7 +7,9 @@ from mypy.modulefinder import FindModuleCache, SearchPaths
 from mypy.options import Options
 from packaging.requirements import Requirement
 
-from tests.modules import MODULES, PACKAGE, ROOT
+from docs.packages import PACKAGE, ROOT, modules
+
+MODULES = sorted(modules())
 
 LINKED = ("adapters", "oracles", "reports", "specs", "suites", "waivers")
 LINKED_FILES = ("constraints.txt",)

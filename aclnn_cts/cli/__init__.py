@@ -1,1 +1,4 @@
-"""The command line: thin faces of the engine, each command in a module of its own, imported when it is called."""
+"""The command line: one module a command, imported when the command is called.
+
+May import everything but `adapters`, `oracles`, `judgement` and `plugin`. Start reading at `main`.
+"""

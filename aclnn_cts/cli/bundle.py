@@ -28,10 +28,10 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
     It holds the report, records with their JSON Schema, recorded outputs, a trial file and programs for each finding,
     specs, waivers, what the run says of its surroundings, and a manifest of SHA-256 sums.
     """
+    from aclnn_cts.bundle.keys import Signer
+    from aclnn_cts.bundle.write import BUNDLE, write_bundle
     from aclnn_cts.cli.report import page
-    from aclnn_cts.engine.bundle.keys import Signer
-    from aclnn_cts.engine.bundle.write import BUNDLE, write_bundle
-    from aclnn_cts.engine.run_directory import RunDirectory
+    from aclnn_cts.store.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     output = output_file(out, written_by_us=BUNDLE)

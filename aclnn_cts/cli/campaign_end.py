@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from aclnn_cts.campaign.session import Ended
+from aclnn_cts.campaign.status import OperatorStatus, Status
 from aclnn_cts.cli.campaign_words import (
     APART,
     apart,
@@ -26,11 +28,9 @@ from aclnn_cts.cli.campaign_words import (
 )
 from aclnn_cts.cli.output import LONGEST_LINE, count, show_table, span, wrap
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.engine.campaign.session import Ended
-from aclnn_cts.engine.campaign.status import OperatorStatus, Status
-from aclnn_cts.engine.run_directory import FAILURES
-from aclnn_cts.engine.run_verdict import explained, headline
-from aclnn_cts.engine.summary import result_line
+from aclnn_cts.store.run_directory import FAILURES
+from aclnn_cts.store.run_verdict import explained, headline
+from aclnn_cts.store.summary import result_line
 
 __all__ = ["show_campaign_end"]
 

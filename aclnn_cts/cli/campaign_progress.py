@@ -9,13 +9,13 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status
 from aclnn_cts.cli.campaign_words import brief, standing
-from aclnn_cts.engine.campaign.finding import Finding
-from aclnn_cts.engine.campaign.promise_coverage import Share
-from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status
-from aclnn_cts.engine.manifest import timestamp
-from aclnn_cts.engine.output_file import OutputFile, begins
-from aclnn_cts.engine.run_directory import FAILURES, failure_name
+from aclnn_cts.findings.finding import Finding
+from aclnn_cts.store.manifest import timestamp
+from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.run_directory import FAILURES, failure_name
 
 __all__ = ["PROGRESS_FILE", "ProgressJson", "progress"]
 

@@ -12,6 +12,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.fleet.dispatch import Health, Slot
+from aclnn_cts.campaign.status import Status
 from aclnn_cts.cli.campaign_words import (
     APART,
     STILL,
@@ -27,10 +30,7 @@ from aclnn_cts.cli.campaign_words import (
 )
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.engine.campaign.dispatch import Health, Slot
-from aclnn_cts.engine.campaign.promise_coverage import Share
-from aclnn_cts.engine.campaign.status import Status
-from aclnn_cts.engine.run_directory import FAILURES
+from aclnn_cts.store.run_directory import FAILURES
 
 __all__ = ["CampaignScreen", "line", "screen"]
 

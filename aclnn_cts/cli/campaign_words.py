@@ -10,12 +10,12 @@ from typing import TypeVar
 from rich.table import Table
 from rich.text import Text
 
+from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.fleet.dispatch import Slot
+from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
-from aclnn_cts.engine.campaign.dispatch import Slot
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding, distinct
-from aclnn_cts.engine.campaign.promise_coverage import Share
-from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
-from aclnn_cts.engine.run_directory import FAILURES, failure_name
+from aclnn_cts.findings.finding import Confirmed, Finding, distinct
+from aclnn_cts.store.run_directory import FAILURES, failure_name
 
 __all__ = [
     "APART",

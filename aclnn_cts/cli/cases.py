@@ -17,10 +17,10 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import joined, note
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.case_files import write_case_file
-from aclnn_cts.engine.generation import KINDS, SEED_LIMIT, Generation, Kind
-from aclnn_cts.engine.output_file import STANDARD_OUTPUT, begins
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.generate.generation import KINDS, SEED_LIMIT, Generation, Kind
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.case_files import write_case_file
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 
 _GENERATED = begins(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(valid|invalid|boundary)"')
 

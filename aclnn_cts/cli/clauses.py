@@ -13,9 +13,9 @@ from rich.console import Console
 from aclnn_cts.cli.facts import conforming
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.load import Specs, load_specs
-from aclnn_cts.spec.model import Clause
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Clause
 
 INTERFACE = "interface"
 """Stands where an operator's name stands, for the clauses that hold for every operator."""

@@ -11,7 +11,15 @@ from rich.console import Console
 
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
-from aclnn_cts.core.comparison import CaseCount, CauseCount, Comparison, EndChange, FindingChange, FindingState, RunSide
+from aclnn_cts.triage.comparison import (
+    CaseCount,
+    CauseCount,
+    Comparison,
+    EndChange,
+    FindingChange,
+    FindingState,
+    RunSide,
+)
 
 __all__ = ["compare"]
 
@@ -43,7 +51,7 @@ def compare(*, before: Path, after: Path, as_json: bool) -> int:
 
     Exit code 1 where any trial was added, removed, ended otherwise, or moved within its bound.
     """
-    from aclnn_cts.engine.compare import compare_runs, comparison_to_json
+    from aclnn_cts.triage.compare import compare_runs, comparison_to_json
 
     found = compare_runs(before, after)
     if as_json:
@@ -125,7 +133,7 @@ def _value(value: object) -> str:
 
 def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
     """By state; findings of one operator, output and kind together: promises, modes and dtypes are details of them."""
-    from aclnn_cts.engine.run_directory import failure_name
+    from aclnn_cts.store.run_directory import failure_name
 
     states: dict[str, dict[tuple[str, str, str], list[FindingChange]]] = {}
     for item in findings:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import console, emit, show_table, table, wrap
-from aclnn_cts.engine.surroundings import describe_surroundings
+from aclnn_cts.runs.doctor import describe_surroundings
 
 
 @click.command()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.model import Parameter, Spec
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["conforming", "dtypes_of", "rule_text"]
 

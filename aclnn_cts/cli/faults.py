@@ -15,12 +15,12 @@ import click
 from aclnn_cts.cli.options import json_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.fault_catalogue import Catalogue, Decoy, SeededFault
-    from aclnn_cts.engine.plan import Profile
-    from aclnn_cts.engine.power import Task
+    from aclnn_cts.checks.plan import Profile
+    from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
+    from aclnn_cts.mutants.power import Task
 
 __all__ = ["faults"]
 
@@ -96,8 +96,8 @@ def faults(  # noqa: PLR0913 - one parameter an option
     fault survives that is not equivalent to correct behaviour (or more of them than --at-least allows), or a decoy is
     accused.
     """
-    from aclnn_cts.engine.fault_catalogue import read_catalogue
-    from aclnn_cts.engine.plan import profile
+    from aclnn_cts.checks.plan import profile
+    from aclnn_cts.mutants.fault_catalogue import read_catalogue
 
     chosen = profile(profile_name)
     specs = load_specs()
@@ -188,8 +188,8 @@ def _list(catalogue: Catalogue, *, as_json: bool) -> None:
 
 def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -> int:
     """Run one entry here, and show its first failure as a run would."""
-    from aclnn_cts.engine.explain import explain
-    from aclnn_cts.engine.power import FAULT_VARIABLE, Task, attempt
+    from aclnn_cts.findings.explain import explain
+    from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt
 
     decoy = not hasattr(entry, "fault_class")
     result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
@@ -218,9 +218,9 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
 
 def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
     from aclnn_cts.cli.faults_screen import show_matrix, shown
-    from aclnn_cts.engine.kill_matrix import MATRIX_FILE, build_matrix
-    from aclnn_cts.engine.made_by import Beginning
-    from aclnn_cts.engine.power import attempts
+    from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, build_matrix
+    from aclnn_cts.mutants.power import attempts
+    from aclnn_cts.store.provenance import Beginning
 
     output = None if out is None else output_file(out, written_by_us=MATRIX_FILE)
     printed_there = output is not None and output.is_standard_output
@@ -262,7 +262,7 @@ def _tasks(catalogue: Catalogue, wanted: _Wanted) -> list[Task]:
 
     Tasks of one operator and seed stand together: their trials are made once.
     """
-    from aclnn_cts.engine.power import Task
+    from aclnn_cts.mutants.power import Task
 
     groups: list[tuple[Iterable[SeededFault | Decoy], Sequence[int], bool]] = [
         (catalogue.decoys.values(), wanted.decoy_seeds, True),

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aclnn_cts.cli.output import count, note, show_table, table, wrap
-from aclnn_cts.engine.kill_matrix import SOON, figures
+from aclnn_cts.mutants.kill_matrix import SOON, figures
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.fault_attempt import Attempt
-    from aclnn_cts.engine.kill_matrix import KillMatrix
+    from aclnn_cts.mutants.fault_attempt import Attempt
+    from aclnn_cts.mutants.kill_matrix import KillMatrix
 
 __all__ = ["show_matrix", "shown"]
 

@@ -16,11 +16,11 @@ from aclnn_cts.cli.options import OutputPath, checked_target, force_option, outp
 from aclnn_cts.cli.output import console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.load import load_specs
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.campaign.options import CampaignOptions
+    from aclnn_cts.campaign.options import CampaignOptions
 
 __all__ = ["fuzz"]
 
@@ -32,7 +32,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read a word of the command line."""
-        from aclnn_cts.engine.campaign.session import seconds_of
+        from aclnn_cts.campaign.session import seconds_of
 
         try:
             return seconds_of(str(value))
@@ -108,19 +108,19 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
+    from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
+    from aclnn_cts.campaign.resuming import earlier_campaign
+    from aclnn_cts.campaign.session import fuzz as fuzz_engine
+    from aclnn_cts.campaign.status import Watcher
+    from aclnn_cts.campaign.stopping import Stop
     from aclnn_cts.cli.campaign_end import show_campaign_end
     from aclnn_cts.cli.campaign_progress import PROGRESS_FILE, ProgressJson
     from aclnn_cts.cli.campaign_screen import CampaignScreen
-    from aclnn_cts.engine.campaign.options import CHUNK_TRIALS, CampaignOptions
-    from aclnn_cts.engine.campaign.resuming import earlier_campaign
-    from aclnn_cts.engine.campaign.session import fuzz as fuzz_engine
-    from aclnn_cts.engine.campaign.status import Watcher
-    from aclnn_cts.engine.campaign.stopping import Stop
-    from aclnn_cts.engine.interrupts import interrupted
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
-    from aclnn_cts.engine.run_directory import MANIFEST, default_run_path
-    from aclnn_cts.engine.settings import BenchSettings
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.store.run_directory import MANIFEST, default_run_path
 
     if seconds is None and chunks is None and findings is None and quiet is None:
         raise UsageError("a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T")

@@ -15,7 +15,7 @@ from aclnn_cts import __version__
 from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.engine.interrupts import endings_are_interrupts, forget_interrupt
+from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 
 __all__ = ["COMMANDS", "main"]
 

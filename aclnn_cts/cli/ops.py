@@ -10,8 +10,8 @@ import click
 from aclnn_cts.cli.facts import dtypes_of
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
 
 
 @click.command()

@@ -10,11 +10,11 @@ import click
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.spec.model import Spec
-from aclnn_cts.spec.package import check_product, product_names
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import check_product, product_names
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.output_file import OutputFile, Recognizer
+    from aclnn_cts.store.output_file import OutputFile, Recognizer
 
 __all__ = [
     "IntegerWithin",
@@ -87,7 +87,7 @@ def output_file(path: Path, *, written_by_us: Recognizer, option: str = "-o", ma
 
     Its inputs are all other paths of the command line.
     """
-    from aclnn_cts.engine.output_file import OutputFile
+    from aclnn_cts.store.output_file import OutputFile
 
     context = click.get_current_context()
     made = OutputFile(

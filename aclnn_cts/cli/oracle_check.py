@@ -13,7 +13,7 @@ import click
 
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 
 if TYPE_CHECKING:
     from rich.console import Console

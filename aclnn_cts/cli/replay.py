@@ -21,10 +21,10 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, RulerVerdict, Verdict
-from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.answers import Answered, Recorded
+    from aclnn_cts.triage.replay_status import Answered, Recorded
 
 __all__ = ["replay"]
 
@@ -55,12 +55,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and say what became of each."""
     from aclnn_cts.cli.screen import Screen, show_end
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
-    from aclnn_cts.engine.run import RunOptions
-    from aclnn_cts.engine.run import run as run_engine
-    from aclnn_cts.engine.run_directory import default_run_path
-    from aclnn_cts.engine.settings import BenchSettings
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.runs.run import RunOptions
+    from aclnn_cts.runs.run import run as run_engine
+    from aclnn_cts.store.run_directory import default_run_path
 
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
     specs = load_specs(folders)
@@ -117,7 +117,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
 def _files(source: Path) -> tuple[Path, ...]:
     if not source.is_dir():
         return (source,)
-    from aclnn_cts.engine.answers import failures_in, stood_for
+    from aclnn_cts.triage.replay_status import failures_in, stood_for
 
     apart = stood_for(source)
     files = tuple(file for file in failures_in(source) if file.name not in apart)
@@ -138,7 +138,7 @@ class _Findings:
 
     @staticmethod
     def of(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...]) -> _Findings:
-        from aclnn_cts.engine.answers import recorded_findings
+        from aclnn_cts.triage.replay_status import recorded_findings
 
         known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
         recorded = recorded_findings(source, {file.name: trial for file, trial in known})
@@ -147,14 +147,14 @@ class _Findings:
     @property
     def rounds(self) -> tuple[Trial | Case, ...]:
         """What is to be run, in this order."""
-        from aclnn_cts.engine.answers import repeats
+        from aclnn_cts.triage.replay_status import repeats
 
         return (*self.trials, *repeats(self.known, self.recorded))
 
     def answers(self, path: Path) -> list[Answered]:
         """What became of each in the run at `path`."""
-        from aclnn_cts.engine.answers import answer
-        from aclnn_cts.engine.run_directory import RunDirectory
+        from aclnn_cts.store.run_directory import RunDirectory
+        from aclnn_cts.triage.replay_status import answer
 
         wanted: dict[str, list[Record]] = {trial.id: [] for _, trial in self.known}
         with RunDirectory(path).results() as results:
@@ -166,7 +166,7 @@ class _Findings:
 
 def _show(out: Console, answers: Sequence[Answered]) -> None:
     """What became of each finding of a directory."""
-    from aclnn_cts.engine.answers import Answer
+    from aclnn_cts.triage.replay_status import Answer
 
     styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
     for entry in answers:
@@ -199,7 +199,7 @@ def _words(entry: Answered) -> dict[str, object]:
 
 def _emit_records(path: Path) -> None:
     """Each trial of a file and what came of it."""
-    from aclnn_cts.engine.run_directory import RunDirectory
+    from aclnn_cts.store.run_directory import RunDirectory
 
     with RunDirectory(path).results() as results:
         for record in results.records():
@@ -218,8 +218,8 @@ def _emit_records(path: Path) -> None:
 
 
 def _tell(out: Console, path: Path, specs: Specs) -> None:
-    from aclnn_cts.engine.explain import explain
-    from aclnn_cts.engine.run_directory import RunDirectory
+    from aclnn_cts.findings.explain import explain
+    from aclnn_cts.store.run_directory import RunDirectory
 
     with RunDirectory(path).results() as results:
         for record in results.records():

@@ -15,12 +15,12 @@ import click
 from aclnn_cts.cli.options import OutputPath, force_option, output_file
 from aclnn_cts.cli.output import note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.engine.output_file import STANDARD_OUTPUT, Recognizer, begins
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aclnn_cts.core.acceptance import Acceptance, TrialRow
+    from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 
 __all__ = ["FORMS", "Form", "page", "report"]
 
@@ -133,8 +133,8 @@ def report(
         for name, path in _paths(out, forms).items()
     }
     makers = {name: _maker(name) for name in outputs}
-    from aclnn_cts.engine.acceptance.build import acceptance
-    from aclnn_cts.engine.acceptance.trials import trial_rows
+    from aclnn_cts.reports.model.build import acceptance
+    from aclnn_cts.reports.model.trials import trial_rows
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
     for name, output in outputs.items():
@@ -146,8 +146,8 @@ def report(
 def page(run: Path) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
     make = _maker("html")
-    from aclnn_cts.engine.acceptance.build import acceptance
-    from aclnn_cts.engine.acceptance.trials import trial_rows
+    from aclnn_cts.reports.model.build import acceptance
+    from aclnn_cts.reports.model.trials import trial_rows
 
     shown = acceptance((run,))
     return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")

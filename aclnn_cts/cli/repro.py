@@ -10,9 +10,9 @@ from aclnn_cts.cli.options import output_file, output_option, specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.engine.output_file import STANDARD_OUTPUT
-from aclnn_cts.engine.repro import SUFFIXES
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.repro import SUFFIXES
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
 __all__ = ["repro"]
 
@@ -29,7 +29,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     Of a trial with several calls it makes all of them in the trial's manner (two streams, a repeatable executor, many
     refused calls), and judges each and what a law says of them together.
     """
-    from aclnn_cts.engine.repro.write import WRITTEN_BY_US, Programs
+    from aclnn_cts.repro.write import WRITTEN_BY_US, Programs
 
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:

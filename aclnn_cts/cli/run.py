@@ -22,9 +22,9 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.engine.output_file import STANDARD_OUTPUT
-from aclnn_cts.spec.load import Specs, load_specs
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
 __all__ = ["adapter_option", "case_of", "limits_options", "read_trials", "run"]
 
@@ -149,15 +149,15 @@ def run(  # noqa: PLR0913 - one parameter an option
     folders: tuple[Path, ...],
 ) -> int:
     """Run the conformance tests of the operators (all where none is named) on an implementation."""
+    from aclnn_cts.checks.plan import profile
     from aclnn_cts.cli.screen import PROGRESS_LINES, ProgressFile, Screen, show_end
-    from aclnn_cts.engine.collector import keep_for_good
-    from aclnn_cts.engine.measuring import Measuring, chosen_rulers
-    from aclnn_cts.engine.plan import profile
-    from aclnn_cts.engine.run import RunOptions
-    from aclnn_cts.engine.run import run as run_engine
-    from aclnn_cts.engine.run_directory import default_run_path
-    from aclnn_cts.engine.settings import BenchSettings
-    from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.runs.run import RunOptions
+    from aclnn_cts.runs.run import run as run_engine
+    from aclnn_cts.sandbox.collector import keep_for_good
+    from aclnn_cts.store.run_directory import default_run_path
 
     watched = output_file(progress, written_by_us=PROGRESS_LINES, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_rulers(rulers))
@@ -224,9 +224,9 @@ def case_of(item: Trial | Case) -> Case:
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
     """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
-    from aclnn_cts.engine.case_files import read_case_file
-    from aclnn_cts.engine.fitted import fitted_case
-    from aclnn_cts.engine.promises import check_trial
+    from aclnn_cts.checks.promises import check_trial
+    from aclnn_cts.generate.fitted import fitted_case
+    from aclnn_cts.store.case_files import read_case_file
 
     found: list[Trial | Case] = []
     for file in files:

@@ -14,19 +14,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from aclnn_cts.checks.precision_probe import precision_used
 from aclnn_cts.cli.output import count, note, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Result, RunVerdict
-from aclnn_cts.engine.counts import Counts
-from aclnn_cts.engine.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
-from aclnn_cts.engine.explain import replay_command
-from aclnn_cts.engine.findings import FindingGroup, finding_groups
-from aclnn_cts.engine.manifest import ran_on
-from aclnn_cts.engine.output_file import OutputFile, begins
-from aclnn_cts.engine.precision_probe import precision_used
-from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.run_verdict import explained, headline
-from aclnn_cts.engine.summary import Summary, result_line
+from aclnn_cts.findings.explain import replay_command
+from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
+from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
+from aclnn_cts.store.manifest import ran_on
+from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_verdict import explained, headline
+from aclnn_cts.store.summary import Summary, result_line
 
 __all__ = ["PROGRESS_LINES", "ProgressFile", "Screen", "show_end"]
 

@@ -13,9 +13,9 @@ from aclnn_cts.cli.output import console, count, wrap
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.engine.output_file import begins
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.output_file import begins
 
 __all__ = ["shrink"]
 
@@ -72,8 +72,8 @@ def shrink(
 
 
 def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
-    from aclnn_cts.engine.run_directory import RunDirectory, failure_name
-    from aclnn_cts.engine.shrink_run import settings_of, shrink_run, size_of
+    from aclnn_cts.store.run_directory import RunDirectory, failure_name
+    from aclnn_cts.triage.shrink_run import settings_of, shrink_run, size_of
 
     run = RunDirectory(path)
     settings = settings_of(run, spec_folders=folders)
@@ -113,14 +113,14 @@ def _file(
     unsafe: bool,
     folders: tuple[Path, ...],
 ) -> int:
+    from aclnn_cts.checks.promises import as_trial
     from aclnn_cts.core.verdict import Record, Result
-    from aclnn_cts.engine.bench import Bench
-    from aclnn_cts.engine.campaign.buckets import bucketed, is_milder
-    from aclnn_cts.engine.campaign.shrink import ShrinkInterrupted
-    from aclnn_cts.engine.campaign.shrink import shrink as shrink_trial
-    from aclnn_cts.engine.interrupts import interrupted
-    from aclnn_cts.engine.promises import as_trial
-    from aclnn_cts.engine.settings import BenchSettings
+    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.findings.signature import bucketed, is_milder
+    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.triage.shrink import ShrinkInterrupted
+    from aclnn_cts.triage.shrink import shrink as shrink_trial
+    from aclnn_cts.trials.trial_runner import Bench
 
     output = output_file(out, written_by_us=_SHRUNK)
     specs = load_specs(folders)

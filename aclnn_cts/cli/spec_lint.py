@@ -11,7 +11,7 @@ import click
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.engine.lint import lint_specs
+from aclnn_cts.generate.lint import lint_specs
 
 FOUND = 1
 

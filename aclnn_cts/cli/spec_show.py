@@ -12,9 +12,9 @@ from rich.console import Console
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.cli.options import checked_product, json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Modes, Parameter, Spec
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Modes, Parameter, Spec
 
 
 @click.command()

@@ -18,12 +18,12 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.engine.fitted import fitted_case
-from aclnn_cts.spec.evaluate import Evaluation, evaluate
-from aclnn_cts.spec.kinds import Strength
-from aclnn_cts.spec.load import Specs, load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.generate.fitted import fitted_case
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.case_files import read_case_file
 
 USAGE = 2
 

@@ -14,7 +14,7 @@ from aclnn_cts.cli.options import IntegerWithin, json_option
 from aclnn_cts.cli.output import console, count, emit, wrap
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.bundle.verify import Verification
+    from aclnn_cts.bundle.verify import Verification
 
 __all__ = ["verify"]
 
@@ -56,8 +56,8 @@ def verify(
 
     Nothing in it is unpacked or run. Exit code 1 where anything is wrong.
     """
-    from aclnn_cts.engine.bundle.keys import Verifier
-    from aclnn_cts.engine.bundle.verify import verify_bundle
+    from aclnn_cts.bundle.keys import Verifier
+    from aclnn_cts.bundle.verify import verify_bundle
 
     found = verify_bundle(
         file,

@@ -24,8 +24,8 @@ def add(*, finding: Path, out: Path | None) -> int:
     Scope and pinned case follow from the run. Reason, owner and expiry are left for a person: until they are filled in,
     `run --waivers FILE` refuses the file.
     """
-    from aclnn_cts.engine.output_file import STANDARD_OUTPUT
-    from aclnn_cts.engine.waiver_draft import UNFILLED_DRAFT, draft_waiver
+    from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
+    from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
     output = output_file(out or STANDARD_OUTPUT, written_by_us=UNFILLED_DRAFT, make_folder=True)
     if out is None or output.is_stream:

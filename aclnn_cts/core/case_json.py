@@ -113,7 +113,7 @@ def strict_json(text: str | bytes, *, where: str, expected: str = "one JSON obje
 def case_from_json(document: object, *, where: str) -> Case:
     """Read one case document. `where` (file and line) opens every message.
 
-    Names of operators and parameters are not looked up here: that needs a spec (`spec.binding`).
+    Names of operators and parameters are not looked up here: that needs a spec (`speclang.binding`).
     """
     body = _object(document, where=where, path="$", keys=_CASE_KEYS)
     if body.get("format") != CASE_FORMAT:

@@ -1,7 +1,7 @@
 """What an oracle says of one output: the value in float64 and what errors may have gone into a correct result.
 
 An oracle states facts of the mathematics alone: how many roundings of which kind meet which magnitude. The formats in
-which they happen, and so the unit roundoffs, are the compute model's; `judge.bound` brings the two together.
+which they happen, and so the unit roundoffs, are the compute model's; `judgement.bound` brings the two together.
 
 The classes are msgspec structs for the reason that cases are (`core.case`): `msgspec.structs.replace` changes a field.
 """
@@ -32,10 +32,10 @@ class ErrorTerm(msgspec.Struct, frozen=True, kw_only=True):
 
     - `operand`: rounding of operands to the mode's operand format. `count` operands multiplied together give a
       relative error of (1 + u)^count - 1 on `magnitude`, which must be the output's own sum of products with absolute
-      values in the place of the operands: `judge.operands` asks for it with larger ones.
+      values in the place of the operands: `judgement.operands` asks for it with larger ones.
     - `compute`: `count` successive roundings in the accumulation format, gamma_count = count u / (1 - count u) on
-      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3; `judge.gamma`). For a
-      sum of n products in any order count is n (n - 1 additions and the product); for a sum of n terms, n - 1.
+      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3; `judgement.gamma`). For
+      a sum of n products in any order count is n (n - 1 additions and the product); for a sum of n terms, n - 1.
     - `storage`: `count` roundings of an intermediate to the output's own format.
 
     `count` is an int or an array that broadcasts against the output; `magnitude` broadcasts likewise, is non-negative

@@ -139,12 +139,12 @@ class OutOfScope:
 
 
 class MagnitudeCounts(msgspec.Struct, frozen=True):
-    """Elements whose expected value lies in one class of magnitudes (`judge.magnitude`)."""
+    """Elements whose expected value lies in one class of magnitudes (`judgement.magnitude`)."""
 
     exponent: int | None
     """2^exponent is the smallest magnitude of the class; None for an expected zero."""
     counts: tuple[int, ...]
-    """By log2 of the share (`judge.figures.SHARE_EDGES`)."""
+    """By log2 of the share (`judgement.figures.SHARE_EDGES`)."""
 
 
 class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -163,7 +163,7 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Elements beyond their bound."""
     elements: int = 0
     histogram: tuple[int, ...] = ()
-    """Counts of elements by log2 of the share (`judge.figures.SHARE_EDGES`)."""
+    """Counts of elements by log2 of the share (`judgement.figures.SHARE_EDGES`)."""
     open: int = 0
     """Elements that the document leaves open."""
     magnitudes: tuple[MagnitudeCounts, ...] = ()

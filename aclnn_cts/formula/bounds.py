@@ -46,7 +46,7 @@ from aclnn_cts.formula.contraction import Contraction, contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
-from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF
+from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF
 
 __all__ = ["GROWTH", "Bounds", "Condition", "Tracked"]
 
@@ -253,7 +253,7 @@ class Bounds(Backend[Tracked]):
         """Whether an intermediate was rounded to the format of the output."""
 
     def gamma(self, count: Amount) -> Amount:
-        """gamma_k, for numbers of roundings that need not be whole (`judge.gamma`)."""
+        """gamma_k, for numbers of roundings that need not be whole (`judgement.gamma`)."""
         product = count * self.u
         if isinstance(product, float):
             return product / (1.0 - min(product, 0.5))

@@ -15,7 +15,7 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.array import Array, Backend, Outputs
-from aclnn_cts.judge.model import load_precision
+from aclnn_cts.judgement.model import load_precision
 
 __all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "output_shapes"]
 

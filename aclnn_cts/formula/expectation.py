@@ -30,7 +30,7 @@ class FormulaOracle:
     form: int = 0
     """Which of the forms judges."""
     follows_errors: ClassVar[bool] = True
-    """It states errors in the arithmetic that the question names (`judge.operands.known_operands`)."""
+    """It states errors in the arithmetic that the question names (`judgement.operands.known_operands`)."""
 
     @property
     def name(self) -> str:

@@ -1,5 +1,4 @@
-"""Specs to cases, and cases to bytes: the drivers of choice, the data recipes and the memory of a call.
+"""Specs to cases, and cases to bytes: choices, sampling, negative cases, data recipes, guarded memory.
 
-`words` is the one source of randomness, `choices` what a generator draws its decisions from, `recipes` what fills a
-tensor, and `buffers` the guarded memory that an implementation is handed.
+May import `core` and `speclang`. Start reading at `sampler`; `philox` is the only source of randomness.
 """

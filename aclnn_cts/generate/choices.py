@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.generate.words import WORDS_PER_BLOCK, words
+from aclnn_cts.generate.philox import WORDS_PER_BLOCK, words
 
 __all__ = [
     "WORDS_PER_CASE",

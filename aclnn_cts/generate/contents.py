@@ -12,9 +12,9 @@ import numpy as np
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.generate.layouts import Array
+from aclnn_cts.generate.philox import Streams
 from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
 from aclnn_cts.generate.request import Request
-from aclnn_cts.generate.words import Streams
 
 __all__ = ["case_arrays", "checksum", "many_arrays"]
 

@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.placement import check_view
-from aclnn_cts.spec.evaluate import Evaluation, evaluate
-from aclnn_cts.spec.kinds_data import data_range
-from aclnn_cts.spec.kinds_tensor import MAX_RANK
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds_data import data_range
+from aclnn_cts.speclang.kinds_tensor import MAX_RANK
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["UNSAFE_MANNERS", "hazard"]
 

@@ -20,11 +20,11 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.breaking import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["KINDS", "CaseStream", "Kind", "ListedCase", "case_stream"]
 

@@ -14,8 +14,8 @@ from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sizes import attribute_class, attribute_value, class_range, factorise, size_value
-from aclnn_cts.spec.kinds import Way
-from aclnn_cts.spec.model import Draw, Spec
+from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.model import Draw, Spec
 
 __all__ = ["NameDrawer", "choice_label"]
 

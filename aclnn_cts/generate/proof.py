@@ -12,12 +12,12 @@ drawings that keep to the ends of every range:
 from __future__ import annotations
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.doubts import Doubt
+from aclnn_cts.generate.lint_checks import Doubt
 from aclnn_cts.generate.proof_draws import drawn_cases, empty_tables, undrawable_names
 from aclnn_cts.generate.proof_guards import broken_constraints, unbreakable_constraints, unguarded_sizes
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.model import Spec
-from aclnn_cts.spec.yaml_file import YamlFile
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.yaml_file import YamlFile
 
 __all__ = ["DRAWINGS", "doubts", "prove_spec"]
 

@@ -10,14 +10,14 @@ from typing import Any
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.doubts import FAILURES, Doubt, Tally, assignments, decisions, drawn, reason
 from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, assignments, decisions, drawn, reason
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.spec.binding import check_prototype
-from aclnn_cts.spec.model import Draw, Spec
-from aclnn_cts.spec.shape import compile_shape
+from aclnn_cts.speclang.binding import check_prototype
+from aclnn_cts.speclang.model import Draw, Spec
+from aclnn_cts.speclang.shape import compile_shape
 
 __all__ = ["drawn_cases", "empty_tables", "undrawable_names"]
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.generate.breaking import invalid_cases, tried_ways
-from aclnn_cts.generate.doubts import FAILURES, Doubt, Tally, drawn
 from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, drawn
+from aclnn_cts.generate.negative import invalid_cases, tried_ways
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.kinds import Constraint, Way
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds import Constraint, Way
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["broken_constraints", "unbreakable_constraints", "unguarded_sizes"]
 

@@ -19,8 +19,8 @@ from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.philox import Streams, philox
 from aclnn_cts.generate.request import Request
-from aclnn_cts.generate.words import Streams, philox
 
 __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
 

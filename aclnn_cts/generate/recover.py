@@ -13,9 +13,9 @@ from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
-from aclnn_cts.spec.expression import UNDEFINED
-from aclnn_cts.spec.model import Draw, Evaluator
-from aclnn_cts.spec.shape import ShapeItem
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.model import Draw, Evaluator
+from aclnn_cts.speclang.shape import ShapeItem
 
 __all__ = ["recover", "recovered_case"]
 

@@ -22,10 +22,10 @@ from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, T
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
 from aclnn_cts.generate.views import VIEWS, lay_out
-from aclnn_cts.spec.kinds import Way
-from aclnn_cts.spec.kinds_data import Finite
-from aclnn_cts.spec.model import Parameter, Spec
-from aclnn_cts.spec.shape import compile_shape
+from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds_data import Finite
+from aclnn_cts.speclang.model import Parameter, Spec
+from aclnn_cts.speclang.shape import compile_shape
 
 __all__ = ["MAX_DATA_ELEMENTS", "Sampler"]
 

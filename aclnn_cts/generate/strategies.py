@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.breaking import Derived, break_drawing
 from aclnn_cts.generate.choices import HypothesisChoices
+from aclnn_cts.generate.negative import Derived, break_drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy

@@ -1,1 +1,4 @@
-"""Is an oracle right? What its formula lets one derive, held against it."""
+"""Is an oracle right? Emulations, mutants, derivative and laws of its formula are held against it.
+
+May import `checks`, `formula`, `oracles` and what is below them. Start reading at `check`, then `subject`.
+"""

@@ -17,21 +17,21 @@ from aclnn_cts.core.expected import Oracle, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.judging import Judge
-from aclnn_cts.engine.perform import Performed
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.graph import TooManyNodesError
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.model import precision_of
+from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracle_check.emulations import Silence, check_emulations
 from aclnn_cts.oracle_check.laws import LawCounts, check_laws
 from aclnn_cts.oracle_check.mutants import Kills, check_mutants
 from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["CALLS", "LEAST_SHARE", "DerivativeCounts", "OracleReport", "check_oracle"]
 

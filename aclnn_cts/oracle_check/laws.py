@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from aclnn_cts.checks.laws import LAW_KIND, PREFIX, LawPromise, law_calls, laws_of
+from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import stored
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.engine.judging import Judge
-from aclnn_cts.engine.laws import LAW_KIND, PREFIX, LawPromise, law_calls, laws_of
-from aclnn_cts.engine.perform import Performed
-from aclnn_cts.engine.plan import Part
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import ORDERS, TooManyTermsError, Variant
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.oracle_check.subject import Subject
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["LawCounts", "check_laws"]
 

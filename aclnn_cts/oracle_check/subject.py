@@ -17,10 +17,10 @@ from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
-from aclnn_cts.judge.bound import Bound, bound
-from aclnn_cts.judge.compare import Compared, compare_all
-from aclnn_cts.judge.model import ComputeModel
-from aclnn_cts.judge.operands import OperandFacts, known_operands
+from aclnn_cts.judgement.bound import Bound, bound
+from aclnn_cts.judgement.compare import Compared, compare_all
+from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.operands import OperandFacts, known_operands
 
 __all__ = ["Evaluated", "Subject"]
 

@@ -1,7 +1,7 @@
 """The pytest plugin: `pytest -p aclnn_cts.plugin --pyargs aclnn_cts.suites --adapter A` is a gate for CI.
 
-A suite module names its promise; the plugin makes one test of it for each operator. What a test does is the engine's
-(`engine.gate`); these modules speak pytest.
+A suite module names its check; the plugin makes one test of it for each operator.
+May import `runs` and what it needs of `checks` and `findings.waivers`. Start reading at `conformance`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aclnn_cts.engine.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.plugin.conformance import Conformance, Refusal
 from aclnn_cts.plugin.report import Report, tell
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.gate import Gate, GateOptions
-    from aclnn_cts.spec.model import Spec
+    from aclnn_cts.runs.gate import Gate, GateOptions
+    from aclnn_cts.speclang.model import Spec
 
 __all__ = ["Conformance"]
 
@@ -98,9 +98,9 @@ def _narrow(config: pytest.Config) -> None:
 
 def _options(config: pytest.Config) -> GateOptions:
     """The options, read once a process; pytest's UsageError for the first that is wrong."""
+    from aclnn_cts.checks.laws import law_ids
     from aclnn_cts.core.errors import HarnessError, UsageError
-    from aclnn_cts.engine.gate import gate_options
-    from aclnn_cts.engine.laws import law_ids
+    from aclnn_cts.runs.gate import gate_options
 
     if _OPTIONS not in config.stash:
         try:
@@ -157,12 +157,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _identifiers(options: GateOptions, spec: Spec, promise: str) -> tuple[str, ...]:
     if not promise.endswith("/"):
         return (promise,)
-    from aclnn_cts.engine.gate import PINNED
+    from aclnn_cts.runs.gate import PINNED
 
     if promise == PINNED:
         return options.pinned(spec)
-    from aclnn_cts.engine.laws import law_ids
-    from aclnn_cts.engine.plan import LIFE_CYCLE
+    from aclnn_cts.checks.laws import law_ids
+    from aclnn_cts.checks.plan import LIFE_CYCLE
 
     return tuple(identifier for identifier in (*LIFE_CYCLE, *law_ids(spec)) if identifier.startswith(promise))
 
@@ -196,7 +196,7 @@ def _gate(request: pytest.FixtureRequest) -> Iterator[Gate | Refusal]:
         yield Refusal(NEEDS_ADAPTER, pytest.ExitCode.USAGE_ERROR)
         return
     from aclnn_cts.core.errors import HarnessError, UsageError
-    from aclnn_cts.engine.gate import open_gate
+    from aclnn_cts.runs.gate import open_gate
 
     try:
         gate = open_gate(_options(request.config), failures=_failures(request))

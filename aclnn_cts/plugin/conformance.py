@@ -11,8 +11,8 @@ import pytest
 from aclnn_cts.plugin.report import tell
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.gate import Gate, GateResult
-    from aclnn_cts.spec.model import Spec
+    from aclnn_cts.runs.gate import Gate, GateResult
+    from aclnn_cts.speclang.model import Spec
 
 __all__ = ["Conformance", "Refusal"]
 
@@ -40,7 +40,7 @@ class Conformance:
 
         from aclnn_cts.core.errors import HarnessError, UsageError
         from aclnn_cts.core.verdict import Skip
-        from aclnn_cts.engine.gate import PINNED
+        from aclnn_cts.runs.gate import PINNED
 
         product = self._gate.options.settings.target.product
         if product not in self._spec.products:

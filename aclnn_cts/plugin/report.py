@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from aclnn_cts.engine.waiver_file import Waiver
+    from aclnn_cts.findings.waivers.file import Waiver
 
 __all__ = ["PROPERTY", "Report", "tell"]
 
@@ -83,7 +83,7 @@ class Report:
     def _verdict(self) -> str:
         """The worst verdict of the tests, in words."""
         from aclnn_cts.core.verdict import RunVerdict
-        from aclnn_cts.engine.run_verdict import scope_text, worst
+        from aclnn_cts.store.run_verdict import scope_text, worst
 
         found = [RunVerdict(name) for name, number in self.verdicts.items() if number]
         said = f"verdict of the selected tests: {worst(found).value}"
@@ -93,7 +93,7 @@ class Report:
         """What owners of waivers should know."""
         import msgspec
 
-        from aclnn_cts.engine.waiver_report import WaiverEvidence
+        from aclnn_cts.findings.waivers.report import WaiverEvidence
 
         evidence = msgspec.convert(self.evidence, WaiverEvidence)
         return evidence.report(self.waivers, ignored=self.ignored).notices()

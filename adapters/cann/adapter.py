@@ -19,11 +19,11 @@ from aclnn_cts.adapters.cann.search import given, search
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.options import read_bool, read_number, read_positive
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
+from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
-from aclnn_cts.core.variables import variable_set
-from aclnn_cts.spec.model import Spec
-from aclnn_cts.spec.package import products
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import products
 
 __all__ = ["SOC_VARIABLE", "CannAdapter", "LoopbackAdapter"]
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
-from aclnn_cts.spec.model import Parameter, Spec
+from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["C_TYPES", "META", "RUNTIME", "Functions", "OperatorFunctions", "bind_operator", "phase_one_prototype"]
 

@@ -14,8 +14,8 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
-from aclnn_cts.spec.kinds_number import C_RANGES
-from aclnn_cts.spec.model import Parameter, Spec
+from aclnn_cts.speclang.kinds_number import C_RANGES
+from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["Descriptors", "cache_key", "effective_strides", "storage_shape"]
 

@@ -20,7 +20,7 @@ from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFail
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
 from aclnn_cts.core.outcome import EARLIER_FAULT, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["GIVEN_UP", "Api", "Execution"]
 

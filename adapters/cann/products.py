@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.spec.package import products
+from aclnn_cts.speclang.package import products
 
 __all__ = ["Chip", "chip_of"]
 

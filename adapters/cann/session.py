@@ -27,7 +27,7 @@ from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.generate.hazard import hazard
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 __all__ = ["GROWTH_FACT", "TIMES_FACT", "CannSession"]
 
@@ -91,7 +91,7 @@ class CannSession:
         if both and self.device is None:
             raise Inexpressible("there is no CANN runtime here, so that first phases alone can be called")
         if self.capabilities.hardware:
-            # The engine has asked too. Here nothing gets past, whoever calls.
+            # Trials have asked too. Here nothing gets past, whoever calls.
             reason = hazard(spec, call.case, both_phases=both, manner=call.manner)
             if reason:
                 raise Inexpressible(f"never sent to a real device: {reason}")

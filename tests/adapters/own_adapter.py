@@ -6,7 +6,7 @@ from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import outcome_of
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 
 class Softmax:

@@ -20,7 +20,7 @@ from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototy
 from aclnn_cts.adapters.cann.manners import available
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 
 __all__ = ["Kernel", "RecordingDevice", "open_session"]
 

@@ -140,7 +140,7 @@ def test_nothing_imports_torch_before_it_is_opened() -> None:
     program = (
         "import sys\n"
         "from aclnn_cts.adapters.registry import choose, load\n"
-        "from aclnn_cts.engine import host\n"
+        "from aclnn_cts.sandbox import host\n"
         "load(choose('torch'))\n"
         "sys.exit('torch' in sys.modules)"
     )

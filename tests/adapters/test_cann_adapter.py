@@ -18,11 +18,11 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.engine.host import open_host
-from aclnn_cts.engine.process import ProcessHost
-from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.spec.load import load_specs
-from tests.loopback.support import SOC, home, needs_compiler
+from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.run_directory import RunDirectory
+from tests.adapters.loopback.support import SOC, home, needs_compiler
 
 pytestmark = needs_compiler
 

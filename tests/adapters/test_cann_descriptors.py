@@ -15,7 +15,7 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.core.case import Argument, Case, Data, Tensor, contiguous_strides
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
-from aclnn_cts.spec.kinds_number import C_RANGES
+from aclnn_cts.speclang.kinds_number import C_RANGES
 from tests.adapters.recording_device import SPECS, RecordingDevice, open_session
 
 NUMBERS = [

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
-from aclnn_cts.engine.host import InProcessHost
-from aclnn_cts.engine.perform import Asked, Performed, Performer
+from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.sandbox.host import InProcessHost
 from tests.adapters.recording_device import SPECS, Kernel, RecordingDevice, open_session
 
 SIZE = 4

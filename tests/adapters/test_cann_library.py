@@ -13,8 +13,8 @@ import pytest
 from aclnn_cts.adapters.cann.bindings import C_TYPES, RUNTIME, Functions, bind_operator, phase_one_prototype
 from aclnn_cts.adapters.cann.library import Library, Missing, Prototype, load_library
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.spec.load import load_specs
-from tests.loopback.support import compiler, home, needs_compiler
+from aclnn_cts.speclang.load import load_specs
+from tests.adapters.loopback.support import compiler, home, needs_compiler
 
 SPECS = load_specs()
 POINTER = ctypes.c_void_p

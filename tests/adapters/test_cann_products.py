@@ -6,7 +6,7 @@ import pytest
 
 from aclnn_cts.adapters.cann.products import chip_of
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.spec.package import products
+from aclnn_cts.speclang.package import products
 
 NAMES = {
     "Ascend910A": "atlas-training",

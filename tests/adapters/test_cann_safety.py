@@ -1,4 +1,4 @@
-"""The list of what must never reach a real device: each entry is refused there, by engine and by session."""
+"""The list of what must never reach a real device: each entry is refused there, by trials and by session."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.host import InProcessHost
-from aclnn_cts.engine.settings import BenchSettings
+from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.hazard import UNSAFE_MANNERS, hazard
-from aclnn_cts.spec.kinds_tensor import MAX_RANK
+from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.speclang.kinds_tensor import MAX_RANK
+from aclnn_cts.trials.trial_runner import Bench
 from tests.adapters.recording_device import SPECS, RecordingDevice, open_session
 
 A2 = Target(product="atlas-a2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aclnn_cts.adapters.loopback_build import build
-from tests.loopback.support import needs_compiler
+from tests.adapters.loopback.support import needs_compiler
 from tests.soak.injection import DEEDS, VARIABLE, injected_device, mistakes, orders, plan, run
 
 pytestmark = needs_compiler

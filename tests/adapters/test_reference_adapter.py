@@ -12,8 +12,8 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, prepare
-from aclnn_cts.spec.load import load_specs, spec_from_text
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.load import load_specs, spec_from_text
+from aclnn_cts.speclang.model import Spec
 
 OUTPUTS = frozenset({"out"})
 LOOSE = """

@@ -16,8 +16,8 @@ from aclnn_cts.core.case import CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.process import ProcessHost
 from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.sandbox.process import ProcessHost
 from tests.adapters.torch_calls import (
     EXAMPLES,
     OUTPUTS,

@@ -16,7 +16,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from tests.adapters.torch_calls import rms_norm, run, tensor, values_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.checks.plan import Profile
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
-from aclnn_cts.engine.again import ALONE_FACT
-from aclnn_cts.engine.events import BatchJudged, Event, Notice
-from aclnn_cts.engine.plan import Profile
-from aclnn_cts.engine.run import RunOptions, run
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.engine.summary import Summary
-from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.runs.run import RunOptions, run
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.events import BatchJudged, Event, Notice
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.confirm import ALONE_FACT
 
 PRODUCTS = ("atlas-a2", "atlas-training", "atlas-inference")
 SMALL = Profile("small", random=24, breaks=1, memory=2, laws=1, life_cycle=1)

@@ -13,8 +13,8 @@ from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.trial import Earlier
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.run_directory import RunDirectory
-from tests.loopback.support import needs_compiler
+from aclnn_cts.store.run_directory import RunDirectory
+from tests.adapters.loopback.support import needs_compiler
 from tests.soak.injection import VARIABLE
 
 pytestmark = needs_compiler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from benchmarks.isolation import overhead
 
 SPECS = load_specs()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.process import ProcessHost
+from aclnn_cts.sandbox.process import ProcessHost
 from benchmarks.measure import Figure, geometric_mean, interleave, processor_seconds, rate, ratio
 
 BURN = "import time\nwhile time.process_time() < {seconds}: pass\n"

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.fleet.dispatch import Health, Slot
+from aclnn_cts.campaign.session import Ended
+from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
 from aclnn_cts.cli.campaign_end import show_campaign_end
 from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, screen
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Signature
-from aclnn_cts.engine.campaign.dispatch import Health, Slot
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding
-from aclnn_cts.engine.campaign.promise_coverage import Share
-from aclnn_cts.engine.campaign.session import Ended
-from aclnn_cts.engine.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
-from aclnn_cts.engine.run_directory import failure_name
-from aclnn_cts.engine.summary import Summary
+from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.store.run_directory import failure_name
+from aclnn_cts.store.summary import Summary
 
 RUN = Path("runs/20260101-000000-fuzz-cann")
 

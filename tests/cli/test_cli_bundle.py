@@ -7,11 +7,11 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
+from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.bundle.write import write_bundle
-from aclnn_cts.engine.manifest import adapter_facts
-from aclnn_cts.engine.output_file import OutputFile
-from aclnn_cts.engine.run_directory import RunDirectory
+from aclnn_cts.store.manifest import adapter_facts
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called
 from tests.cli.test_cli_compare import store
 from tests.reports.synthetic import record, softmax_case, synthetic_run

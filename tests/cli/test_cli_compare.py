@@ -7,11 +7,11 @@ from typing import Any
 from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.core.verdict import Fault, Result
-from aclnn_cts.engine.events import Planned
-from aclnn_cts.engine.manifest import Fact
-from aclnn_cts.engine.run_writer import create_run
+from aclnn_cts.store.events import Planned
+from aclnn_cts.store.manifest import Fact
+from aclnn_cts.store.run_writer import create_run
 from tests.cli.conftest import Called
-from tests.engine.build_records import make_manifest, make_record
+from tests.support.build_records import make_manifest, make_record
 
 FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
 

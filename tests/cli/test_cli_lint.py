@@ -14,9 +14,9 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.judging import widened
-from aclnn_cts.judge.model import load_precision
-from aclnn_cts.spec.load import spec_from_text
+from aclnn_cts.execution.judging import widened
+from aclnn_cts.judgement.model import load_precision
+from aclnn_cts.speclang.load import spec_from_text
 from tests.cli.conftest import named
 
 Call = Callable[..., Any]

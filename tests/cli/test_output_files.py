@@ -25,15 +25,15 @@ from aclnn_cts.cli.main import COMMANDS
 from aclnn_cts.cli.options import OutputPath
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.engine import power
+from aclnn_cts.mutants import power
 from tests.cli.conftest import Called
-from tests.engine.test_import_atk import FIXTURE
-from tests.engine.test_power import came_to
+from tests.interop.test_import_atk import FIXTURE
+from tests.mutants.test_power import came_to
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = b"mine, and nobody else's\n"
-WRONG = "tests.engine.wrong_adapters:Wrong,fault=value"
+WRONG = "tests.support.wrong_adapters:Wrong,fault=value"
 
 Call = Callable[..., Called]
 

@@ -10,15 +10,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from aclnn_cts.checks.laws import law_ids
+from aclnn_cts.checks.plan import plan_parts, profile
+from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import trial_from_json, trial_to_json
-from aclnn_cts.engine.laws import law_ids
-from aclnn_cts.engine.plan import plan_parts, profile
-from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.load import load_specs, package_folder
+from aclnn_cts.speclang.load import load_specs, package_folder
 
 SPECS = load_specs()
 VALIDATOR = jsonschema.Draft202012Validator(case_schema())

@@ -23,8 +23,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from aclnn_cts.engine.waiver_file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.engine.waiver_scope import admits_version, ignored_line
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.scope import admits_version, ignored_line
 from aclnn_cts.pip_constraints import CONSTRAINTS
 from tests.docs.test_pages import ROOT, blocks
 

@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.cli import lazy
 from aclnn_cts.cli.main import COMMANDS, main
 from aclnn_cts.core.verdict import Fault, Skip
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from docs import generate
 
 ROOT = Path(__file__).parents[2]

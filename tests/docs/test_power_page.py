@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aclnn_cts.engine.made_by import Beginning, Checkout
+from aclnn_cts.store.provenance import Beginning, Checkout
 from docs.power import made_by_text
 
 

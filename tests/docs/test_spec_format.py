@@ -10,12 +10,12 @@ import pytest
 from pydantic import BaseModel
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec import schema
-from aclnn_cts.spec.build_rules import KINDS
-from aclnn_cts.spec.expression import FUNCTIONS
-from aclnn_cts.spec.expression_parser import parse
-from aclnn_cts.spec.package import products
-from aclnn_cts.spec.yaml_file import parse_yaml
+from aclnn_cts.speclang import schema
+from aclnn_cts.speclang.build_rules import KINDS
+from aclnn_cts.speclang.expression import FUNCTIONS
+from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.package import products
+from aclnn_cts.speclang.yaml_file import parse_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec-format.md"
 MODELS: dict[str, type[BaseModel]] = {

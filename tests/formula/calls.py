@@ -14,7 +14,7 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.judge.model import ComputeModel, load_precision
+from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.oracle_check.subject import Subject
 from tests.formula import formulas
 

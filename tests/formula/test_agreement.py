@@ -13,17 +13,17 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.judging import Judge, Limits
-from aclnn_cts.engine.perform import Performed
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.bound import bound
-from aclnn_cts.judge.model import load_precision
+from aclnn_cts.judgement.bound import bound
+from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
 
 CALLS = 512
 SPECS = load_specs()
@@ -70,7 +70,7 @@ def test_formula_and_oracle_agree(spec: Spec, monkeypatch: pytest.MonkeyPatch) -
     if own is None:
         pytest.skip("the formula is the oracle")
     # A formula knows of every operation whether exact data keep it exact; a count knows it of all together.
-    monkeypatch.setattr("aclnn_cts.engine.judging.lattice", lambda tensor: None)
+    monkeypatch.setattr("aclnn_cts.execution.judging.lattice", lambda tensor: None)
     by_hand = Judge(spec=spec, oracle=own, precision=load_precision(), has_statuses=False)
     by_formula = dataclasses.replace(by_hand, oracle=FormulaOracle(formula))
     compared = 0

@@ -15,7 +15,7 @@ from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.judge.gamma import ORACLE_ROUNDOFF, gamma
+from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 
 U = 2.0**-24 + ORACLE_ROUNDOFF
 NAN, INF = np.nan, np.inf

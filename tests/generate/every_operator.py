@@ -10,8 +10,8 @@ from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.kinds import Constraint
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.load import load_specs
 
 SPECS = load_specs()
 PAIRS = [(spec.stem, product) for spec in SPECS.values() for product in spec.products]

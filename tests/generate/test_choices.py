@@ -21,7 +21,7 @@ from aclnn_cts.generate.choices import (
     StreamChoices,
     stream_block,
 )
-from aclnn_cts.generate.words import Streams, words
+from aclnn_cts.generate.philox import Streams, words
 
 MASK = 2**64 - 1
 

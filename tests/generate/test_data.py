@@ -16,9 +16,9 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.contents import case_arrays, checksum
-from aclnn_cts.generate.facts import finite, lattice, value_range
 from aclnn_cts.generate.layouts import to_storage
 from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, check_data
+from aclnn_cts.generate.value_analysis import finite, lattice, value_range
 from tests.generate.made_data import HELD, few, make, seeds, wide
 
 

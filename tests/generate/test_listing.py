@@ -7,9 +7,9 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.listing import KINDS, Kind, ListedCase, case_stream
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.load import load_specs, spec_from_text
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import load_specs, spec_from_text
+from aclnn_cts.speclang.model import Spec
 
 TARGET = Target(product="atlas-a2")
 

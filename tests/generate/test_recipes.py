@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.generate.facts import lattice, value_range
 from aclnn_cts.generate.layouts import float_layout, to_storage
 from aclnn_cts.generate.recipes import RECIPES, array
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
+from aclnn_cts.generate.value_analysis import lattice, value_range
 from tests.generate.made_data import FLOATS, few, make, seeds, shapes, wide
 
 

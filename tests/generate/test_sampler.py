@@ -30,11 +30,11 @@ from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
 from aclnn_cts.generate.views import VIEWS, lay_out
-from aclnn_cts.spec.binding import check_prototype
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.load import spec_from_text
+from aclnn_cts.speclang.binding import check_prototype
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import spec_from_text
 from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled, valid_cases
-from tests.spec.small_spec import changed
+from tests.speclang.small_spec import changed
 
 each = pytest.mark.parametrize(("stem", "product"), PAIRS)
 
@@ -117,7 +117,7 @@ def test_cases_pass_through_json_unchanged(stem: str, product: str) -> None:
 
 DIGEST = """
 import hashlib
-from aclnn_cts.generate.breaking import boundary_cases, invalid_cases
+from aclnn_cts.generate.negative import boundary_cases, invalid_cases
 from tests.generate.every_operator import PAIRS, rules, sampler, spelled, valid_cases
 digest = hashlib.sha256()
 for pair in PAIRS:

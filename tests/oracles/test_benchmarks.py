@@ -17,14 +17,14 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judge.compare import compare
-from aclnn_cts.judge.model import load_precision
-from aclnn_cts.judge.operands import known_operands
+from aclnn_cts.judgement.compare import compare
+from aclnn_cts.judgement.model import load_precision
+from aclnn_cts.judgement.operands import known_operands
 from aclnn_cts.oracles import _convolution_single, registry
 from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._single_precision import forward_sum
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
 
 SPECS = load_specs()
 

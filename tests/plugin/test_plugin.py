@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.case_files import read_case_file
+from aclnn_cts.store.case_files import read_case_file
 
 pytest_plugins = ["pytester"]
 

@@ -10,7 +10,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
-from aclnn_cts.spec.model import Spec
+from aclnn_cts.speclang.model import Spec
 
 NULLPTR, INVALID = STATUSES["ACLNN_ERR_PARAM_NULLPTR"], STATUSES["ACLNN_ERR_PARAM_INVALID"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.engine.acceptance import build
-from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.reports.model import build
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.speclang.load import load_specs
 from tests.reports.browser import chromium
 from tests.reports.runs import FAULTY, small_run
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
@@ -23,15 +24,14 @@ from aclnn_cts.core.verdict import (
     RulerWhy,
     Skip,
 )
-from aclnn_cts.engine.again import ALONE_FACT
-from aclnn_cts.engine.life_cycle import GROWN_BYTES
-from aclnn_cts.engine.manifest import Fact, adapter_facts
-from aclnn_cts.engine.run_directory import RunDirectory
-from aclnn_cts.engine.second_opinion import DISPUTE_FACT
-from aclnn_cts.engine.summary_json import summary_to_json
-from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
-from aclnn_cts.engine.waiver_report import WaiverReport
+from aclnn_cts.execution.second_opinion import DISPUTE_FACT
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.report import WaiverReport
 from aclnn_cts.reports.text import words
+from aclnn_cts.store.manifest import Fact, adapter_facts
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.summary_json import summary_to_json
+from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 __all__ = ["ENVIRONMENT", "everything", "the_run_before"]

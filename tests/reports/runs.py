@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.checks.plan import Profile
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine import settings
-from aclnn_cts.engine.host import open_host
-from aclnn_cts.engine.plan import Profile
-from aclnn_cts.engine.run import RunOptions
-from aclnn_cts.engine.run import run as run_engine
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.execution import settings
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.runs.run import RunOptions
+from aclnn_cts.runs.run import run as run_engine
+from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.speclang.load import load_specs
 
 FAULTY = "wrong_adapters:Wrong,fault={}"
-ENGINE_TESTS = Path(__file__).parents[1] / "engine"
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def small_run(
@@ -34,8 +34,8 @@ def small_run(
 
     Its adapter is called in this process: each failure is run again alone, and processes for that take seconds.
     """
-    if str(ENGINE_TESTS) not in sys.path:
-        sys.path.insert(0, str(ENGINE_TESTS))
+    if str(SUPPORT) not in sys.path:
+        sys.path.insert(0, str(SUPPORT))
     specs = load_specs()
     options = RunOptions(
         command="run",

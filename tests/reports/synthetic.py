@@ -14,14 +14,14 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
-from aclnn_cts.engine.coverage import Coverage
-from aclnn_cts.engine.manifest import Fact, Manifest
-from aclnn_cts.engine.run_verdict import Plan, Terms
-from aclnn_cts.engine.run_writer import create_run
-from aclnn_cts.spec.evaluate import evaluate
-from aclnn_cts.spec.load import load_specs, package_folder
-from aclnn_cts.spec.model import Spec
-from tests.engine.build_records import SOFTMAX, make_manifest
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import load_specs, package_folder
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.coverage import Coverage
+from aclnn_cts.store.manifest import Fact, Manifest
+from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_writer import create_run
+from tests.support.build_records import SOFTMAX, make_manifest
 
 BINS = 18
 VALID = Origin(kind="valid")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.reports.html import SECTIONS, render_html
+from aclnn_cts.reports.model.acceptance import Acceptance
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
 from tests.reports.browser import LANGUAGES, MISSING, OPENED, open_page, shown
 

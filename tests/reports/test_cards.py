@@ -9,26 +9,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FindingCard, NoProgram, Program
+from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.programs import on_one_page
-from aclnn_cts.engine.again import ALONE_FACT
-from aclnn_cts.engine.campaign.finding import Confirmed, Finding
-from aclnn_cts.engine.promises import promise
-from aclnn_cts.engine.run_writer import create_run
+from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_findings import FindingCard, NoProgram, Program
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.programs import on_one_page
 from aclnn_cts.reports.text import pair
 from aclnn_cts.reports.units import finding_text
-from aclnn_cts.spec.load import load_specs, package_folder
-from tests.engine.build_records import SOFTMAX, make_manifest
+from aclnn_cts.speclang.load import load_specs, package_folder
+from aclnn_cts.store.run_writer import create_run
+from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+from tests.support.build_records import SOFTMAX, make_manifest
 
 GOOD = Outcome(phase_one=0, phase_two=0)
 STRAY = Outcome(phase_one=0, phase_two=0, buffers={"out": BufferState(guard_after=4)})

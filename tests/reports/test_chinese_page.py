@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.matrix import kill_matrix_view
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
 from tests.reports.browser import MISSING, open_page
 from tests.reports.everything import RECORDED, everything, the_run_before
 from tests.reports.page_text import SKIPPED, Block, english, half_width, visible_blocks

@@ -11,12 +11,12 @@ import pytest
 
 from aclnn_cts import reports
 from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.checks.laws import laws_of
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
-from aclnn_cts.engine.fault_catalogue import read_catalogue
-from aclnn_cts.engine.laws import laws_of
-from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.reports.text import words
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from tests.reports.page_text import half_width
 
 HAN = re.compile("[\u4e00-\u9fff]")

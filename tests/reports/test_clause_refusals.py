@@ -14,6 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclnn_cts.checks.plan import Profile, plan_parts
+from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.clauses.clause_evidence import Speakers
+from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
+from aclnn_cts.clauses.conditions import ConditionedCalls
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.clause_verdict import ClauseVerdict
@@ -21,17 +26,12 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.conditions import ConditionedCalls
-from aclnn_cts.engine.acceptance.speakers import Speakers
-from aclnn_cts.engine.acceptance.together import Members
-from aclnn_cts.engine.clause_verdicts import ClauseVerdicts
-from aclnn_cts.engine.plan import Profile, plan_parts
-from aclnn_cts.engine.promises import PROMISES
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.spec.expression import UNDEFINED
-from aclnn_cts.spec.load import load_specs
-from aclnn_cts.spec.model import Clause, Spec
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Clause, Spec
+from aclnn_cts.triage.dedup import Members
 from tests.reports.runs import small_run
 
 SPECS = load_specs()

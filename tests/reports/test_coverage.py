@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_rows import CoverageMap
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.possible import LAYOUTS, possible_cells
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_rows import CoverageMap
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.possible import LAYOUTS, possible_cells
 from aclnn_cts.reports.svg import BLUES
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 SPECS = load_specs()

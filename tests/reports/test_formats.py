@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.verdict import Fault, Result, Skip
-from aclnn_cts.engine.acceptance.build import acceptance
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
 from tests.reports.junit_rules import problems
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

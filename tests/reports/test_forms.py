@@ -12,18 +12,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.verdict import Fault, Result
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.trials import trial_rows
-from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.outline import CHAPTERS, outline_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.units import test_units as units_of
 from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
+from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 FORMULA = '=HYPERLINK("http://x","y")'

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.verdict import Fault, Result, RulerResult
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.manifest import Fact
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.html import SECTIONS, render_html
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.store.manifest import Fact
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 HOSTILE = (

@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.matrix import kill_matrix_view
+from aclnn_cts.reports.model.acceptance import Acceptance
 
 MATRIX: dict[str, Any] = {
     "format": "aclnn-cts/kill-matrix/1",

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.acceptance_findings import RulerLine
-from aclnn_cts.core.comparison import Because, Cause, CauseCount
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import Result, RulerVerdict, RulerWhy, RunVerdict, Skip
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.second_opinion import DISPUTE_FACT
-from aclnn_cts.judge.rulers.registry import RULERS
+from aclnn_cts.execution.second_opinion import DISPUTE_FACT
+from aclnn_cts.judgement.tolerances.registry import RULERS
 from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.acceptance_findings import RulerLine
+from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.notes import because_text, note_markup, note_text, ruler_markup, ruler_source, ruler_text
 from aclnn_cts.reports.sentences import verdict_text
 from aclnn_cts.reports.text import words
-from tests.judge.rulers.pairs import pair
+from aclnn_cts.triage.comparison import Because, Cause, CauseCount
+from tests.judgement.tolerances.pairs import pair
 from tests.reports.everything import everything
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

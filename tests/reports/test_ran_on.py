@@ -13,25 +13,25 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from aclnn_cts.campaign.session import Ended
 from aclnn_cts.cli.campaign_end import show_campaign_end
 from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
-from aclnn_cts.core.acceptance import Acceptance
 from aclnn_cts.core.verdict import Fault, Result
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.acceptance.trials import trial_rows
-from aclnn_cts.engine.campaign.session import Ended
-from aclnn_cts.engine.manifest import adapter_facts
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.outline import outline_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.workbook import workbook_bytes
+from aclnn_cts.store.manifest import adapter_facts
+from tests.adapters.loopback.support import home, needs_compiler
 from tests.cli.test_campaign_screen import a_status, shown
-from tests.loopback.support import home, needs_compiler
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 DEVICE = "software device (loopback) standing in for Ascend910B3, atlas-a2; no hardware"

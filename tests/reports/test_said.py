@@ -10,20 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.core.acceptance import Acceptance
-from aclnn_cts.core.acceptance_findings import FaultFacts, FindingCard
+from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.verdict import Deviation, Fault, Record, Result, RulerFigure, RulerResult
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.life_cycle import GROWN_BYTES
-from aclnn_cts.engine.waiver_file import read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.matrix import kill_matrix_view
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_findings import FaultFacts, FindingCard
+from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.outline import outline_bytes
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.text import words
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.speclang.load import load_specs
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 CHINESE = re.compile("[\u4e00-\u9fff]")

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.acceptance import Acceptance
+from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
+from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.engine.acceptance.build import acceptance
-from aclnn_cts.engine.bundle.record_json import record_from_json, record_schema, record_to_json
-from aclnn_cts.engine.laws import PREFIX
-from aclnn_cts.engine.run_directory import RunDirectory
 from aclnn_cts.reports.figures import _apart, precision_figure
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.text import LANGUAGES, phrase
+from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 

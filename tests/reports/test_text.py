@@ -9,16 +9,16 @@ import pytest
 from markupsafe import Markup
 
 from aclnn_cts import reports
+from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
-from aclnn_cts.core.comparison import Cause, FindingState
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import Fault, OutOfScope, Result, RunVerdict, Severity, Skip
-from aclnn_cts.engine.campaign.finding import Confirmed
-from aclnn_cts.engine.manifest import Known
-from aclnn_cts.engine.promises import PROMISES
-from aclnn_cts.engine.run_verdict import Insufficient
+from aclnn_cts.findings.finding import Confirmed
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words
+from aclnn_cts.store.manifest import Known
+from aclnn_cts.store.run_verdict import Insufficient
+from aclnn_cts.triage.comparison import Cause, FindingState
 
 FOLDER = Path(reports.__file__).parent
 CHINESE = re.compile("[\u4e00-\u9fff]")

@@ -21,13 +21,13 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record, Result
-from aclnn_cts.engine.bench import Bench
-from aclnn_cts.engine.child import Child, Ending
-from aclnn_cts.engine.limits import Limits
-from aclnn_cts.engine.pending import Pending
-from aclnn_cts.engine.process import ProcessHost
-from aclnn_cts.engine.settings import BenchSettings
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.sandbox.async_batch import Pending
+from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.trials.trial_runner import Bench
 
 __all__ = ["DEEDS", "VARIABLE", "Deed", "Planned", "TimedHost", "injected_device", "mistakes", "orders", "plan", "run"]
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.engine.case_files import read_case_file
-from aclnn_cts.engine.fault_catalogue import SeededFault, read_catalogue
-from aclnn_cts.engine.repro.write import Programs
-from aclnn_cts.spec.load import load_specs
+from aclnn_cts.mutants.fault_catalogue import SeededFault, read_catalogue
+from aclnn_cts.repro.write import Programs
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.case_files import read_case_file
 
 VARIABLE = "ACLNN_LOOPBACK_FAULT"
 RUN_SECONDS = 300

@@ -1,0 +1,261 @@
+"""A bundle read from its first byte to its last, beside the bytes that its manifest says it must have.
+
+Nothing is unpacked and nothing is believed: names, sizes and places follow from the manifest, which opens the file, and
+each header and the directory at the end are made again and compared. So every byte of the file is either compared or
+covered by a sum, and a changed one is found and named by the entry or structure that it lies in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from aclnn_cts.bundle.archive import (
+    CHUNK,
+    END_SIZE,
+    Member,
+    bad_name,
+    central_header,
+    directory_start,
+    end_records,
+    local_header,
+    read_chunks,
+)
+from aclnn_cts.bundle.statement import (
+    MANIFEST_NAME,
+    SIGNATURE_NAME,
+    Statement,
+    Subject,
+    envelope_bytes,
+    read_envelope,
+    read_statement,
+)
+from aclnn_cts.core.errors import HarnessError, UsageError
+
+__all__ = ["MANIFEST_LIMIT", "MEMORY_LIMIT", "Problem", "Reading", "Taker", "read_bundle"]
+
+MANIFEST_LIMIT = 512 * 1024 * 1024
+"""Bytes of a manifest: that of some millions of entries."""
+MEMORY_LIMIT = 256 * 1024 * 1024
+"""Bytes of an entry that is looked into; others are summed in pieces."""
+
+_LOCAL_MARK = b"PK\3\4"
+_CRC, _SIZE = slice(14, 18), slice(18, 22)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong, and with which entry or structure of the file."""
+
+    where: str
+    what: str
+
+
+class Taker(Protocol):
+    """Looks into the contents of entries whose sums are right, in their order."""
+
+    def begin(self, statement: Statement) -> None:
+        """The manifest, before any entry."""
+        ...
+
+    def wants(self, name: str) -> bool:
+        """Whether the contents of an entry are to be handed over."""
+        ...
+
+    def take(self, name: str, content: bytes) -> None:
+        """One entry."""
+        ...
+
+
+@dataclass(slots=True)
+class Reading:
+    """What came of reading a bundle."""
+
+    problems: list[Problem] = field(default_factory=list)
+    statement: Statement | None = None
+    manifest: bytes = b""
+    signature: bytes | None = None
+    """Out of the envelope around the manifest."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Where the contents of each entry begin."""
+    size: int = 0
+
+    def add(self, where: str, what: str) -> None:
+        """Note a problem."""
+        self.problems.append(Problem(where, what))
+
+
+class _Broken(Exception):  # noqa: N818 - ends the reading; the problem is noted already
+    """Nothing after this place can be told."""
+
+
+def read_bundle(path: Path, taker: Taker) -> Reading:
+    """Read a bundle whole, once. UsageError where there is no such file."""
+    reading = Reading()
+    try:
+        with path.open("rb") as file:
+            reading.size = path.stat().st_size
+            with contextlib.suppress(_Broken):
+                _read(file, reading, taker)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a file that `bundle` wrote") from None
+    return reading
+
+
+def _read(file: BinaryIO, reading: Reading, taker: Taker) -> None:
+    statement = _manifest(file, reading)
+    taker.begin(statement)
+    members = [Member(MANIFEST_NAME, len(reading.manifest), zlib.crc32(reading.manifest))]
+    if statement.predicate.signer:
+        members.append(_signature(file, reading, statement.predicate.signer))
+    members += [_entry(file, reading, subject, taker) for subject in statement.subject]
+    _directory(file, reading, members)
+
+
+def _manifest(file: BinaryIO, reading: Reading) -> Statement:
+    """The first entry. It ends where its header says, or else before the next entry's mark, which JSON cannot hold.
+
+    Each shows the other to be wrong.
+    """
+    length = len(local_header(Member(MANIFEST_NAME, 0, 0)))
+    header = file.read(length)
+    reading.offsets[MANIFEST_NAME] = length
+    if not header.startswith(_LOCAL_MARK) and not header.endswith(MANIFEST_NAME.encode()):
+        reading.add(
+            "file",
+            "is no bundle: it does not begin with the entry MANIFEST.json; expected a file that `bundle` wrote",
+        )
+        raise _Broken
+    statement = None
+    for end in (_stated_end, _marked_end):
+        file.seek(length)
+        reading.manifest = end(file, header)
+        try:
+            statement = read_statement(reading.manifest)
+            break
+        except HarnessError as error:
+            reason = str(error)
+    if statement is None:
+        reading.add(MANIFEST_NAME, reason)
+        raise _Broken
+    member = Member(MANIFEST_NAME, len(reading.manifest), zlib.crc32(reading.manifest))
+    file.seek(length + member.size)
+    if header != local_header(member):
+        if header[_CRC] != local_header(member)[_CRC] and _crc_at_the_end(file) == header[_CRC]:
+            reading.add(MANIFEST_NAME, "its contents have been changed: their CRC-32 is not that of the headers")
+            raise _Broken
+        reading.add(MANIFEST_NAME, "its header has been changed")
+    names = [subject.name for subject in statement.subject]
+    if names != sorted(set(names)) or any(map(bad_name, names)) or {MANIFEST_NAME, SIGNATURE_NAME} & set(names):
+        reading.add(MANIFEST_NAME, "names entries twice, out of order, or by names that no bundle has")
+        raise _Broken
+    if any(subject.annotations.size < 0 for subject in statement.subject):
+        reading.add(MANIFEST_NAME, "states a size below zero")
+        raise _Broken
+    reading.statement = statement
+    return statement
+
+
+def _stated_end(file: BinaryIO, header: bytes) -> bytes:
+    return file.read(min(int.from_bytes(header[_SIZE], "little"), MANIFEST_LIMIT))
+
+
+def _marked_end(file: BinaryIO, _header: bytes) -> bytes:
+    content = bytearray()
+    while (at := content.find(_LOCAL_MARK, max(0, len(content) - CHUNK - 4))) < 0:
+        piece = file.read(CHUNK)
+        if not piece or len(content) > MANIFEST_LIMIT:
+            return b""
+        content += piece
+    return bytes(content[:at])
+
+
+def _crc_at_the_end(file: BinaryIO) -> bytes:
+    """The CRC-32 that the directory at the end states of its first entry, found by the end record alone."""
+    place = file.tell()
+    size = file.seek(0, 2)
+    file.seek(max(0, size - END_SIZE))
+    start = directory_start(file.read(END_SIZE))
+    found = b""
+    if start < size:
+        file.seek(start)
+        found = file.read(20)[16:]
+    file.seek(place)
+    return found
+
+
+def _signature(file: BinaryIO, reading: Reading, key_id: str) -> Member:
+    """The envelope, whose size follows from that of the manifest; whether it is right is for others to say."""
+    size = len(envelope_bytes(reading.manifest, signature=bytes(64), key_id=key_id))
+    header = file.read(len(local_header(Member(SIGNATURE_NAME, 0, 0))))
+    reading.offsets[SIGNATURE_NAME] = file.tell()
+    content = file.read(size)
+    if len(content) < size:
+        reading.add(SIGNATURE_NAME, "the file ends within it")
+        raise _Broken
+    member = Member(SIGNATURE_NAME, size, zlib.crc32(content))
+    try:
+        reading.signature = read_envelope(content, reading.manifest, key_id=key_id)
+    except HarnessError as error:
+        reading.add(SIGNATURE_NAME, str(error))
+    return _checked(reading, member, header, good=True)
+
+
+def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> Member:
+    """One entry: its header made again, its sum compared, its contents handed on where they are right."""
+    name, size = subject.name, subject.annotations.size
+    header = file.read(len(local_header(Member(name, 0, 0))))
+    reading.offsets[name] = file.tell()
+    wanted = taker.wants(name)
+    if wanted and size > MEMORY_LIMIT:
+        reading.add(name, f"has {size} bytes; expected at most {MEMORY_LIMIT} of an entry of its kind")
+        wanted = False
+    digest = hashlib.sha256()
+    crc, read = 0, 0
+    kept = bytearray()
+    for piece in read_chunks(file, size):
+        digest.update(piece)
+        crc = zlib.crc32(piece, crc)
+        read += len(piece)
+        if wanted:
+            kept += piece
+    if read < size:
+        reading.add(name, "the file ends within it")
+        raise _Broken
+    good = digest.hexdigest() == subject.digest.sha256
+    if not good:
+        reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
+    elif wanted:
+        taker.take(name, bytes(kept))
+    return _checked(reading, Member(name, size, crc), header, good=good)
+
+
+def _checked(reading: Reading, member: Member, header: bytes, *, good: bool) -> Member:
+    """The member with the CRC-32 that the rest of the file is to state of it."""
+    if not good:
+        # What was changed is told already; the directory is to be held to what the header says.
+        member = Member(member.name, member.size, int.from_bytes(header[_CRC], "little"))
+    if header != local_header(member):
+        reading.add(member.name, "its header has been changed, or the bytes before it are too few or too many")
+    return member
+
+
+def _directory(file: BinaryIO, reading: Reading, members: list[Member]) -> None:
+    """The directory at the end, entry by entry, and the end records, after which nothing may follow."""
+    offset, start, size = 0, file.tell(), 0
+    for member in members:
+        expected = central_header(member, offset)
+        if file.read(len(expected)) != expected:
+            reading.add(member.name, "its line in the directory at the end of the file has been changed")
+        offset += len(local_header(member)) + member.size
+        size += len(expected)
+    expected = end_records(number=len(members), start=start, size=size)
+    found = file.read(len(expected))
+    if found != expected:
+        reading.add("end record", "has been changed" if len(found) == len(expected) else "the file ends within it")
+    if file.read(1):
+        reading.add("file", f"{reading.size - start - size - len(expected)} bytes follow its end")

@@ -1,0 +1,130 @@
+"""A record judged again from its recorded outputs, with data made anew from the recipes: no device takes part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.checks.life_cycle import asked_calls
+from aclnn_cts.checks.promises import promise
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.measuring import Measuring
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["Recomputer", "recorded_outputs"]
+
+_TOLERANCE = 1e-6
+"""Relative difference of shares that another release of NumPy may make in a sum in float64."""
+
+Blob = Callable[[str], bytes]
+
+
+def recorded_outputs(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """SHA-256 of every output that judging a record (as JSON) again takes; none where there is nothing to judge."""
+    if record["verdict"]["result"] == Result.ERROR:
+        return ()
+    outcomes = record["attempts"][0] if record["attempts"] else ()
+    return tuple(
+        state["sha256"]
+        for outcome in outcomes
+        if _succeeded(msgspec.convert(outcome, Outcome, strict=False))
+        for state in outcome.get("buffers", {}).values()
+        if state.get("sha256")
+    )
+
+
+def _succeeded(outcome: Outcome) -> bool:
+    return outcome.ended == Ended.RETURNED and not outcome.status
+
+
+@dataclass(slots=True, kw_only=True)
+class Recomputer:
+    """Judges records of one run again. Oracles, compute models and rulers are this program's, specs the run's own."""
+
+    specs: Specs
+    statuses: bool
+    """Whether the implementation returns statuses."""
+    rulers: tuple[str, ...] = ()
+    """Those that gated."""
+    spec_folders: Sequence[Path] = ()
+    """Where oracles of the user's own lie."""
+    _judges: Judges = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have the operators judged as the run did."""
+        self._judges = Judges(
+            has_statuses=self.statuses, spec_folders=self.spec_folders, measuring=Measuring(gate=self.rulers)
+        )
+
+    def difference(self, record: Record, blob: Blob) -> str:
+        """Why the verdict is not the recorded one; empty where it is.
+
+        Raises HarnessError where no oracle is known, or a blob has another size than its output.
+        """
+        trial = record.trial
+        spec = self.specs[trial.case.operator]
+        cases = promise(trial.promise, where="trial").calls(trial, spec)
+        asked = [call.case for call in asked_calls(trial, spec, cases, known=frozenset())]
+        outcomes = record.attempts[0]
+        if len(asked) != len(outcomes):
+            return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
+        performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
+        evaluation = evaluate(spec, trial.case)
+        verdict = promise(trial.promise, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
+        return _difference(record.verdict, verdict)
+
+
+def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:
+    if not _succeeded(outcome) or not any(state.sha256 for state in outcome.buffers.values()):
+        return Performed(case=case, outcome=outcome)
+    present = [name for name in spec.inputs if case.arguments[name] is not None]
+    got = {
+        name: _output(name, tensor, outcome.buffers[name].sha256, blob)
+        for name, tensor in case.tensors()
+        if name in spec.outputs and name in outcome.buffers and outcome.buffers[name].sha256
+    }
+    return Performed(case=case, outcome=outcome, arrays=case_arrays(case, present), got=got)
+
+
+def _output(name: str, tensor: Tensor, digest: str, blob: Blob) -> NDArray[Any]:
+    content = blob(digest)
+    dtype = numpy_dtype(tensor.dtype)
+    if len(content) != tensor.numel * dtype.itemsize:
+        raise HarnessError(f"{name}: {len(content)} bytes are recorded; expected {tensor.numel * dtype.itemsize}")
+    return np.frombuffer(content, dtype=dtype).reshape(tensor.shape)
+
+
+def _difference(recorded: Verdict, found: Verdict) -> str:
+    was, now = (" ".join(part for part in (item.result, item.kind) if part) for item in (recorded, found))
+    if was != now:
+        return f"it is recorded as {was}, and judged again it is {now} ({found.message})"
+    shares = {item.output: item.share for item in found.deviations}
+    for item in recorded.deviations:
+        share = shares.get(item.output, math.nan)
+        if not _close(item.share, share):
+            return (
+                f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is {share!r}"
+            )
+    return ""
+
+
+def _close(recorded: float, found: float) -> bool:
+    if math.isfinite(recorded) and math.isfinite(found):
+        return abs(recorded - found) <= _TOLERANCE * max(abs(recorded), abs(found))
+    return repr(recorded) == repr(found)

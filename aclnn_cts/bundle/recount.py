@@ -1,0 +1,143 @@
+"""The records of a bundle, counted again while it is read, beside the files that they are held to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.bundle.reading import Problem
+from aclnn_cts.bundle.record_json import RECORD_FORMAT
+from aclnn_cts.bundle.sample import Sample
+from aclnn_cts.bundle.statement import Statement
+from aclnn_cts.core.aims import aim
+from aclnn_cts.core.case_json import canonical_json
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.verdict import Fault, Result, Signature, Verdict
+from aclnn_cts.findings.signature import TOGETHER
+from aclnn_cts.speclang.load import Specs, specs_from_texts
+from aclnn_cts.store.counts import OperatorSummary
+from aclnn_cts.store.manifest import Manifest, manifest_from_json
+from aclnn_cts.store.run_directory import failure_name
+
+__all__ = ["RUN_MANIFEST", "RUN_SUMMARY", "Recount"]
+
+RUN_MANIFEST, RUN_SUMMARY = "run/manifest.json", "run/summary.json"
+
+KEPT_LIMIT = 1024 * 1024 * 1024
+"""Bytes of specs, trial files and the run's own files together."""
+
+_NO_RECORD = (
+    msgspec.MsgspecError,
+    HarnessError,
+    UsageError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
+
+
+def _dtypes(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The tensors of a case in JSON with their dtypes, as `grad FLOAT`."""
+    for name, value in arguments.items():
+        if isinstance(value, Mapping) and "tensor" in value:
+            yield f"{name} {value['tensor']['dtype']}"
+
+
+@dataclass(slots=True)
+class Recount:
+    """Counts records again while the bundle is read, and keeps the small files that they are held to."""
+
+    sample: Sample
+    problems: list[Problem] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    operators: dict[str, OperatorSummary] = field(default_factory=dict)
+    waivers: dict[str, int] = field(default_factory=dict)
+    findings: set[str] = field(default_factory=set)
+    """Names of the trial files of the failures."""
+    digests: set[str] = field(default_factory=set)
+    """Of every recorded output."""
+    number: int = 0
+    kept: int = 0
+    statuses: bool = False
+
+    def begin(self, statement: Statement) -> None:
+        """Learn which outputs the bundle holds."""
+        self.sample.begin(statement)
+
+    def wants(self, name: str) -> bool:
+        """Records, and the files that records are held to."""
+        return name.partition("/")[0] in ("records", "run", "specs", "cases")
+
+    def take(self, name: str, content: bytes) -> None:
+        """One entry whose sum is right."""
+        if not name.startswith("records/"):
+            self.kept += len(content)
+            if self.kept > KEPT_LIMIT:
+                self.problems.append(Problem(name, f"comes after {KEPT_LIMIT} bytes of files that are no records"))
+                return
+            self.files[name] = content
+            return
+        for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+            where = f"{name}, line {number}"
+            try:
+                self._record(msgspec.json.decode(line), where)
+            except _NO_RECORD as error:
+                self.problems.append(Problem(where, f"is no record of the format {RECORD_FORMAT!r}: {error!r:.200}"))
+
+    def manifest(self) -> Manifest:
+        """That of the run. Raises HarnessError where it is missing, or is none."""
+        return manifest_from_json(self.files.get(RUN_MANIFEST, b""), where=RUN_MANIFEST)
+
+    def specs(self) -> Specs:
+        """Those of the run. Raises UsageError or HarnessError, as reading any does."""
+        return specs_from_texts(
+            {
+                name.removeprefix("specs/").removesuffix(".yaml"): content.decode("utf-8", errors="replace")
+                for name, content in self.files.items()
+                if name.startswith("specs/") and name.endswith(".yaml")
+            }
+        )
+
+    def _record(self, record: Any, where: str) -> None:  # noqa: ANN401 - any JSON
+        if record["format"] != RECORD_FORMAT:
+            raise HarnessError(f"format {record['format']!r}")
+        self.number += 1
+        trial, verdict = record["trial"], record["verdict"]
+        case = trial["case"]
+        self.operators.setdefault(case["operator"], OperatorSummary()).count(
+            case.get("origin", {}).get("kind", ""),
+            aim(trial["promise"], trial.get("parameters", {})),
+            Verdict(result=verdict["result"], kind=verdict.get("kind", ""), judged=verdict.get("judged", "")),
+            waived=bool(record["waiver"]),
+            dtypes=_dtypes(case["arguments"]),
+            rule=record["signature"].get("constraint", ""),
+            every=True,
+        )
+        if verdict["result"] == Result.FAILED:
+            self._failure(record, where)
+        for outcome in record["attempts"][0] if record["attempts"] else ():
+            self.statuses = self.statuses or outcome.get("phase_one") is not None
+            self.digests.update(state.get("sha256", "") for state in outcome.get("buffers", {}).values())
+        identity = {**trial, "case": {key: value for key, value in case.items() if key != "origin"}}
+        if hashlib.sha256(canonical_json(identity)).hexdigest() != record["trial_id"]:
+            self.problems.append(Problem(where, "its trial is not the one that its id names"))
+        self.sample.offer(record, where)
+
+    def _failure(self, record: Mapping[str, Any], where: str) -> None:
+        signature = msgspec.convert(record["signature"], Signature)
+        self.findings.add(failure_name(signature))
+        if record["waiver"]:
+            self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
+        # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
+        # all kinds together.
+        kind = record["verdict"]["kind"]
+        known = kind in (Fault.LAW, signature.kind, *TOGETHER.get(signature.kind, ()))
+        if not known or signature.operator != record["trial"]["case"]["operator"]:
+            self.problems.append(Problem(where, "its signature is that of another fault or operator"))

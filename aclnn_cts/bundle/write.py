@@ -1,0 +1,253 @@
+"""A run in one file: what was found, and everything that it takes to check it without a device."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.bundle.archive import Member, Source, archive_bytes, bad_name, crc_of, read_chunks
+from aclnn_cts.bundle.keys import Signer
+from aclnn_cts.bundle.record_json import record_schema, record_to_json
+from aclnn_cts.bundle.statement import (
+    BLOBS,
+    MANIFEST_NAME,
+    SIGNATURE_NAME,
+    Contents,
+    Predicate,
+    Statement,
+    Subject,
+    envelope_bytes,
+    signed_bytes,
+    statement_bytes,
+)
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.repro import SUFFIXES
+from aclnn_cts.repro.write import Programs
+from aclnn_cts.speclang.binding import check_prototype
+from aclnn_cts.speclang.load import specs_from_texts
+from aclnn_cts.store.case_files import read_case_file
+from aclnn_cts.store.files import storage_failure
+from aclnn_cts.store.manifest import product_of, ran_on
+from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.run_directory import RunDirectory
+
+__all__ = ["BUNDLE", "RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
+
+BUNDLE = begins(
+    rb'PK\x03\x04.{26}MANIFEST\.json\{"_type":"https://in-toto\.io/Statement/v1","predicate":\{.{0,2000}?'
+    rb'"format":"aclnn-cts/bundle/'
+)
+"""Files of `write_bundle`."""
+RECORDS_LIMIT = 32 * 1024 * 1024
+"""Bytes of one file of records."""
+SCHEMA_NAME = "schemas/record.schema.json"
+
+MakeReport = Callable[[Path], bytes]
+"""From a run directory to its report, one HTML file. Raises HarnessError where it cannot be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a bundle came to."""
+
+    entries: int
+    size: int
+    records: int
+    signer: str
+    left_out: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Staging:
+    """Gathers entries; what does not fit the memory lies in a folder of its own."""
+
+    folder: Path
+    sources: list[Source] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, content: bytes | Path) -> None:
+        if bad_name(name):
+            raise HarnessError(f"{name!r}: no name that every program can unpack; rename the file in the run directory")
+        digest = hashlib.sha256()
+        size = 0
+        for piece in read_chunks(content):
+            digest.update(piece)
+            size += len(piece)
+        member = Member(name, size, crc_of(read_chunks(content)))
+        self.sources.append(Source(member, digest.hexdigest(), content))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the records tell on their way."""
+
+    number: int = 0
+    digests: set[str] = field(default_factory=set)
+    statuses: bool = False
+
+    def take(self, record: Record) -> None:
+        self.number += 1
+        for attempt in record.attempts[:1]:
+            for outcome in attempt:
+                self.statuses = self.statuses or outcome.phase_one is not None
+                self.digests.update(state.sha256 for state in outcome.buffers.values() if state.sha256)
+
+
+def write_bundle(
+    run: RunDirectory, out: OutputFile, *, signer: Signer | None = None, make_report: MakeReport | None = None
+) -> Written:
+    """Write the bundle of a finished run. The same run gives the same bytes.
+
+    Raises UsageError where the run is not finished, HarnessError where it is damaged or the file cannot be written.
+    """
+    if not run.finished:
+        raise UsageError(f"{run.path}: the run has not finished; let it end, or resume it, and bundle it then")
+    try:
+        staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.folder)
+    except OSError as error:
+        raise storage_failure(out.path, error) from error
+    with staged as folder:
+        staging = _Staging(Path(folder))
+        seen = _add_records(run, staging)
+        _add_blobs(run, staging, seen.digests)
+        _add_files(run, staging)
+        _add_programs(run, staging)
+        report = _add_report(run, staging, make_report)
+        sources = sorted(staging.sources, key=lambda source: source.member.name)
+        statement = Statement.of(
+            tuple(Subject.of(source.member.name, source.sha256, source.member.size) for source in sources),
+            _predicate(run, seen, report=report, left_out=staging.left_out, signer=signer),
+        )
+        heads = _heads(statement_bytes(statement), signer)
+        size = out.write(archive_bytes([*heads, *sources]))
+        return Written(
+            entries=len(heads) + len(sources),
+            size=size,
+            records=seen.number,
+            signer=signer.key_id if signer is not None else "",
+            left_out=dict(staging.left_out),
+        )
+
+
+def _heads(manifest: bytes, signer: Signer | None) -> list[Source]:
+    contents = {MANIFEST_NAME: manifest}
+    if signer is not None:
+        signature = signer.sign(signed_bytes(manifest))
+        contents[SIGNATURE_NAME] = envelope_bytes(manifest, signature=signature, key_id=signer.key_id)
+    return [
+        Source(Member(name, len(content), crc_of([content])), hashlib.sha256(content).hexdigest(), content)
+        for name, content in contents.items()
+    ]
+
+
+def _predicate(
+    run: RunDirectory, seen: _Seen, *, report: str, left_out: Mapping[str, str], signer: Signer | None
+) -> Predicate:
+    manifest, summary = run.manifest, run.summary()
+    return Predicate(
+        harness=manifest.harness,
+        adapter=manifest.adapter,
+        product=product_of(manifest),
+        ran_on=ran_on(manifest),
+        operators=manifest.operators,
+        started=manifest.started,
+        verdict=summary.verdict.value,
+        totals=Contents.of(summary.total, records=seen.number),
+        statuses=seen.statuses,
+        report=report,
+        left_out=left_out,
+        signer=signer.key_id if signer is not None else "",
+    )
+
+
+def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
+    """The records in order of arrival, in files of limited size."""
+    seen = _Seen()
+    staging.add(SCHEMA_NAME, _pretty(record_schema()))
+    with run.results() as results:
+        records = results.records()
+        pending = next(records, None)
+        number = 0
+        while pending is not None:
+            path = staging.folder / f"{number:06}.jsonl"
+            size = 0
+            with path.open("wb") as file:
+                while pending is not None and size < RECORDS_LIMIT:
+                    seen.take(pending)
+                    size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
+                    pending = next(records, None)
+            staging.add(f"records/{path.name}", path)
+            number += 1
+    return seen
+
+
+def _add_blobs(run: RunDirectory, staging: _Staging, digests: set[str]) -> None:
+    """Recorded outputs of which a record tells; what else lies there is left where it is."""
+    folder = run.path / "blobs"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name not in digests:
+            continue
+        staging.add(f"{BLOBS}{path.name}", path)
+        if staging.sources[-1].sha256 != path.name:
+            raise HarnessError(f"{path}: its SHA-256 is another; the file has been changed or its disk is damaged")
+
+
+def _add_files(run: RunDirectory, staging: _Staging) -> None:
+    for name in ("manifest.json", "summary.json"):
+        staging.add(f"run/{name}", run.path / name)
+    for entry, paths in (("specs", run.specs()), ("waivers", run.waivers()), ("cases", run.failures())):
+        for path in paths:
+            staging.add(f"{entry}/{path.name}", path)
+    if not run.waivers():
+        staging.left_out["waivers"] = "the run kept none"
+
+
+def _add_programs(run: RunDirectory, staging: _Staging) -> None:
+    """Programs of each finding that a program can hold."""
+    failures = run.failures()
+    if not failures:
+        return
+    folders = [Path(folder) for folder in run.manifest.settings.get("spec_folders", ())]
+    programs = Programs(specs=specs_from_texts(_spec_texts(run)), spec_folders=folders)
+    for file in failures:
+        for trial in _trials(file):
+            if trial.case.operator not in programs.specs:
+                staging.left_out[f"repro/{file.stem}"] = f"the run has no spec of {trial.case.operator}"
+                continue
+            try:
+                check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
+                for language, text in programs.texts(trial, SUFFIXES).items():
+                    staging.add(f"repro/{file.stem}{SUFFIXES[language]}", text.encode())
+            except (HarnessError, UsageError) as error:
+                staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
+
+
+def _trials(file: Path) -> Iterator[Trial]:
+    yield from (entry.content for entry in read_case_file(file) if isinstance(entry.content, Trial))
+
+
+def _spec_texts(run: RunDirectory) -> dict[str, str]:
+    """The spec files of a run by stem."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in run.specs() if path.suffix == ".yaml"}
+
+
+def _add_report(run: RunDirectory, staging: _Staging, make_report: MakeReport | None) -> str:
+    if make_report is None:
+        return "none: it was not asked for"
+    try:
+        content = make_report(run.path)
+    except HarnessError as error:
+        return f"none: {error}"
+    staging.add("report.html", content)
+    return "report.html"
+
+
+def _pretty(document: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2) + b"\n"

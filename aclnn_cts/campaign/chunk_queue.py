@@ -1,0 +1,100 @@
+"""Which chunk comes next: those whose worker was lost before new ones, without the trials that cost their workers."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
+from aclnn_cts.campaign.fleet.inflight_log import InFlight
+from aclnn_cts.core.case_json import case_id
+
+__all__ = ["ChunkQueue"]
+
+TRIES = 2
+"""Workers that a chunk may cost until the call that was under way is left out, or the chunk is given up."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChunkQueue:
+    """The chunks that are yet to be tried."""
+
+    memory: Memory
+    limit: int | None
+    """Chunks of the whole campaign."""
+    _again: deque[Chunk] = field(default_factory=deque)
+    """Whose worker was lost, after those with pinned cases."""
+    _next: int = 0
+    _tries: Counter[int] = field(default_factory=Counter)
+    _suspects: Counter[str] = field(default_factory=Counter)
+    """Workers that were lost with a call under way, by the case's id."""
+    _avoid: dict[int, list[str]] = field(default_factory=dict)
+
+    def put_pinned(self, chunks: Sequence[Chunk]) -> None:
+        """Chunks of pinned cases, which come before all others."""
+        self._again.extend(chunks)
+
+    @property
+    def pins_wait(self) -> bool:
+        """Whether pinned cases are next; a session tries those even where nothing else is left to do."""
+        return bool(self._again) and self._again[0].index < 0
+
+    @property
+    def more(self) -> bool:
+        """Whether a chunk could be handed out now."""
+        return bool(self._again) or (self.memory.ready(self._next) and (self.limit is None or self._next < self.limit))
+
+    def take(self, *, ending: bool) -> Chunk | None:
+        """The next chunk; None where there is none to be had now, or none any more since the session is `ending`."""
+        if self._again and (not ending or self.pins_wait):
+            return self._again.popleft()
+        if ending:
+            return None
+        while self.memory.done(self._next):
+            self._next += 1
+        if (self.limit is not None and self._next >= self.limit) or not self.memory.ready(self._next):
+            return None
+        self._next += 1
+        return self.memory.chunk(self._next - 1)
+
+    def avoided(self, chunk: Chunk) -> tuple[str, ...]:
+        """Ids of trials of a chunk that are not to be made."""
+        return tuple(self._avoid.get(chunk.index, ()))
+
+    def worker_lost(self, chunk: Chunk, flight: InFlight | None, reason: str) -> str:
+        """Try a chunk again whose worker was lost, without the call under way if it costs every worker.
+
+        Gives why the chunk is given up instead; empty where it is not.
+        """
+        self._tries[chunk.index] += 1
+        if flight is not None and flight.case is not None and flight.chunk == chunk.index:
+            identifier = case_id(flight.case)
+            self._suspects[identifier] += 1
+            if self._suspects[identifier] >= TRIES:
+                self._avoid.setdefault(chunk.index, []).extend(self._trials_of(chunk, identifier))
+                self._again.append(chunk)
+                return ""
+        if self._tries[chunk.index] > TRIES + 1:
+            return f"{self._tries[chunk.index]} workers were lost with it, the last since {reason}"
+        self._again.append(chunk)
+        return ""
+
+    def failed(self, chunk: Chunk, reason: str) -> str:
+        """Try a chunk again that ended in an exception of ours; why it is given up instead, empty where it is not."""
+        self._tries[chunk.index] += 1
+        if self._tries[chunk.index] >= TRIES:
+            return reason
+        self._again.append(chunk)
+        return ""
+
+    def _trials_of(self, chunk: Chunk, identifier: str) -> Iterator[str]:
+        """Ids of the trials of a chunk with a case, or a call of a trial that was made of one."""
+        sampler = self.memory.schedule.factors[chunk.operator].sampler
+        from aclnn_cts.checks.promises import promise  # noqa: PLC0415 - only after a death
+
+        for item in chunk_trials(chunk, sampler):
+            calls = promise(item.trial.promise, where="trial").calls(item.trial, sampler.spec)
+            if any(case_id(call) == identifier for call in calls):
+                yield item.trial.id

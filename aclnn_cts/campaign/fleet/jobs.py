@@ -1,0 +1,164 @@
+"""What goes between the head of a campaign and its workers: plain structs, as MessagePack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.campaign.corpus.chunk import Chunk
+from aclnn_cts.campaign.corpus.corpus import Learned
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.file import Waiver
+from aclnn_cts.findings.waivers.report import WaiverEvidence
+from aclnn_cts.store.summary import Summary
+
+__all__ = [
+    "KNOWN",
+    "Answer",
+    "ChunkJob",
+    "ChunkResult",
+    "ExamineJob",
+    "Examined",
+    "Failed",
+    "Gone",
+    "Job",
+    "Opened",
+    "WorkerOptions",
+    "decode_answer",
+    "decode_job",
+    "encode",
+]
+
+
+KNOWN = 4
+"""Sequences of calls that are tried before a finding that conforms alone; with so many known no other is searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """What every worker is opened with. Pickled."""
+
+    settings: BenchSettings
+    waivers: tuple[Waiver, ...]
+    chunk_seconds: float
+    """After so long a chunk is broken off where it is: calls that hang would make it last for hours."""
+
+
+class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
+    """Try a chunk, without the trials that have ended two workers."""
+
+    chunk: Chunk
+    avoid: tuple[str, ...] = ()
+    """Ids of trials."""
+    seconds: float | None = None
+    """After so long it is broken off, where that is less than any chunk may take."""
+
+
+class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
+    """Run a finding's trials again in a worker that was started for it, and shrink the first that fails."""
+
+    signature: Signature
+    trials: tuple[Trial, ...]
+    chunk: Chunk | None
+    """Which met the first of them."""
+    shrink: bool = True
+    """False: only count how often it fails here."""
+    known: tuple[tuple[Earlier, ...], ...] = ()
+    """Calls after which other findings of the operator show that conform alone."""
+    seconds: float | None = None
+    """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""
+
+
+Job = ChunkJob | ExamineJob
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """A worker is ready."""
+
+    isolated: bool
+    """Whether its implementation lives in a process of its own, which the worker can replace itself."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A worker cannot go on, and says why."""
+
+    message: str
+    usage: bool = False
+
+
+class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
+    """What a chunk came to: counts, what it teaches, and records of failures, errors and a sample alone."""
+
+    index: int
+    summary: Summary
+    """Of all its trials."""
+    learned: Learned
+    records: tuple[Record, ...] = ()
+    blobs: Mapping[str, bytes] = {}
+    """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
+    failures: Mapping[str, int] = {}
+    """Failures by signature (`record_codec.signature_key`), those without a record too."""
+    kinds: Mapping[str, str] = {}
+    """The gravest kind of fault of each of these."""
+    seconds: float = 0.0
+    broken_off: int = 0
+    """Trials that were left out for time."""
+    waivers: WaiverEvidence = msgspec.field(default_factory=WaiverEvidence)
+    """What its worker has seen so far."""
+
+
+class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
+    """What became of a finding's trials."""
+
+    signature: Signature
+    confirmed: str
+    """Empty where there was no time for it; `note` says so."""
+    alone: tuple[int, int]
+    trial: Trial | None = None
+    message: str = ""
+    executions: int = 0
+    shrunk: bool = False
+    note: str = ""
+    blobs: tuple[bytes, ...] = ()
+    """Recorded outputs of the smallest trial."""
+
+
+class Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """The implementation is gone, and the worker with it: what a job came to that it could not finish."""
+
+    reason: str
+    answer: ChunkResult | Examined | Failed
+
+
+Answer = Opened | Failed | ChunkResult | Examined | Gone
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict's facts
+    return value.item()
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_JOBS = msgspec.msgpack.Decoder(Job)
+_ANSWERS = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(message: Any) -> bytes:  # noqa: ANN401 - a Job or an Answer
+    """A job or an answer as bytes."""
+    return _ENCODER.encode(message)
+
+
+def decode_job(content: bytes) -> Job:
+    """The job of `encode`."""
+    job: Job = _JOBS.decode(content)
+    return job
+
+
+def decode_answer(content: bytes) -> Answer:
+    """The answer of `encode`."""
+    answer: Answer = _ANSWERS.decode(content)
+    return answer

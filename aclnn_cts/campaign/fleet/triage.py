@@ -1,0 +1,216 @@
+"""Looks into a finding of a campaign: runs it again alone, else after other calls, and makes it smaller."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
+from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.findings.finding import Confirmed
+from aclnn_cts.findings.signature import found_as, gravity, is_milder, shown_by
+from aclnn_cts.findings.waivers.matching import Waivers
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.triage.shrink import EXECUTIONS, shrink
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["Examiner"]
+
+ALONE = 3
+"""Executions by which a finding is confirmed."""
+
+EXECUTIONS_AFTER = 20
+"""Executions that shrinking takes of a trial that needs calls before it: each has a process of its own."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Examiner:
+    """Does one examination on an open implementation."""
+
+    specs: Specs
+    bench: Bench
+    waivers: Waivers
+    _until: float = math.inf
+    """When, by the monotonic clock, confirming is broken off."""
+
+    def examine(self, job: ExamineJob) -> Examined:
+        """Confirm a finding by its first trial that fails again, and make that smaller."""
+        until = math.inf if job.seconds is None else time.monotonic() + job.seconds
+        self._until = until
+        try:
+            found = self._confirmed(job)
+        except _OutOfTimeError:
+            note = f"not confirmed: running it again was broken off after {job.seconds:.0f} s; --resume tries it again"
+            return Examined(signature=job.signature, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
+        finally:
+            self._until = math.inf
+        if not found.shows or not job.shrink:
+            return Examined(
+                signature=job.signature,
+                confirmed=found.confirmed,
+                alone=found.alone,
+                trial=found.trial,
+                note=found.note,
+            )
+        sampler = self.bench.sampler(self.specs[found.trial.case.operator])
+        after = bool(found.trial.after)
+        small = shrink(
+            found.trial,
+            sampler=sampler,
+            execute=self._freshly if after else self._execute,
+            same=lambda record: (
+                self._same(record, job.signature) and not is_milder(record.verdict.kind, than=found.kind)
+            ),
+            executions=EXECUTIONS_AFTER if after else EXECUTIONS,
+            repeats=ALONE if found.confirmed == Confirmed.SOMETIMES else 1,
+            until=until,
+        )
+        record, blobs = self._last(small.trial)
+        broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
+        return Examined(
+            signature=job.signature,
+            confirmed=found.confirmed,
+            alone=found.alone,
+            trial=small.trial,
+            message=(small.record or record).verdict.message,
+            executions=small.executions,
+            shrunk=True,
+            note="; ".join(filter(None, (found.note, broken_off))),
+            blobs=blobs,
+        )
+
+    def _confirmed(self, job: ExamineJob) -> _Confirmation:
+        """What comes of a finding's trials alone, and else after the calls that came before them."""
+        executions = 0
+        for trial in (tried for given in job.trials for tried in shown_by(given, job.signature, self.specs)):
+            failures, executions = self._alone(trial, job.signature)
+            if failures:
+                return _Confirmation.of(trial, failures, executions)
+        if (known := self._after_known(job, executions)) is not None:
+            return known
+        again, before = self._in_company(job)
+        if again is None:
+            return _Confirmation.of_none(job, executions)
+        failures, more = self._alone(again.trial, job.signature)
+        if failures:
+            return _Confirmation.of(again.trial, failures, executions + more)
+        after: tuple[Earlier, ...] = ()
+        if self.bench.host.isolated and len(job.known) < KNOWN:
+            after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.signature))
+        return _Confirmation.of_company(again, after, job.chunk, executions + more)
+
+    def _after_known(self, job: ExamineJob, executions: int) -> _Confirmation | None:
+        """What fails in a fresh process after the calls that another finding needs."""
+        if not self.bench.host.isolated:
+            return None
+        for calls in job.known:
+            for given in job.trials:
+                record = self._freshly(msgspec.structs.replace(given, after=calls))
+                if self._same(record, job.signature):
+                    return _Confirmation.of_company(record, calls, job.chunk, executions, shows=False)
+        return None
+
+    def _alone(self, trial: Trial, looked_for: Signature) -> tuple[list[Record], int]:
+        """Those of some executions that fail the same way, each in a process without a past where the host has one."""
+        records = [self._freshly(trial) for _ in range(ALONE)]
+        return [record for record in records if self._same(record, looked_for)], ALONE
+
+    def _in_company(self, job: ExamineJob) -> tuple[Record | None, list[Trial]]:
+        """What fails the same way when the chunk that met it is run again in a fresh process, and what came before."""
+        before: list[Trial] = []
+        if job.chunk is None:
+            return None, before
+        self.bench.host.refresh()
+        items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
+        for judged in self.bench.run(item.trial for item in items):
+            for record in judged.records:
+                if _may_be(record, job.signature) and self._same(record, job.signature):
+                    return record, before
+                before.append(record.trial)
+        return None, before
+
+    def _freshly(self, trial: Trial) -> Record:
+        return self.bench.one(trial, fresh=True)
+
+    def _execute(self, trial: Trial) -> Record:
+        return self.bench.one(trial)
+
+    def _last(self, trial: Trial) -> tuple[Record, tuple[bytes, ...]]:
+        judged = next(iter(self.bench.run([trial])))
+        return judged.records[0], judged.blobs
+
+    def _same(self, record: Record, looked_for: Signature) -> bool:
+        if time.monotonic() >= self._until:
+            raise _OutOfTimeError
+        if record.verdict.result != Result.FAILED or self.waivers.explains(record):
+            return False
+        return found_as(record, self.specs, self._execute).signature == looked_for
+
+
+def _may_be(record: Record, looked_for: Signature) -> bool:
+    """Whether it is worth asking, for which calls of the trial may have to be made alone."""
+    found = record.signature
+    same_dtype = found.dtype == looked_for.dtype or not looked_for.dtype or bool(record.trial.parameters)
+    return same_dtype and (found.mode == looked_for.mode or not looked_for.mode or not found.mode)
+
+
+class _OutOfTimeError(Exception):
+    """Confirming a finding has taken its time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Confirmation:
+    """What became of a finding's trials when they were run again."""
+
+    trial: Trial
+    confirmed: str
+    alone: tuple[int, int]
+    kind: str = ""
+    """The kind of fault that it showed."""
+    note: str = ""
+    shows: bool = True
+    """Whether the trial is to be made smaller."""
+
+    @staticmethod
+    def of(trial: Trial, failures: Sequence[Record], executions: int) -> _Confirmation:
+        confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.SOMETIMES
+        kind = min((record.verdict.kind for record in failures), key=gravity)
+        return _Confirmation(trial=trial, confirmed=confirmed, alone=(len(failures), executions), kind=kind)
+
+    @staticmethod
+    def of_company(
+        met: Record, after: tuple[Earlier, ...], chunk: Chunk | None, executions: int, *, shows: bool = True
+    ) -> _Confirmation:
+        """`shows`: whether the calls were searched for this finding, and are not those of another."""
+        number = sum(item.times for item in after)
+        calls = "one call" if number == 1 else f"{number} calls"
+        index = chunk.index if chunk is not None else 0
+        whose = "came before it" if shows else "another finding needs"
+        note = (
+            f"alone it conforms; it fails again after {calls} that {whose}, which its trial makes first"
+            if after
+            else f"alone it conforms; in a fresh process it fails again after the trials of chunk {index} before it"
+        )
+        return _Confirmation(
+            trial=msgspec.structs.replace(met.trial, after=after),
+            confirmed=Confirmed.COMPANY,
+            alone=(0, executions),
+            kind=met.verdict.kind,
+            note=note,
+            shows=shows and bool(after),
+        )
+
+    @staticmethod
+    def of_none(job: ExamineJob, executions: int) -> _Confirmation:
+        if job.chunk is not None:
+            confirmed = Confirmed.SOMETIMES
+            note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
+        else:
+            confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+        return _Confirmation(trial=job.trials[0], confirmed=confirmed, alone=(0, executions), note=note, shows=False)

@@ -1,0 +1,257 @@
+"""The head of a campaign: hands out chunks, stores what they come to, and has findings looked into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.campaign.budget import COSTLY_SECONDS, FINDING_SECONDS, Turns
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.chunk_queue import ChunkQueue
+from aclnn_cts.campaign.corpus.chunk import Chunk
+from aclnn_cts.campaign.corpus.corpus import Learned
+from aclnn_cts.campaign.fleet.dispatch import Dispatcher
+from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Examined, Failed
+from aclnn_cts.campaign.fleet.slots import Away, Back, Done, Event, Health, Lost, Slot
+from aclnn_cts.campaign.progress import Progress
+from aclnn_cts.campaign.status import EXAMINES, Status, Watcher
+from aclnn_cts.campaign.stopping import Stop, Stopping
+from aclnn_cts.campaign.triage_queue import Inquiries, Question
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.findings.signature import gravity
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.summary import Summary
+
+__all__ = ["Head"]
+
+SHOWN_EVERY = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Head:
+    """Runs one session of a campaign over workers that are there already."""
+
+    memory: Memory
+    dispatcher: Dispatcher
+    specs: Specs
+    stop: Stop
+    spec_folders: Sequence[Path] = ()
+    watchers: Sequence[Watcher] = ()
+    ran_on: str = ""
+    """What the implementation says of itself in a line."""
+    pinned: Sequence[Chunk] = ()
+    """Cases that waivers pin, which come before all others."""
+    _stopping: Stopping = field(init=False)
+    _queue: ChunkQueue = field(init=False)
+    _inquiries: Inquiries = field(init=False)
+    _progress: Progress = field(init=False)
+    _chunks: dict[int, Chunk] = field(default_factory=dict)
+    """Under way, by slot."""
+    _examining: dict[int, Question] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
+    _cut_short: set[int] = field(default_factory=set)
+    """Chunks during which the implementation was gone; what they came to the next time is kept, whatever it is."""
+    _most: int = 0
+    _shown: float = -10.0
+    _phase: str = ""
+
+    def __post_init__(self) -> None:
+        self._stopping = Stopping(self.stop, self.memory)
+        self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks)
+        self._inquiries = Inquiries(
+            memory=self.memory, dispatcher=self.dispatcher, specs=self.specs, spec_folders=self.spec_folders
+        )
+        self._progress = Progress(self.memory)
+
+    @property
+    def seconds(self) -> float:
+        """Of this session."""
+        return self._stopping.seconds
+
+    def run(self) -> str:
+        """Run until a stop rule says so and what was begun is finished; why it ended."""
+        for finding in self.memory.findings.values():
+            self._inquiries.ask(finding, self.memory.remade(finding.chunk))
+        self._queue.put_pinned(self.pinned)
+        self._progress.rate(0.0)
+        while True:
+            self._stopping.decide()
+            if self._stopping.reason and self._settled():
+                self._leave()
+                self._show(now=True)
+                return self._stopping.reason
+            self._hand_out()
+            for event in self.dispatcher.wait(SHOWN_EVERY / 2):
+                self._heard(event)
+            self._show()
+
+    def _settled(self) -> bool:
+        """Whether nothing is to be waited for any more."""
+        self._inquiries.drop_hopeless()
+        if self._stopping.chunks_over:
+            return True
+        if self._chunks or self._queue.pins_wait:
+            return False
+        return (not self._inquiries and not self._examining) or self._stopping.grace_over
+
+    def _leave(self) -> None:
+        """Say what the session leaves to the next."""
+        for chunk in self._chunks.values():
+            self._notice(f"chunk {chunk.index} was not waited for; --resume tries it again")
+        number = self._inquiries.left(self._stopping.reason)
+        if number:
+            told = "1 finding was" if number == 1 else f"{number} findings were"
+            self._notice(f"{told} not confirmed, since {self._stopping.reason}; --resume does that")
+
+    def _hand_out(self) -> None:
+        slots = self.dispatcher.slots
+        for number, slot in enumerate(slots):
+            if slot.health != Health.READY:
+                continue
+            question = self._inquiries.next_for(slot)
+            if question is not None and self._may_examine(number, question):
+                question = self._inquiries.take(question)
+                self._examining[number] = question
+                self._turns.begin(number, finding=True)
+                least = COSTLY_SECONDS if question.costly else FINDING_SECONDS
+                seconds = self._stopping.finding_seconds(least=least)
+                self.dispatcher.submit(number, msgspec.structs.replace(question.job, seconds=seconds), fresh=True)
+            elif (chunk := self._queue.take(ending=bool(self._stopping.reason))) is not None:
+                self._chunks[number] = chunk
+                self._turns.begin(number, finding=False)
+                self._phase = chunk.phase
+                seconds = self._stopping.chunk_seconds()
+                self.dispatcher.submit(number, ChunkJob(chunk, self._queue.avoided(chunk), seconds=seconds))
+        if self._chunks or self._examining:
+            self._stopping.working = True
+        else:
+            # Where no worker can be opened, it is not the campaign that is quiet.
+            self._stopping.news()
+
+    def _may_examine(self, number: int, question: Question) -> bool:
+        """Whether a finding is next on a worker, and not a chunk."""
+        if self._stopping.reason or not self._queue.more:
+            return True
+        living = sum(slot.health != Health.OUT for slot in self.dispatcher.slots)
+        return self._turns.of_finding(number, living=living, costly=question.costly)
+
+    def _heard(self, event: Event) -> None:
+        slot = self.dispatcher.slots[event.slot]
+        if isinstance(event, Done | Lost):
+            self._turns.end(event.slot)
+        if isinstance(event, Done):
+            self._done(event, slot)
+        elif isinstance(event, Lost):
+            self._lost(event, slot)
+        elif isinstance(event, Away):
+            self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
+        elif isinstance(event, Back):
+            self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
+
+    def _done(self, event: Done, slot: Slot) -> None:
+        answer = event.answer
+        if isinstance(answer, ChunkResult):
+            self._take(self._chunks.pop(event.slot), answer, slot)
+        elif isinstance(answer, Examined):
+            self._inquiries.answered(self._examining.pop(event.slot), answer, slot.device)
+        elif isinstance(answer, Failed):
+            self._failed(event.slot, answer.message)
+
+    def _take(self, chunk: Chunk, result: ChunkResult, slot: Slot) -> None:
+        new = self.memory.finished(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
+        if result.broken_off:
+            self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
+        trials: dict[str, list[Trial]] = {}
+        # The gravest first, and trials of the promise itself before those that met its fault on the way to another.
+        for record in sorted(
+            result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.promise != "values")
+        ):
+            trials.setdefault(signature_key(record.signature), []).append(record.trial)
+        for finding in new:
+            self._inquiries.ask(finding, chunk, trials[signature_key(finding.signature)])
+        covered = self._progress.changed(chunk.operator).covered.met
+        if covered > self._most or new:
+            self._stopping.news()
+        self._most = max(self._most, covered)
+
+    def _lost(self, event: Lost, slot: Slot) -> None:
+        if event.begun:
+            self._notice(f"{slot.title} was lost: {event.reason}")
+        if event.slot in self._examining:
+            self._inquiries.lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
+        elif (chunk := self._chunks.pop(event.slot, None)) is not None:
+            if isinstance(event.answer, ChunkResult) and chunk.index in self._cut_short:
+                # One of its own calls may be what the device does not survive.
+                self._take(chunk, event.answer, slot)
+                return
+            if isinstance(event.answer, ChunkResult):
+                self._cut_short.add(chunk.index)
+                met = sum(event.answer.failures.values())
+                told = f"; failures that it had met ({met}) count if they come again" if met else ""
+                self._notice(f"chunk {chunk.index} is tried again{told}")
+            self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
+
+    def _failed(self, number: int, message: str) -> None:
+        """A job that ended in an exception of ours."""
+        if number in self._examining:
+            self._inquiries.failed(self._examining.pop(number), message)
+            return
+        chunk = self._chunks.pop(number)
+        self._give_up(chunk, self._queue.failed(chunk, message))
+
+    def _give_up(self, chunk: Chunk, reason: str) -> None:
+        """A chunk that cannot be tried, where there is a reason, is one error, whatever it would have held."""
+        if not reason:
+            return
+        self._notice(f"chunk {chunk.index} is given up: {reason}")
+        summary = Summary()
+        summary.plan(chunk.operator, "chunk")
+        summary.operator(chunk.operator).kind("chunk").count(Result.ERROR, reason="", waived=False)
+        result = ChunkResult(index=chunk.index, summary=summary, learned=Learned())
+        self.memory.finished(chunk, result, slot="", seconds=self.seconds)
+
+    def _notice(self, message: str) -> None:
+        for watcher in self.watchers:
+            watcher.notice(message)
+
+    def _show(self, *, now: bool = False) -> None:
+        if not now and time.monotonic() - self._shown < SHOWN_EVERY:
+            return
+        self._shown = time.monotonic()
+        if self.watchers:
+            status = self.status()
+            for watcher in self.watchers:
+                watcher(status)
+
+    def _tasks(self) -> dict[int, int]:
+        """By slot, the chunk that it has."""
+        return {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
+
+    def status(self) -> Status:
+        """This moment."""
+        memory = self.memory
+        seconds = self.seconds
+        return Status(
+            seconds=memory.before + seconds,
+            limit_seconds=None if self.stop.seconds is None else memory.before + self.stop.seconds,
+            chunks=memory.chunks,
+            limit_chunks=self.stop.chunks,
+            phase=self._phase,
+            rate=self._progress.rate(seconds),
+            summary=memory.writer.summary,
+            findings=tuple(memory.findings.values()),
+            slots=tuple(self.dispatcher.slots),
+            under_way=self._progress.under_way(self.dispatcher.positions, self._tasks(), seconds),
+            operators=tuple(self._progress.of(name) for name in memory.coverage),
+            disk_bytes=self._stopping.disk_bytes(),
+            disk_limit=self.stop.disk_bytes,
+            waiting=len(self._inquiries) + len(self._examining),
+            ending=self._stopping.reason,
+            ran_on=self.ran_on,
+        )

@@ -1,0 +1,184 @@
+"""Going on with a campaign: that it is the one which was begun, and what it has that nobody says again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.campaign.options import CampaignOptions
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.speclang.load import package_folder
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.manifest import Fact, Manifest, sources_hash
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.scope import Scope
+
+__all__ = ["SESSION_STATE", "SessionEntry", "check_implementation", "earlier_campaign", "go_on", "spec_file"]
+
+SESSION_STATE = "session/"
+"""What the keys of sessions in a store's state begin with; a number follows."""
+
+_ANY_OF_THEM = frozenset(("adapter.device", "adapter.device_id", "adapter.threads"))
+"""Facts that tell one of several like devices, and how busy its host is: these may be others from now on."""
+
+_NAMED = 4
+"""Differences that a message names."""
+
+
+class SessionEntry(msgspec.Struct, kw_only=True):
+    """A session of a campaign, as it is kept."""
+
+    started: str
+    """UTC, ISO 8601."""
+    arguments: tuple[str, ...]
+    inputs: Mapping[str, str]
+    """SHA-256 of waiver files by path."""
+    workers: int
+    devices: tuple[str, ...]
+    cluster: str | None
+    harness: str
+    """SHA-256 of the package's modules, specs and waivers (`manifest.sources_hash`)."""
+
+
+def earlier_campaign(options: CampaignOptions) -> Manifest:
+    """The manifest of the campaign that is to go on; UsageError where it is another one than the options say."""
+    manifest = RunDirectory(options.out).manifest
+    if not manifest.is_campaign:
+        raise UsageError(f"{options.out}: holds a {manifest.command}, and no campaign; name the directory of one")
+    asked = {
+        "--adapter": (options.settings.adapter, manifest.adapter),
+        "operators": (sorted(spec.operator for spec in options.operators), sorted(manifest.operators)),
+    }
+    for word, (now, then) in asked.items():
+        if now != then:
+            raise UsageError(f"{options.out}: its campaign has {word} {_shown(then)}, not {_shown(now)}; give the same")
+    for name, now, then in _chosen(options, manifest):
+        if name in options.given and now != then:
+            raise UsageError(
+                f"{_told(name, now)}: the campaign in {options.out} began {_with(name, then)}; leave {name} out to go "
+                "on with it, or begin another one in a directory of its own"
+            )
+    for spec in options.operators:
+        name = f"{spec.stem}.yaml"
+        if manifest.specs.get(name) != hashlib.sha256(spec_file(spec)).hexdigest():
+            raise UsageError(
+                f"{options.out}: {name} has changed since its campaign began, so that chunks would be others; "
+                "begin a new one"
+            )
+    return manifest
+
+
+def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str, Any, Any]]:
+    """The options that decide what chunks hold and how they are judged: now, and when the campaign began."""
+    settings, kept = options.settings, manifest.settings
+    yield "--product", settings.target.product, manifest.target.product
+    yield "--seed", options.seed, manifest.seed
+    yield "--chunk-trials", options.size, int(kept["chunk_trials"])
+    yield "--max-bytes", settings.max_bytes, int(kept["max_bytes"])
+    yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
+    yield "--ruler", sorted(settings.measuring.gate), sorted(kept["rulers"])
+
+
+def _told(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
+    return name if value is True else f"{name} {_shown(value)}"
+
+
+def _with(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
+    return "without it" if value is False or value == [] else f"with {_told(name, value)}"
+
+
+def _shown(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
+    """The options with all that the campaign began with and that nobody has said again.
+
+    Waivers are those of the session before, unless others are given: they may be mended and renewed. UsageError where
+    a file of them is not what it was.
+    """
+    kept = manifest.settings
+    settings = replace(
+        options.settings,
+        target=manifest.target,
+        max_bytes=int(kept["max_bytes"]),
+        unsafe=bool(kept["unsafe"]),
+        measuring=replace(options.settings.measuring, gate=tuple(kept["rulers"])),
+    )
+    options = replace(options, settings=settings, seed=manifest.seed, size=int(kept["chunk_trials"]))
+    if "--waivers" in options.given:
+        return options
+    inputs = _last_inputs(options.out, manifest)
+    for name, digest in inputs.items():
+        try:
+            found = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        except OSError as error:
+            raise UsageError(
+                f"{name}: a waiver file of the campaign in {options.out}: {error.strerror}; "
+                "give those that count from now on with --waivers"
+            ) from None
+        if found != digest:
+            raise UsageError(
+                f"{name}: a waiver file that has changed since the last session of the campaign in "
+                f"{options.out}; give it with --waivers again, so that it counts as it is now"
+            )
+    return replace(options, waivers=read_waivers([*shipped_waivers(), *map(Path, inputs)]), inputs=dict(inputs))
+
+
+def _last_inputs(path: Path, manifest: Manifest) -> Mapping[str, str]:
+    with RunDirectory(path).results() as results:
+        sessions = sorted(results.states(SESSION_STATE))
+    return msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
+
+
+def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact], scope: Scope | None) -> str:
+    """What a person should know before the campaign goes on; empty where that is nothing.
+
+    UsageError where the implementation says other things of itself than when the campaign began: a library that was
+    replaced, another version, chip or driver, or declares another scope. Verdicts of two implementations do not belong
+    into one statement.
+    """
+    if scope is not None and manifest.scope_sha256 not in ("", scope.sha256):
+        raise UsageError(
+            f"{path}: the adapter declares another scope than when the campaign began (manifest.json, $.scope); begin "
+            "another campaign in a directory of its own"
+        )
+    then = {name: fact.value for name, fact in manifest.environment.items() if name.startswith("adapter.")}
+    now = {name: fact.value for name, fact in facts.items() if name.startswith("adapter.")}
+    harness = manifest.environment.get("harness.sha256")
+    # What this one records and that one did not says nothing of the implementation, but for the files that it consists
+    # of, whose names have paths.
+    other_harness = harness is not None and harness.value != sources_hash()
+    changed = [
+        f"{name.removeprefix('adapter.')} was {_value(then.get(name))}, and is {_value(now.get(name))}"
+        for name in sorted({*then, *now} - _ANY_OF_THEM)
+        if then.get(name) != now.get(name) and not (other_harness and name not in then and " " not in name)
+    ]
+    if changed:
+        more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+        raise UsageError(
+            f"{path}: its campaign began on another implementation: {'; '.join(changed[:_NAMED])}{more}; go on with "
+            "that one, or begin another campaign in a directory of its own (`aclnn-cts compare` tells the two apart)"
+        )
+    if other_harness:
+        return (
+            f"aclnn-cts itself has changed since the campaign began (version {manifest.harness} then): chunks from now "
+            "on may not be those that it would have made"
+        )
+    return ""
+
+
+def _value(value: object) -> str:
+    return "not told" if value is None else f"{value!s:.80}"
+
+
+def spec_file(spec: Spec) -> bytes:
+    """The contents of the file that a spec was read from."""
+    shipped = package_folder() / f"{spec.stem}.yaml"
+    return (shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)).read_bytes()

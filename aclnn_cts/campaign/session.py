@@ -1,0 +1,330 @@
+"""One session of a campaign, from its options to its summary: begun, or taken up again where an earlier one ended."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
+from aclnn_cts.campaign.corpus.factors import Factors
+from aclnn_cts.campaign.corpus.promise_coverage import PromiseCoverage, promise_coverage
+from aclnn_cts.campaign.corpus.schedule import GENERATION, Schedule
+from aclnn_cts.campaign.export import export_campaign
+from aclnn_cts.campaign.fleet.dispatch import Dispatcher, LocalDispatcher
+from aclnn_cts.campaign.fleet.jobs import WorkerOptions
+from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
+from aclnn_cts.campaign.head import Head
+from aclnn_cts.campaign.kept_coverage import keep_coverage
+from aclnn_cts.campaign.options import CampaignOptions
+from aclnn_cts.campaign.resuming import (
+    SESSION_STATE,
+    SessionEntry,
+    check_implementation,
+    earlier_campaign,
+    go_on,
+    spec_file,
+)
+from aclnn_cts.campaign.status import Status, Watcher, Watchers
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.verdict import OutOfScope, Result, Skip
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.file import waiver_texts
+from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.manifest import (
+    CAMPAIGN,
+    Manifest,
+    adapter_facts,
+    environment_facts,
+    ran_on,
+    sources_hash,
+    timestamp,
+)
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["CHUNK_SECONDS", "Ended", "fuzz", "seconds_of"]
+
+CHUNK_SECONDS = 600.0
+"""After so long a chunk is broken off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a session ended."""
+
+    summary: Summary
+    status: Status
+    why: str
+
+
+def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
+    """Run a session. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
+
+    Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
+    disk is full: what was committed before can be resumed.
+    """
+    watching = Watchers(watchers)
+    earlier = earlier_campaign(options) if options.resume else None
+    if earlier is not None:
+        options = go_on(options, earlier)
+    options, manifest, waivers, notice = _opened(options, earlier)
+    for message in filter(None, (notice, waivers.ignored)):
+        watching.notice(message)
+    product = options.settings.target.product
+    scope = options.settings.scope
+    operators = tuple(
+        spec
+        for spec in options.operators
+        if product in spec.products and (scope is None or scope.offers(spec.operator, product))
+    )
+    if not operators:
+        names = ", ".join(spec.operator for spec in options.operators)
+        raise UsageError(f"--product {product}: none of {names} supports it and is offered by the adapter; name others")
+    factors = {spec.operator: Factors(Sampler(spec, options.settings.target)) for spec in operators}
+    schedule = Schedule(
+        operators=operators,
+        factors=factors,
+        product=product,
+        seed=options.seed,
+        size=options.size,
+        generation=int(manifest.settings["generation"]),
+    )
+    # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
+    with (
+        _dispatcher(options) as dispatcher,
+        _writer(options, manifest, operators, resume=earlier is not None) as writer,
+    ):
+        coverage: dict[str, PromiseCoverage] = {}
+        memory = Memory(writer=writer, schedule=schedule, coverage=coverage)
+        head: Head | None = None
+        try:
+            if earlier is not None:
+                memory.recall(RunDirectory(options.out))
+            for name, each in factors.items():
+                coverage[name] = promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
+            head = Head(
+                memory=memory,
+                dispatcher=dispatcher,
+                specs=options.specs,
+                stop=options.stop,
+                spec_folders=options.settings.spec_folders,
+                watchers=[watching],
+                ran_on=ran_on(manifest),
+                pinned=_pinned(waivers, operators, memory, options.seed),
+            )
+            why = head.run()
+        except KeyboardInterrupt:
+            _leave(memory, head, interrupted=True)
+            raise
+        except HarnessError:
+            # Without a worker, or on a full disk, which may leave no room for this either.
+            with contextlib.suppress(HarnessError):
+                _leave(memory, head, interrupted=True)
+            raise
+        _judge_waivers(waivers, memory, watching)
+        status = head.status()
+        _leave(memory, head, interrupted=False)
+        return Ended(summary=writer.summary, status=status, why=why)
+
+
+def _pinned(waivers: Waivers, operators: Sequence[Spec], memory: Memory, seed: int) -> list[Chunk]:
+    """The cases that waivers pin, without those that an earlier session of the campaign has judged."""
+    judged = memory.evidence.passed | memory.evidence.failed
+    trials = [pin for pin in pinned_trials(waivers, operators) if not {pin.id, case_id(pin.case)} & judged]
+    return pinned_chunks(trials, seed=seed)
+
+
+def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
+    summary = memory.writer.summary
+    waivers.evidence.include(memory.evidence)
+    report = waivers.report()
+    # Those of an earlier session may be mended, or renewed.
+    summary.violate(report.violations())
+    summary.notices[:] = report.notices()
+    for message in report.notices():
+        if message != waivers.ignored:  # the session began with that
+            watching.notice(message)
+
+
+def _leave(memory: Memory, head: Head | None, *, interrupted: bool) -> None:
+    """Write what others read of a session that ends: coverage, summary and export."""
+    writer = memory.writer
+    directory = RunDirectory(writer.path)
+    seconds = memory.before + (head.seconds if head is not None else 0.0)
+    if interrupted:
+        # What came in the middle of a chunk's commit may be in the store, or in the memory alone.
+        writer.take_committed()
+        memory = Memory(writer=writer, schedule=memory.schedule, coverage=memory.coverage)
+        memory.recall(directory)
+    keep_coverage(memory)
+    writer.finish(seconds=seconds, interrupted=interrupted)
+    export_campaign(directory)
+
+
+def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[CampaignOptions, Manifest, Waivers, str]:
+    """Open the implementation once, for its target, what it says of itself, and whatever is wrong with the options.
+
+    With what a person should know before a campaign goes on.
+    """
+    first = _devices(options)[0]
+    with first.open_host(options.specs) as host:
+        settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
+        environment: Mapping[str, Any] = dict(host.environment)
+        capabilities = host.capabilities
+        bench = Bench(specs=options.specs, host=host, settings=settings)
+        for spec in options.operators:
+            if settings.target.product in spec.products:
+                # Whatever is wrong with an oracle is said before the campaign has a directory.
+                bench.judge(spec)
+    waivers = waivers_of_run(
+        options.waivers,
+        settings=settings,
+        environment=environment,
+        specs=options.specs,
+        operators=options.operators,
+    )
+    options = replace(options, settings=settings)
+    if earlier is None:
+        return options, _manifest(options, environment, capabilities), waivers, ""
+    return (
+        options,
+        earlier,
+        waivers,
+        check_implementation(options.out, earlier, adapter_facts(environment), settings.scope),
+    )
+
+
+def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
+    settings = options.settings
+    # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
+    generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
+    return Manifest(
+        command=CAMPAIGN,
+        arguments=options.arguments,
+        operators=tuple(spec.operator for spec in options.operators),
+        adapter=settings.adapter,
+        seed=options.seed,
+        target=settings.target,
+        started=timestamp(),
+        inputs=dict(options.inputs),
+        scope=settings.scope,
+        scope_sha256=settings.scope.sha256 if settings.scope is not None else "",
+        settings={
+            "chunk_trials": options.size,
+            "generation": generation,
+            "phases": settings.phases,
+            "max_bytes": settings.max_bytes,
+            "workers": options.workers,
+            "devices": list(options.devices),
+            "cluster": options.cluster,
+            "unsafe": settings.unsafe,
+            "spec_folders": [str(folder) for folder in settings.spec_folders],
+            "rulers": list(settings.measuring.gate),
+        },
+        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+    )
+
+
+@contextlib.contextmanager
+def _writer(
+    options: CampaignOptions, manifest: Manifest, operators: Sequence[Spec], *, resume: bool
+) -> Iterator[RunWriter]:
+    # What is kept to be judged again must not end the campaign.
+    blob_limit = min(BLOB_LIMIT, options.stop.disk_bytes // 4)
+    if resume:
+        writer = resume_run(options.out, waivers=waiver_texts(options.waivers), blob_limit=blob_limit)
+    else:
+        specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
+        writer = create_run(
+            options.out,
+            manifest=manifest,
+            specs=specs,
+            waivers=waiver_texts(options.waivers),
+            terms=Terms(plan=Plan.CAMPAIGN),
+            blob_limit=blob_limit,
+        )
+        for spec in options.operators:
+            if spec not in operators:
+                writer.summary.plan(spec.operator, "valid")
+                if options.settings.target.product in spec.products:
+                    reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
+                else:
+                    reason, result = Skip.UNSUPPORTED, Result.SKIPPED
+                writer.summary.skip(spec.operator, "valid", reason=reason, result=result)
+    with writer:
+        _note_session(writer, options)
+        yield writer
+
+
+def _note_session(writer: RunWriter, options: CampaignOptions) -> None:
+    with RunDirectory(writer.path).results() as results:
+        number = sum(1 for _ in results.states(SESSION_STATE))
+    entry = SessionEntry(
+        started=timestamp(),
+        arguments=options.arguments,
+        inputs=dict(options.inputs),
+        workers=options.workers,
+        devices=options.devices,
+        cluster=options.cluster,
+        harness=sources_hash(),
+    )
+    writer.append_part(Summary(), state={f"{SESSION_STATE}{number:04d}": entry})
+
+
+def _devices(options: CampaignOptions) -> list[BenchSettings]:
+    """The settings of each worker."""
+    settings = options.settings
+    if not options.devices:
+        return [settings] * options.workers
+    names = [options.devices[number % len(options.devices)] for number in range(options.workers)]
+    return [replace(settings, adapter=_with_device(settings.adapter, name)) for name in names]
+
+
+def _with_device(adapter: str, device: str) -> str:
+    joint = "," if ":" in adapter else ":"
+    return f"{adapter}{joint}device={device}"
+
+
+@contextlib.contextmanager
+def _dispatcher(options: CampaignOptions) -> Iterator[Dispatcher]:
+    workers = [
+        WorkerOptions(settings=settings, waivers=options.waivers, chunk_seconds=CHUNK_SECONDS)
+        for settings in _devices(options)
+    ]
+    if options.cluster is not None:
+        try:
+            from aclnn_cts.campaign.fleet.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise HarnessError(f'--cluster: {error.name} is not installed; pip install "aclnn-cts[ray]"') from None
+
+        dispatcher: Dispatcher = RayDispatcher(
+            workers, address=options.cluster, resource=options.cluster_resource, folders=options.settings.spec_folders
+        )
+        with contextlib.closing(dispatcher):
+            yield dispatcher
+        return
+    with (
+        scratch_folder(memory_folder()) as folder,
+        contextlib.closing(LocalDispatcher(workers, folder=folder)) as dispatcher,
+    ):
+        yield dispatcher
+
+
+def seconds_of(text: str) -> float:
+    """A span of time such as `90`, `15m`, `8h` or `2d`, in seconds. Raises ValueError."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number = float(text[:-1]) * units[text[-1]] if text[-1:] in units else float(text)
+    if not math.isfinite(number) or number <= 0.0:
+        raise ValueError(text)
+    return number

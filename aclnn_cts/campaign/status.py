@@ -1,0 +1,132 @@
+"""What a campaign shows of itself while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.fleet.dispatch import Slot
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.findings.finding import Finding
+from aclnn_cts.store.summary import Summary
+
+__all__ = ["EXAMINES", "OperatorStatus", "Status", "UnderWay", "Watcher", "Watchers"]
+
+T = TypeVar("T")
+
+EXAMINES = -1
+"""In the place of a chunk's number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorStatus:
+    """One operator."""
+
+    name: str
+    cases: int
+    failed: int
+    worst: float
+    """The largest error of what conforms, as a share of its bound."""
+    coverage: Mapping[str, Share]
+    """By sort: constraints, limits, laws, pairs."""
+    factors: Mapping[str, Share]
+    """Pairs by factor."""
+
+    @property
+    def covered(self) -> Share:
+        """Over all sorts."""
+        return sum(self.coverage.values(), Share(0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What a worker is at."""
+
+    chunk: int
+    """EXAMINES: no chunk; it looks into a finding."""
+    judged: int
+    of: int
+    """Trials of the chunk; 0 where the worker has not told them, as on a cluster."""
+    still: float
+    """Seconds without news of it: a call or a judgement that takes so long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A moment of a campaign."""
+
+    seconds: float
+    """Of all its sessions."""
+    limit_seconds: float | None
+    chunks: int
+    limit_chunks: int | None
+    phase: str
+    rate: float
+    """Cases a second of the last half minute."""
+    summary: Summary
+    findings: Sequence[Finding]
+    slots: Sequence[Slot]
+    under_way: Sequence[UnderWay | None]
+    """By slot; None where it does nothing, or that is not known here."""
+    operators: Sequence[OperatorStatus]
+    disk_bytes: int
+    disk_limit: int
+    waiting: int
+    """Findings that are yet to be confirmed."""
+    ending: str = ""
+    """Why no more chunks are made."""
+    ran_on: str = ""
+    """What the implementation says of itself in a line; empty where it says nothing."""
+
+    @property
+    def covered(self) -> Share:
+        """Over all operators."""
+        return sum((item.covered for item in self.operators), Share(0, 0))
+
+
+class Watcher(Protocol):
+    """Shows a campaign; called from one thread, about twice a second."""
+
+    def __call__(self, status: Status, /) -> None: ...
+
+    def notice(self, message: str, /) -> None:
+        """Say a thing that a person should know."""
+        ...
+
+
+@dataclass(slots=True)
+class Watchers:
+    """Several watchers as one, which never ends what is watched.
+
+    Of one that cannot show (a full disk, a reader that is gone) the others tell once; it is asked again each time.
+    """
+
+    watchers: Sequence[Watcher]
+    _failing: set[int] = field(default_factory=set)
+
+    def __call__(self, status: Status, /) -> None:
+        """Show a moment."""
+        for number, watcher in enumerate(self.watchers):
+            self._tell(number, watcher, status)
+
+    def notice(self, message: str, /) -> None:
+        """Say a thing that a person should know."""
+        for number, watcher in enumerate(self.watchers):
+            self._tell(number, watcher.notice, message)
+
+    def _tell(self, number: int, tell: Callable[[T], None], what: T) -> None:
+        try:
+            tell(what)
+        except (OSError, HarnessError) as error:
+            if number not in self._failing:
+                self._failing.add(number)
+                self.notice(f"{_first_part(error)}; the campaign goes on without")
+
+
+def _first_part(error: OSError | HarnessError) -> str:
+    """What happened, without the advice for those whose work it would have ended."""
+    if isinstance(error, HarnessError):
+        return str(error).partition(";")[0]
+    return f"{error.filename or 'standard error'}: {error.strerror or error}"

@@ -1,0 +1,238 @@
+"""Findings that are looked into: which wait, what is asked of a worker, and what its answer says."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.corpus.chunk import Chunk
+from aclnn_cts.campaign.fleet.dispatch import Dispatcher
+from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
+from aclnn_cts.campaign.fleet.slots import Health, Slot
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.findings.finding import Confirmed, Finding, put_together
+from aclnn_cts.repro import SUFFIXES
+from aclnn_cts.repro.write import Programs
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.files import write_atomically
+from aclnn_cts.store.record_codec import signature_key
+
+__all__ = ["Inquiries", "Question"]
+
+EXAMINED = 400
+"""Findings that are looked into; whatever fails in more ways than that is not understood one by one."""
+
+GIVEN = 3
+"""Trials of a finding that are tried until one fails again."""
+
+TRIES = 2
+"""Workers that looking into a finding may cost."""
+
+_NOT_ASKED = "not looked into"
+
+OTHERS = 8
+"""Other devices that are asked about a finding until it fails on one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a worker is to be asked."""
+
+    job: ExamineJob
+    device: str = ""
+    """The one to ask, as long as it can be opened (empty: any); of `others`, where the finding was confirmed."""
+    others: bool = False
+    """Another device than that, and than those asked, is to be asked."""
+    asked: tuple[str, ...] = ()
+    """Other devices on which the finding did not fail."""
+    tries: int = 0
+
+    @property
+    def costly(self) -> bool:
+        """Whether its trials are waited for in full."""
+        return self.job.signature.kind == Fault.HANG
+
+    def may_go_to(self, device: str, living: set[str]) -> bool:
+        """Whether a device is one to ask; `living`: those that can be opened."""
+        if self.others:
+            return device not in (self.device, *self.asked)
+        return self.device in ("", device) or self.device not in living
+
+
+@dataclass(slots=True, kw_only=True)
+class Inquiries:
+    """Has findings confirmed and made smaller, and notes what came of it."""
+
+    memory: Memory
+    dispatcher: Dispatcher
+    specs: Specs
+    spec_folders: Sequence[Path] = ()
+    _waiting: deque[Question] = field(default_factory=deque)
+    _asked: int = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def ask(self, finding: Finding, chunk: Chunk | None = None, trials: Sequence[Trial] = ()) -> None:
+        """Have a finding looked into, as far as that was not done, unless a waiver speaks for it."""
+        if finding.waiver or finding.trial is None:
+            return
+        if finding.confirmed:
+            if finding.confirmed == Confirmed.ALWAYS and finding.device and not finding.elsewhere[1]:
+                self._ask_others(finding, finding.device)
+            return
+        finding.note = ""
+        self._asked += 1
+        if self._asked > EXAMINED:
+            finding.note = f"{_NOT_ASKED}: the campaign has more than {EXAMINED} findings"
+            return
+        given = tuple(trials[:GIVEN]) or (finding.trial,)
+        job = ExamineJob(signature=finding.signature, trials=given, chunk=chunk)
+        self._waiting.append(Question(job=job, device=finding.device))
+
+    def next_for(self, slot: Slot) -> Question | None:
+        """The next that may be done on a slot, those that take long last; None where there is none."""
+        living = self._devices()
+        fitting = [question for question in self._waiting if question.may_go_to(slot.device, living)]
+        return min(fitting, key=lambda question: question.costly, default=None)
+
+    def take(self, question: Question) -> Question:
+        """A question is asked now; the same with all that is known by now."""
+        self._waiting.remove(question)
+        job = question.job
+        if question.others:
+            return question
+        return replace(question, job=msgspec.structs.replace(job, known=self._known(job.signature)))
+
+    def _known(self, asked: Signature) -> tuple[tuple[Earlier, ...], ...]:
+        """Calls after which other findings show that conform alone."""
+        calls = [
+            item.trial.after
+            for item in self.memory.findings.values()
+            if item.signature.operator == asked.operator and item.trial is not None and item.trial.after
+        ]
+        return tuple(each for place, each in enumerate(calls) if each not in calls[:place])[:KNOWN]
+
+    def drop_hopeless(self) -> None:
+        """Forget what no device that can be opened may be asked."""
+        living = self._devices()
+        for question in [item for item in self._waiting if not any(item.may_go_to(each, living) for each in living)]:
+            self._waiting.remove(question)
+
+    def answered(self, question: Question, answer: Examined, device: str) -> None:
+        """Note what came of a finding, and ask other devices about one that always fails."""
+        finding = self.memory.findings[signature_key(answer.signature)]
+        if question.others:
+            self._elsewhere(finding, question, answer, device)
+            return
+        if answer.confirmed == Confirmed.WAITING:
+            finding.note = answer.note
+            self.memory.found(finding)
+            return
+        finding.confirmed, finding.alone, finding.note = answer.confirmed, answer.alone, answer.note
+        finding.executions, finding.shrunk = answer.executions, answer.shrunk
+        if answer.trial is not None:
+            finding.trial = answer.trial
+            finding.message = answer.message or finding.message
+        met_elsewhere = self._note_device(finding, device)
+        self.memory.found(finding)
+        for content in answer.blobs:
+            self.memory.writer.blob(content)
+        if finding.trial is not None:
+            self._write(finding.signature, finding.trial)
+        if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
+            self._ask_others(finding, device)
+        if finding.confirmed == Confirmed.COMPANY:
+            for changed in put_together(self.memory.findings.values(), finding):
+                self.memory.found(changed)
+
+    @staticmethod
+    def _note_device(finding: Finding, device: str) -> bool:
+        """Note where a finding was looked into; whether another device had met it."""
+        met_elsewhere = bool(finding.device) and finding.device != device
+        if met_elsewhere and finding.confirmed == Confirmed.ALWAYS:
+            # It has failed on two devices already.
+            finding.elsewhere = finding.alone
+        elif met_elsewhere:
+            where = f"run again on {device}, since {finding.device}, which met it, could not be opened"
+            finding.note = "; ".join(filter(None, (finding.note, where)))
+        return met_elsewhere
+
+    def lost(self, question: Question, reason: str, *, begun: bool) -> None:
+        """The worker was lost that had been asked; `begun`: after it was open."""
+        if begun:
+            question = replace(question, tries=question.tries + 1)
+        if question.tries >= TRIES:
+            self.failed(question, reason)
+        else:
+            self._waiting.appendleft(question)
+
+    def failed(self, question: Question, reason: str) -> None:
+        """Note that a finding could not be looked into."""
+        finding = self.memory.findings[signature_key(question.job.signature)]
+        if question.job.shrink:
+            finding.confirmed, finding.note = Confirmed.UNKNOWN, reason
+        self.memory.found(finding)
+
+    def left(self, why: str) -> int:
+        """Note what is left to the next session, as the session ends; how many findings are not confirmed."""
+        waiting = [
+            item
+            for item in self.memory.findings.values()
+            if not (item.waiver or item.confirmed or item.note.startswith(_NOT_ASKED))
+        ]
+        for finding in waiting:
+            finding.note = finding.note or f"not run again: {why}; --resume does that"
+            self.memory.found(finding)
+        return len(waiting)
+
+    def _ask_others(self, finding: Finding, device: str, asked: tuple[str, ...] = ()) -> None:
+        """Have another device asked about a finding that fails on this one, unless there is none or enough were."""
+        if finding.trial is None or len(asked) >= OTHERS or not {*self._all_devices()} - {device, *asked}:
+            return
+        job = ExamineJob(signature=finding.signature, trials=(finding.trial,), chunk=None, shrink=False)
+        self._waiting.append(Question(job=job, device=device, others=True, asked=asked))
+
+    def _elsewhere(self, finding: Finding, question: Question, answer: Examined, device: str) -> None:
+        before, now = finding.elsewhere, answer.alone
+        finding.elsewhere = (before[0] + now[0], before[1] + now[1])
+        if now[0]:
+            finding.confirmed = Confirmed.ALWAYS
+            not_on = f", and not on {_listed(question.asked)}" if question.asked else ""
+            finding.note = f"it fails on {question.device} and on {device}{not_on}" if not_on else ""
+            self.memory.found(finding)
+            return
+        asked = (*question.asked, device)
+        finding.confirmed = Confirmed.DEVICE
+        finding.note = f"it fails on {question.device}, and not on {_listed(asked)}"
+        self.memory.found(finding)
+        self._ask_others(finding, question.device, asked)
+
+    def _devices(self) -> set[str]:
+        """Those that can be opened."""
+        return {slot.device for slot in self.dispatcher.slots if slot.health != Health.OUT}
+
+    def _all_devices(self) -> set[str]:
+        return {slot.device for slot in self.dispatcher.slots if slot.device}
+
+    def _write(self, signature: Signature, trial: Trial) -> None:
+        """The trial file and the programs that show it."""
+        path = self.memory.writer.replace_failure(signature, trial)
+        # A case may be too large for a program.
+        with contextlib.suppress(UsageError):
+            texts = Programs(specs=self.specs, spec_folders=self.spec_folders).texts(trial, SUFFIXES)
+            for language, text in texts.items():
+                write_atomically(path.with_suffix(SUFFIXES[language]), text.encode())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,294 @@
+"""Laws as promises: the laws of an operator's oracle, generated, run and judged like any other promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.core.case import Case, Origin, Tensor
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge, Limits, widened
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.judgement.bound import loosest
+from aclnn_cts.judgement.law import judge_law, law_output
+from aclnn_cts.oracles import registry
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.load import package_folder
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["LAW_KIND", "PREFIX", "LawPromise", "exact_law", "law_calls", "law_ids", "law_of", "laws_of", "shipped_laws"]
+
+PREFIX = "law/"
+"""Before a law's id, it makes the id of a promise."""
+
+LAW_KIND = "law"
+"""The kind of case that a law's base is."""
+
+ATTEMPTS = 64
+"""Base cases that are tried before a trial counts as withheld."""
+
+_SIXTEENTHS = (1, 3, 3, 6, 16)
+"""Most elements of a tensor of a base case, in sixteenths of the law's `base_elements`: small ones say more when they
+fail."""
+
+_CANDIDATES = 16
+"""Bases of which a law that wants long sums takes one."""
+
+
+def laws_of(spec: Spec) -> Mapping[str, Law]:
+    """The laws of an operator by id, from the `LAWS` of its oracle; none where that states none.
+
+    Raises UsageError where there is no oracle, HarnessError where a law stands twice in it.
+    """
+    return _laws(spec.stem, _folders(spec))
+
+
+def _folders(spec: Spec) -> tuple[Path, ...]:
+    """Where an operator's oracle lies, if it is none of ours."""
+    own = (package_folder() / f"{spec.stem}.yaml").exists()
+    return () if own else (Path(spec.path).parent,)
+
+
+@cache
+def _laws(stem: str, folders: tuple[Path, ...]) -> Mapping[str, Law]:
+    found: dict[str, Law] = {}
+    for law in registry.load_laws(stem, folders=folders):
+        if law.id in found:
+            raise HarnessError(
+                f"the oracle of {stem} states the law {law.id!r} twice; expected one entry of LAWS a law"
+            )
+        found[law.id] = law
+    return MappingProxyType(found)
+
+
+@cache
+def shipped_laws() -> Mapping[str, Law]:
+    """One law of each id that our own oracles state; HarnessError where two of one id say different things."""
+    found: dict[str, Law] = {}
+    for stem in registry.available():
+        for identifier, law in _laws(stem, ()).items():
+            first = found.setdefault(identifier, law)
+            if (first.en, first.zh) != (law.en, law.zh):
+                raise HarnessError(f"the law {identifier!r} of {stem} says {law.en!r}; elsewhere it says {first.en!r}")
+    return MappingProxyType(found)
+
+
+def law_ids(spec: Spec) -> tuple[str, ...]:
+    """The ids of the promises that an operator's laws are."""
+    return tuple(PREFIX + identifier for identifier in laws_of(spec))
+
+
+def law_of(spec: Spec, promise: str) -> Law:
+    """The law of an operator that a promise's id names; UsageError where the operator has none such."""
+    laws = laws_of(spec)
+    identifier = promise.removeprefix(PREFIX)
+    if identifier not in laws:
+        raise UsageError(
+            f"promise {promise!r}: {spec.operator} has no such law; expected one of "
+            f"{', '.join(law_ids(spec)) or 'none'}{nearest(promise, law_ids(spec))}"
+        )
+    return laws[identifier]
+
+
+@dataclass(frozen=True, slots=True)
+class LawPromise:
+    """One law, for every operator whose oracle states it."""
+
+    id: str
+    sentence: str
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Trials on small base cases. Fewer come where no base of `ATTEMPTS` gave calls that hold every constraint.
+
+        A law that wants long sums gets the base with most of them out of `_CANDIDATES`: left to chance, few sums have
+        the three terms from which on their order can show.
+        """
+        spec = sampler.spec
+        law = law_of(spec, self.id)
+        for number in range(part.first, part.first + part.count):
+            bases = self._bases(law, sampler, number, seed=seed)
+            if law.long_sums:
+                candidates = list(islice(bases, _CANDIDATES))
+                bases = iter(sorted(candidates, key=lambda trial: orders(spec, trial.case), reverse=True))
+            yield from islice(bases, 1)
+
+    def _bases(self, law: Law, sampler: Sampler, number: int, *, seed: int) -> Iterator[Trial]:
+        """What can be the trial of that number."""
+        spec = sampler.spec
+        stream = f"{spec.operator}/{sampler.target.product}/{self.id}"
+        budgets = [law.base_elements * part // 16 for part in _SIXTEENTHS]
+        for attempt in range(ATTEMPTS):
+            choices = StreamChoices(seed, stream, number * ATTEMPTS + attempt)
+            drawing = sampler.draw(choices, budget=choices.pick(budgets))
+            case = sampler.case(drawing, origin=Origin(kind=LAW_KIND))
+            trial = Trial(self.id, case, dict(law.draw(choices.integer)))
+            if usable(law, spec, trial):
+                yield trial
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """What the law makes of the base case and the trial's parameters."""
+        made = law_calls(trial, spec)
+        if not made:
+            raise UsageError(
+                f"a trial of {trial.promise!r} takes a case that the law applies to; this one has other sizes, "
+                "attributes or contents than it needs"
+            )
+        return made
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The relations among the calls, once all of them came back in form."""
+        if evaluation.broken:
+            names = ", ".join(item.id for item in evaluation.broken)
+            raise UsageError(f"a trial of {self.id!r} takes a case that holds all constraints; this one breaks {names}")
+        forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
+        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE):
+            for verdict in forms:
+                if verdict.result == result:
+                    return verdict
+        if forms:
+            return forms[0]
+        limits = [judge.limits(item) for item in performed]
+        return judge_law(
+            law_of(judge.spec, trial.promise),
+            _input(judge.spec, trial),
+            _law_calls(performed, limits, coarse=False),
+            models={name: part.model for name, part in limits[0].items()},
+            coarse=lambda: _law_calls(performed, limits, coarse=True),
+            mode=judge.spec.mode(trial.case).name,
+        )
+
+
+def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:
+    """The calls of a law's trial; none where the law does not apply to its case.
+
+    Raises UsageError for a law that the operator does not have, and for parameters that do not fit.
+    """
+    return _calls(law_of(spec, trial.promise), _input(spec, trial))
+
+
+def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]:
+    """What a law's check takes, as if every call had given its exact result."""
+    law, base = law_of(judge.spec, trial.promise), _input(judge.spec, trial)
+    made = [
+        Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, _given(judge.spec, case)))
+        for case in law_calls(trial, judge.spec)
+    ]
+    limits = [judge.limits(item) for item in made]
+    exact = [
+        msgspec.structs.replace(item, got={name: _whole(part, item.case, name) for name, part in parts.items()})
+        for item, parts in zip(made, limits, strict=True)
+    ]
+    return law, base, _law_calls(exact, limits, coarse=False)
+
+
+def _whole(limits: Limits, case: Case, name: str) -> NDArray[Any]:
+    tensor = case.arguments[name]
+    return np.broadcast_to(limits.expected.value, tensor.shape if isinstance(tensor, Tensor) else ())
+
+
+def usable(law: Law, spec: Spec, trial: Trial) -> bool:
+    """Whether a trial's base is small, has data and is one of the law's, and every call of it holds all constraints."""
+    case = trial.case
+    if case.call.phases != 2 or any(tensor.numel > law.base_elements for _, tensor in case.tensors()):
+        return False
+    if not law.applies(case):
+        return False
+    made = law.calls(_input(spec, trial))
+    return bool(made) and not any(evaluate(spec, call).broken for call in made)
+
+
+def orders(spec: Spec, case: Case) -> int:
+    """How much the order of evaluation can matter: the roundings beyond the first, over all elements of an output.
+
+    How often an element is rounded on its way, the oracle says; where that is once, as in a sum of two terms, every
+    order gives the same. The output with the most counts.
+    """
+    oracle = registry.load(spec.stem, folders=_folders(spec))
+    tensors = _contents(spec, case)
+    question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+    return max(map(_beyond_the_first, oracle(question).values()), default=0)
+
+
+def _beyond_the_first(output: ExpectedOutput) -> int:
+    counts = np.zeros(output.value.shape, np.int64)
+    for term in output.terms:
+        if term.kind == "compute":
+            counts += term.count
+    if output.error is not None and output.arithmetic is not None:
+        with np.errstate(all="ignore"):
+            counts += np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20).astype(
+                np.int64
+            )
+    return int(np.maximum(counts - 1, 0).sum())
+
+
+def _contents(spec: Spec, case: Case) -> dict[str, NDArray[Any]]:
+    """The contents of a case's inputs as oracles and laws take them."""
+    return widened(case, case_arrays(case, _given(spec, case)))
+
+
+def _given(spec: Spec, case: Case) -> list[str]:
+    return [name for name in spec.inputs if case.arguments.get(name) is not None]
+
+
+def _input(spec: Spec, trial: Trial) -> LawInput:
+    return LawInput(case=trial.case, tensors=_contents(spec, trial.case), parameters=_parameters(trial))
+
+
+def _parameters(trial: Trial) -> Parameters:
+    for name, value in trial.parameters.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UsageError(f"trial: $.parameters.{name}: {value!r}; expected an integer")
+    return trial.parameters
+
+
+def _calls(law: Law, base: LawInput) -> tuple[Case, ...]:
+    """The calls of a trial that somebody may have written; none where the law does not apply."""
+    try:
+        made = law.calls(base) if law.applies(base.case) else ()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"trial: $.parameters: {dict(base.parameters)}; the law {law.id!r} cannot use them on this case "
+            f"({type(error).__name__}: {error}); keep those that a run has written"
+        ) from None
+    return tuple(msgspec.structs.replace(call, origin=base.case.origin) for call in made)
+
+
+def _law_calls(
+    performed: Sequence[Performed], limits: Sequence[Mapping[str, Limits]], *, coarse: bool
+) -> list[LawCall]:
+    return [
+        LawCall(
+            case=item.case,
+            tensors=widened(item.case, item.arrays),
+            outputs={
+                name: law_output(
+                    item.got[name],
+                    part.expected,
+                    loosest(part.model) if coarse else part.model,
+                    operands=part.operands,
+                    deterministic=item.case.target.deterministic is True,
+                )
+                for name, part in parts.items()
+            },
+        )
+        for item, parts in zip(performed, limits, strict=True)
+    ]

@@ -1,0 +1,244 @@
+"""The life cycle of a call as promises: executors, streams, workspaces, the operator cache; for any operator.
+
+They are the promises of `specs/interface.yaml`. An implementation takes part where it can be called in the manners
+that they need (`Capabilities.manners`); elsewhere they are counted as inexpressible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.adapters.protocol import Manner
+from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part
+from aclnn_cts.core.case import CallOptions, Case, Origin
+from aclnn_cts.core.case_json import case_from_json, case_to_json
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Result, Verdict
+from aclnn_cts.execution.executor import Asked, Performed
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.negative import invalid_cases
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.evaluate import Evaluation
+from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["ALLOWED_GROWTH", "GROWN_BYTES", "LIFE_CYCLES", "OTHER_CASE", "RepeatedFailure", "ValidCalls", "asked_calls"]
+
+GROWN_BYTES = "bytes grown"
+"""The fact of an outcome that says by how much the process grew over the second half of calls made in a row."""
+
+_NUMBER_OF_CALLS = 4000
+ALLOWED_GROWTH = 1 << 18
+"""Bytes over half of them: pages that an allocator happens to touch, less than any descriptor that was not freed."""
+
+_MODEST = 256
+"""Most elements of a tensor: what is tried here does not depend on sizes."""
+
+_CONTENTS = ("elements", "finite")
+"""Kinds of constraint that only the contents of a tensor break."""
+
+_NONE: Manner = MappingProxyType({})
+OTHER_CASE = "other"
+"""The parameter of a trial that holds the second case, where its calls are not all of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidCalls:
+    """A promise about one valid call, or about two calls together: all of them succeed with right values."""
+
+    id: str
+    sentence: str
+    manners: tuple[Manner, ...]
+    """One a call."""
+    together: bool = False
+    other: bool = False
+    """The second call is another one of the same operator; otherwise the same again."""
+    first_phase: bool = False
+    """The first call goes no further than phase one."""
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Valid cases of a stream of their own."""
+        stream = f"{sampler.spec.operator}/{sampler.target.product}/{self.id}"
+        origin = Origin(kind=LIFE_CYCLE_KIND)
+        for number in range(part.first, part.first + part.count):
+            case, other = (
+                sampler.case(
+                    sampler.draw(StreamChoices(seed, stream, 2 * number + second), budget=_MODEST), origin=origin
+                )
+                for second in range(2)
+            )
+            yield Trial(self.id, case, {OTHER_CASE: case_to_json(other, origin=False)} if self.other else {})
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """As many as there are manners."""
+        if not self.other:
+            first = _first_phase(trial.case) if self.first_phase else trial.case
+            return (first, *(trial.case,) * (len(self.manners) - 1))
+        document = trial.parameters.get(OTHER_CASE)
+        other = case_from_json(document, where=f"trial: $.parameters.{OTHER_CASE}")
+        if other.operator != trial.case.operator:
+            raise UsageError(
+                f"trial: $.parameters.{OTHER_CASE}: {other.operator}; expected another call of {trial.case.operator}"
+            )
+        return (trial.case, other)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The first call that does not pass decides."""
+        if evaluation.broken:
+            names = ", ".join(item.id for item in evaluation.broken)
+            raise UsageError(f"a trial of {self.id!r} takes a case that holds all constraints; this one breaks {names}")
+        # An implementation that cannot be called so says it of one call, and the others show nothing.
+        verdicts = [judge.values(item) for item in performed if item.outcome.ended == Ended.INEXPRESSIBLE]
+        verdicts = verdicts or [judge.values(item) for item in performed]
+        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED):
+            for number, verdict in enumerate(verdicts, start=1):
+                if verdict.result == result:
+                    return _of_call(verdict, number, len(verdicts))
+        return verdicts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """Many refused calls in a row leave nothing behind."""
+
+    id: str = "life-cycle/repeated-failure"
+    sentence: str = "many failing first phases in a row return the same status and do not make the process grow"
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Cases that break one listed constraint each, one after the other."""
+        constraints = [item for item in sampler.spec.constraints_for(sampler.target.product) if _is_listed(item)]
+        for number in range(part.first, part.first + part.count):
+            # A step that shares no factor with most lengths walks through constraints of all kinds.
+            constraint = constraints[number * 7 % len(constraints)] if constraints else None
+            if constraint is None:
+                return
+            for derived in invalid_cases(sampler, constraint, seed=seed, first=number, count=1):
+                origin = msgspec.structs.replace(derived.case.origin, kind=LIFE_CYCLE_KIND)
+                case = msgspec.structs.replace(derived.case, origin=origin, call=_of_first_phase(derived.case))
+                yield Trial(self.id, case, {"times": _NUMBER_OF_CALLS})
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """One, which its manner multiplies."""
+        return (trial.case,)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The promised status every time, and no growth."""
+        if not evaluation.broken:
+            raise UsageError(f"a trial of {self.id!r} takes a case that breaks a constraint; this one holds all")
+        constraint = trial.case.origin.constraint or evaluation.broken[0].id
+        verdict = judge.status(performed[0], constraint=constraint, evaluation=evaluation)
+        grown = performed[0].outcome.facts.get(GROWN_BYTES)
+        if verdict.result != Result.PASSED or not isinstance(grown, int):
+            return verdict
+        facts: dict[str, Any] = {**verdict.facts, GROWN_BYTES: grown}
+        if grown <= ALLOWED_GROWTH:
+            return msgspec.structs.replace(verdict, facts=facts)
+        times = _times(trial)
+        message = (
+            f"the process grew by {grown} bytes over the last {times - times // 2} of {times} failing calls in a row; "
+            f"at most {ALLOWED_GROWTH} are allowed for"
+        )
+        return Verdict(result=Result.FAILED, kind=Fault.LEAK, message=message, facts=facts)
+
+
+def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: frozenset[str]) -> list[Asked]:
+    """The calls of a trial of any promise, each in its manner; calls to be made together carry the group 0.
+
+    `known` are the manners that the implementation has. What stands in the operator cache is checked no more, and
+    contents are no part of what it knows a call by: a call that is broken in its contents alone must meet a library
+    that has not accepted its like before. Every other broken call differs from all that were accepted by itself.
+    """
+    entry = LIFE_CYCLES.get(trial.promise)
+    if isinstance(entry, ValidCalls):
+        group = 0 if entry.together else None
+        return [Asked(case, manner, group) for case, manner in zip(cases, entry.manners, strict=True)]
+    if isinstance(entry, RepeatedFailure):
+        return [Asked(cases[0], {"times": _times(trial)})]
+    broken = trial.case.origin.constraint
+    if broken and "cache" in known and any(item.id == broken and item.kind in _CONTENTS for item in spec.constraints):
+        return [*(Asked(case) for case in cases[:-1]), Asked(cases[-1], {"cache": "cold"})]
+    return [Asked(case) for case in cases]
+
+
+def _times(trial: Trial) -> int:
+    times = trial.parameters.get("times", _NUMBER_OF_CALLS)
+    if not isinstance(times, int) or isinstance(times, bool) or times < 2:
+        raise UsageError(f"trial: $.parameters.times: {times!r}; expected a whole number from 2 on")
+    return times
+
+
+def _is_listed(constraint: Constraint) -> bool:
+    return constraint.strength == Strength.LISTED and constraint.unsafe is None
+
+
+def _of_first_phase(case: Case) -> CallOptions:
+    return msgspec.structs.replace(case.call, phases=1)
+
+
+def _first_phase(case: Case) -> Case:
+    return msgspec.structs.replace(case, call=_of_first_phase(case))
+
+
+def _of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
+    if calls == 1 or verdict.result != Result.FAILED:
+        return verdict
+    return msgspec.structs.replace(verdict, message=f"call {number} of {calls}: {verdict.message}")
+
+
+_ALL = (
+    ValidCalls(
+        id="life-cycle/repeatable",
+        sentence="an executor that was made repeatable gives right results each time that it is run",
+        manners=({"repeat": 3},),
+    ),
+    ValidCalls(
+        id="life-cycle/two-streams",
+        sentence="two calls on two streams at once give what each gives by itself",
+        manners=({"stream": 0}, {"stream": 1}),
+        together=True,
+        other=True,
+    ),
+    ValidCalls(
+        id="life-cycle/interleaved",
+        sentence="two calls whose phases alternate give what each gives by itself",
+        manners=({"order": "interleaved"}, {"order": "interleaved"}),
+        together=True,
+        other=True,
+    ),
+    ValidCalls(
+        id="life-cycle/phase-one-alone",
+        sentence="a phase one that no phase two follows leaves the next call as it is",
+        manners=(_NONE, _NONE),
+        first_phase=True,
+    ),
+    ValidCalls(
+        id="life-cycle/exact-workspace",
+        sentence="a workspace of exactly the size asked for is enough",
+        manners=({"workspace": "exact"},),
+    ),
+    ValidCalls(
+        id="life-cycle/larger-workspace",
+        sentence="a workspace that is larger than asked for does as well",
+        manners=({"workspace": "larger"},),
+    ),
+    ValidCalls(
+        id="life-cycle/cold-warm",
+        sentence="a call that the operator cache has seen before gives right results as it did the first time",
+        manners=({"cache": "cold"}, _NONE),
+    ),
+    RepeatedFailure(),
+)
+
+LIFE_CYCLES: Mapping[str, ValidCalls | RepeatedFailure] = MappingProxyType({entry.id: entry for entry in _ALL})
+"""By id, in the order of `plan.LIFE_CYCLE`."""
+
+if tuple(LIFE_CYCLES) != LIFE_CYCLE:
+    raise ValueError(f"the plan names {LIFE_CYCLE}; expected the promises {tuple(LIFE_CYCLES)}")

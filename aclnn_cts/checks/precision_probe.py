@@ -1,0 +1,226 @@
+"""Which precision was really used? Numbers that each format tells in its own way, put through the whole operator.
+
+An input holds one number v at one place, and 0 elsewhere; the others hold 1. Then products and sums are exact, and an
+output shows what became of v: 4097, 2049 and 257 need 13, 12 and 9 bits of significand; 98304 lies above FLOAT16's
+range, 3 * 2^-27 below its smallest number, and 5 * 2^-24 is one of its subnormal numbers. The oracle is asked once for
+each format, with the inputs rounded to it; of each output the formats whose answer is the implementation's are named.
+Where two formats answer alike, both are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.expected import ExpectedOutput
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.store_reader import Query
+
+__all__ = ["CANDIDATES", "PRECISION_FACT", "PROBES", "Precision", "formats_of", "precision_used"]
+
+PRECISION_FACT = "precision used"
+"""Key of `Verdict.facts`: by output, the names of the formats that answer as the implementation does.
+
+Where an earlier version of the harness wrote it, one list for all outputs together.
+"""
+
+PROBES: Mapping[str, float] = {
+    "13 bits": 4097.0,
+    "12 bits": 2049.0,
+    "9 bits": 257.0,
+    "above 65504": 98304.0,
+    "below 2^-25": 3.0 * 2.0**-27,
+    "below 2^-14": 5.0 * 2.0**-24,
+}
+"""The numbers, by what they show."""
+
+
+_INDEX_RECIPES = frozenset({"indices", "few_indices", "ramp"})
+
+
+def _hfloat32(significand: int) -> BinaryFormat:
+    return binary_format("HFLOAT32", significand=significand, min_exponent=-126, max_exponent=127)
+
+
+CANDIDATES: Mapping[str, BinaryFormat] = {
+    "FLOAT": BINARY_FORMATS["FLOAT"],
+    "HFLOAT32 with 11 stored bits": _hfloat32(12),
+    "HFLOAT32 with 10 stored bits": _hfloat32(11),
+    "FLOAT16": BINARY_FORMATS["FLOAT16"],
+    "BF16": BINARY_FORMATS["BF16"],
+}
+
+
+def _settings(sampler: Sampler) -> list[tuple[Mapping[str, str], int | None]]:
+    """Every row of dtypes with every mode that the document supports for it."""
+    spec, product = sampler.spec, sampler.target.product
+    rows = sampler.dtype_rows
+    if spec.modes is None:
+        return [(row, None) for row in rows]
+    return [(row, mode) for row in rows for mode in spec.modes.supported(product, row[spec.modes.by])]
+
+
+def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case | None:
+    """The case with v at one place of one input and ones in the others; None where the dtype does not hold v."""
+    arguments = dict(case.arguments)
+    for other in inputs:
+        tensor = arguments[other]
+        if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATING or not tensor.numel:
+            return None
+        if tensor.data is not None and tensor.data.recipe in _INDEX_RECIPES:
+            if other == name:
+                return None
+            # Indices held in floats stay what they are: a 1 may lie outside the table.
+            continue
+        if other == name:
+            if float(round_to(np.array(value), BINARY_FORMATS[tensor.dtype])) != value:
+                return None
+            place = tensor.numel // 2
+            values = tuple(value if position == place else 0.0 for position in range(tensor.numel))
+            data = Data(values=values)
+        else:
+            data = Data(recipe="constant", mean=1.0)
+        arguments[other] = msgspec.structs.replace(tensor, data=data)
+    return msgspec.structs.replace(case, arguments=arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Numbers that tell formats apart come out as the promised precision allows; the one really used is named."""
+
+    id: str = "precision"
+    sentence: str = "numbers that tell formats apart come out as the promised precision demands"
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Each dtype row and mode, each floating input, each probe, on a small drawing of its own."""
+        spec = sampler.spec
+        name = f"{spec.operator}/{sampler.target.product}/precision"
+        index = 0
+        for row, mode in _settings(sampler):
+            inputs = [entry for entry in spec.inputs if row[entry] in FLOATING]
+            for probed in inputs:
+                for value in PROBES.values():
+                    drawing = sampler.draw(StreamChoices(seed, name, index), budget=24)
+                    index += 1
+                    case = sampler.case(_settled(drawing, row, mode, sampler))
+                    trial = _probed(case, inputs, probed, value)
+                    if trial is not None and not evaluate(spec, trial).broken:
+                        yield Trial(self.id, trial, {"input": probed})
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The case alone."""
+        return (trial.case,)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The bound decides; which formats answer alike is a fact."""
+        verdict = judge.values(performed[0], allowed=evaluation.statuses)
+        outcome = performed[0].outcome
+        if outcome.ended != Ended.RETURNED or outcome.status or not performed[0].got:
+            return verdict
+        names = _answering_alike(performed[0], judge)
+        if not names:
+            return verdict
+        return msgspec.structs.replace(verdict, facts={**verdict.facts, PRECISION_FACT: names})
+
+
+def _settled(drawing: Drawing, row: Mapping[str, str], mode: int | None, sampler: Sampler) -> Drawing:
+    names = dict(drawing.names)
+    if mode is not None and sampler.spec.modes is not None:
+        names[sampler.spec.modes.attribute] = mode
+    return msgspec.structs.replace(drawing, dtypes=row, names=names, views={})
+
+
+def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]:
+    """The formats that answer as the implementation does, for each output whose exact answer is a FLOAT number."""
+    question = judge.question(performed)
+    ideal = judge.oracle(question)
+    alike: dict[str, list[str]] = {
+        output: [] for output in judge.outputs_of_mode(performed) if _exact_in_float(ideal[output])
+    }
+    if not alike:
+        return {}
+    saturates = judge.saturates(performed)
+    for name, form in CANDIDATES.items():
+        for away in (False, True):
+            tensors = {
+                key: _rounded(array, form, away=away, saturates=saturates) if array.dtype == np.float64 else array
+                for key, array in question.tensors.items()
+            }
+            expected = judge.oracle(msgspec.structs.replace(question, tensors=tensors, lattices={}))
+            for output, names in alike.items():
+                if name not in names and _same(expected[output].value, expected[output].open, performed, output):
+                    names.append(name)
+            if all(name in names for names in alike.values()):
+                break
+    # Without a lattice an intermediate result may be rounded, so that no answer at all tells of no format.
+    return {output: names for output, names in alike.items() if names or ideal[output].lattice is not None}
+
+
+def _rounded(array: NDArray[Any], form: BinaryFormat, *, away: bool, saturates: bool) -> NDArray[np.float64]:
+    """Operands in a format, by either rule for ties: no source says which one HFLOAT32 has."""
+    # A relative step far below any format's unit takes a tie to the larger magnitude and moves nothing else.
+    rounded = round_to(array * (1.0 + 2.0**-40) if away else array, form)
+    return np.clip(rounded, -form.largest, form.largest) if saturates else rounded
+
+
+def _exact_in_float(output: ExpectedOutput) -> bool:
+    """Whether every order of evaluation in FLOAT gives the exact result, which then is a FLOAT number."""
+    form = CANDIDATES["FLOAT"]
+    if not np.array_equal(round_to(output.value, form), output.value):
+        return False
+    if output.error is not None:
+        return bool(np.all(output.exact))
+    if output.lattice is None or output.partial is None:
+        return True
+    return bool((output.partial <= output.lattice * 2.0**form.significand).all())
+
+
+def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Performed, output: str) -> bool:
+    got = performed.got[output]
+    tensor = performed.case.arguments[output]
+    if not isinstance(tensor, Tensor):
+        return False
+    wanted = to_dtype(np.broadcast_to(value, got.shape), tensor.dtype).astype(np.float64)
+    found = got.astype(np.float64)
+    same = (wanted == found) | (np.isnan(wanted) & np.isnan(found))
+    return bool(same.all() if open_ is None else (same | open_).all())
+
+
+def formats_of(record: Record, output: str) -> Sequence[str] | None:
+    """The formats that a probe leaves possible for an output; None where it says nothing of it."""
+    names: Any = record.verdict.facts.get(PRECISION_FACT)
+    if isinstance(names, Mapping):
+        names = names.get(output)
+    return names if isinstance(names, Sequence) else None
+
+
+def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tuple[str, ...]]:
+    """By operator, output, mode and dtype of a run's probes: the formats that all of them leave possible."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    with run.results() as results:
+        for record in results.records(Query(promise=Precision().id)):
+            for deviation in record.verdict.deviations:
+                if (names := formats_of(record, deviation.output)) is not None:
+                    mode, dtype = record.verdict.mode, record.signature.dtype
+                    key = (record.trial.case.operator, deviation.output, mode, dtype)
+                    found.setdefault(key, set(CANDIDATES)).intersection_update(names)
+    return {key: tuple(name for name in CANDIDATES if name in names) for key, names in found.items()}

@@ -1,0 +1,297 @@
+"""The promises: what is put to the test, how a trial of it is made, which calls it takes, and how they are judged.
+
+A promise is registered here and named in records, reports and `--promise`; a trial file names it too. Adding one is one
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from aclnn_cts.checks.laws import PREFIX, LawPromise, shipped_laws
+from aclnn_cts.checks.life_cycle import LIFE_CYCLES
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.checks.precision_probe import Precision
+from aclnn_cts.core.case import CallOptions, Case, Origin
+from aclnn_cts.core.case_json import case_from_json, case_to_json
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.statuses import SUCCESS, status_name
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Result, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.judgement.verdict import ended_badly
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["PROMISES", "VALUED", "Promise", "as_trial", "build_registry", "check_trial", "derived_trial", "promise"]
+
+
+class Promise(Protocol):
+    """One thing that an implementation is held to."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def sentence(self) -> str:
+        """What is promised, in one sentence."""
+        ...
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """The trials of a part of a plan."""
+        ...
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The calls that a trial takes, in order. Raises UsageError for parameters that do not fit."""
+        ...
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The verdict on the calls together; `evaluation` is that of the trial's own case."""
+        ...
+
+
+def _random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
+    name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
+    for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
+        yield sampler.random_case(choices, number)
+
+
+def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:
+    if evaluation.broken and evaluation.strength != "open":
+        names = ", ".join(item.id for item in evaluation.broken)
+        raise UsageError(
+            f"a trial of {trial.promise!r} takes a case that holds all constraints; this one breaks {names}"
+        )
+
+
+def _demand_broken(trial: Trial, evaluation: Evaluation) -> None:
+    if not evaluation.broken:
+        raise UsageError(f"a trial of {trial.promise!r} takes a case that breaks a constraint; this one holds all")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A supported call succeeds, and its outputs lie within the bound."""
+
+    id: str = "values"
+    sentence: str = "a call that the document supports succeeds, and every output element is right"
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Random valid cases."""
+        for case in _random_cases(part, sampler, seed, "valid"):
+            yield Trial(self.id, case)
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The case alone."""
+        return (trial.case,)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """Statuses that the document leaves open for a case that it contradicts conform too."""
+        _demand_valid(trial, evaluation)
+        if evaluation.broken:
+            return judge.attempted(performed[0], allowed=evaluation.statuses)
+        return judge.values(performed[0], allowed=evaluation.statuses)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example of the document behaves as the document says."""
+
+    id: str = "example"
+    sentence: str = (
+        "the document's own example succeeds with right values, or fails only where the document contradicts it"
+    )
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """The examples that apply to the target's product."""
+        for example in sampler.spec.examples:
+            if example.product in (None, sampler.target.product):
+                origin = Origin(kind="example", source=f"{sampler.spec.document}, {example.at}")
+                yield Trial(self.id, Case(sampler.spec.operator, example.arguments, sampler.target, origin=origin))
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The case alone."""
+        return (trial.case,)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """An example that breaks a rule of the same document may succeed or fail."""
+        return judge.values(performed[0], allowed=evaluation.statuses)
+
+
+def _first_phase(case: Case) -> Case:
+    return msgspec.structs.replace(case, call=CallOptions(phases=1))
+
+
+def derived_trial(promise: str, derived: Derived) -> Trial:
+    """The trial of a derived case, its valid twin among the parameters where it breaks something."""
+    parameters = {"twin": case_to_json(derived.twin, origin=False)} if derived.broken else {}
+    return Trial(promise, derived.case, parameters)
+
+
+def _with_twin(trial: Trial) -> tuple[Case, ...]:
+    """The valid twin's first phase, and the case."""
+    twin = trial.parameters.get("twin")
+    if twin is None:
+        return (trial.case,)
+    return _first_phase(case_from_json(twin, where="trial: $.parameters.twin")), trial.case
+
+
+def _judge_broken(
+    performed: Sequence[Performed], judge: Judge, evaluation: Evaluation, constraint: str | None
+) -> Verdict:
+    named = constraint or ", ".join(item.id for item in evaluation.broken)
+    if len(performed) > 1 and (judge.has_statuses or performed[-1].outcome.rejected):
+        outcome = performed[0].outcome
+        if outcome.ended != Ended.RETURNED or outcome.status:
+            got = outcome.ended if outcome.ended != Ended.RETURNED else status_name(outcome.status or 0)
+            message = f"the valid twin ended with {got}, expected {SUCCESS}; so {named} is not put to the test"
+            return ended_badly(outcome) or Verdict(result=Result.FAILED, kind=Fault.REJECTED, message=message)
+    return judge.status(performed[-1], constraint=named, evaluation=evaluation)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A call that breaks one documented constraint returns what the document promises, and its valid twin succeeds."""
+
+    id: str = "status"
+    sentence: str = (
+        "a call that breaks a documented constraint returns the promised status, and its valid twin succeeds"
+    )
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Cases that break the part's constraint, each beside its twin."""
+        constraint = sampler.spec.constraint(part.constraint)
+        for derived in invalid_cases(sampler, constraint, seed=seed, first=part.first, count=part.count):
+            yield derived_trial(self.id, derived)
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """Twin first."""
+        return _with_twin(trial)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """The status of the case; a twin that does not succeed is a fault of its own."""
+        _demand_broken(trial, evaluation)
+        return _judge_broken(performed, judge, evaluation, trial.case.origin.constraint)
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """On each limit and one step to both sides, the document's promise of that side is kept."""
+
+    id: str = "boundary"
+    sentence: str = "a call on a limit succeeds, and one step beyond it the promised status is returned"
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """The limits of the part's constraint."""
+        for derived in boundary_cases(sampler, sampler.spec.constraint(part.constraint), seed=seed):
+            yield derived_trial(self.id, derived)
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """Beyond the limit, the twin first."""
+        return _with_twin(trial)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """Values inside the limit, the status beyond it."""
+        if not evaluation.broken:
+            return judge.values(performed[-1])
+        return _judge_broken(performed, judge, evaluation, trial.case.origin.constraint)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A call writes its outputs and nothing else."""
+
+    id: str = "memory"
+    sentence: str = "a call writes all of its outputs' elements and nothing else: no guard, no gap of a view, no input"
+
+    def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
+        """Random valid cases of a stream of their own."""
+        for case in _random_cases(part, sampler, seed, "memory"):
+            yield Trial(self.id, case)
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The case alone."""
+        return (trial.case,)
+
+    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+        """What became of the memory, whatever the values are."""
+        return judge.memory(performed[0])
+
+
+def build_registry(promises: Sequence[Promise]) -> Mapping[str, Promise]:
+    """Promises by id; a duplicate is a ValueError."""
+    registry: dict[str, Promise] = {}
+    for entry in promises:
+        if entry.id in registry:
+            raise ValueError(f"the promise {entry.id!r} is registered twice")
+        registry[entry.id] = entry
+    return registry
+
+
+PROMISES: Mapping[str, Promise] = build_registry(
+    (
+        Example(),
+        Boundary(),
+        Status(),
+        Memory(),
+        Precision(),
+        Values(),
+        *LIFE_CYCLES.values(),
+        *(LawPromise(PREFIX + identifier, law.en) for identifier, law in shipped_laws().items()),
+    )
+)
+"""Those that any operator can be held to, and one for each law that our own oracles state."""
+
+
+VALUED: frozenset[str] = frozenset({"values", "example", "precision"})
+"""Those that ask for the values of their trial's first call, so that a batch of them can be looked at together."""
+
+
+def promise(identifier: str, *, where: str) -> Promise:
+    """A promise by its id; UsageError for an unknown one.
+
+    A law that only a user's own oracle states is known by its operator (`laws.law_of`).
+    """
+    if identifier.startswith(PREFIX) and identifier not in PROMISES and len(identifier) > len(PREFIX):
+        return LawPromise(identifier, f"the law {identifier.removeprefix(PREFIX)!r} of the operator's oracle")
+    if identifier not in PROMISES:
+        raise UsageError(
+            f"{where}: promise {identifier!r}: expected one of {', '.join(PROMISES)}{nearest(identifier, PROMISES)}"
+        )
+    return PROMISES[identifier]
+
+
+_DEMANDS: Mapping[str, Callable[[Trial, Evaluation], None]] = {
+    "values": _demand_valid,
+    "memory": _demand_valid,
+    "status": _demand_broken,
+}
+"""What some promises ask of a trial's case."""
+
+
+def check_trial(trial: Trial, spec: Spec, *, where: str) -> None:
+    """UsageError, opened by `where`, for a trial that its promise cannot judge: known before anything is run."""
+    try:
+        promise(trial.promise, where="$.promise").calls(trial, spec)
+        if (demand := _DEMANDS.get(trial.promise)) is not None:
+            demand(trial, evaluate(spec, trial.case))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def promise_of_case(evaluation: Evaluation) -> str:
+    """The promise that a bare case is a trial of."""
+    return "values" if not evaluation.broken else "status"
+
+
+def as_trial(spec: Spec, item: Trial | Case) -> Trial:
+    """The trial of a file: a bare case stands for one."""
+    return item if isinstance(item, Trial) else Trial(promise_of_case(evaluate(spec, item)), item)

@@ -1,0 +1,99 @@
+"""Sentinels: one plainly valid call of each operator tells a broken installation or device from a broken call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.case import Case, Origin
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.judgement.verdict import status_text
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["check_sentinels", "device_check", "sentinel", "sentinels_refused"]
+
+_KIND = "sentinel"
+_TRIES = 200
+_BUDGET = 64
+"""Most elements of a tensor."""
+
+
+def sentinel(sampler: Sampler) -> Case:
+    """A small valid call with contiguous tensors that are not empty, and nothing about it that is left open.
+
+    Raises HarnessError where no draw gives one.
+    """
+    spec = sampler.spec
+    stream = f"{spec.operator}/{sampler.target.product}/{_KIND}"
+    for number in range(_TRIES):
+        drawing = sampler.draw(StreamChoices(0, stream, number), budget=_BUDGET)
+        case = sampler.case(drawing, origin=Origin(kind=_KIND))
+        plain = all(tensor.is_contiguous and tensor.offset == 0 and tensor.numel for _, tensor in case.tensors())
+        if plain and not evaluate(spec, case).broken:
+            return case
+    raise HarnessError(f"{spec.path}: none of {_TRIES} drawn calls is small, contiguous and valid; see its draws")
+
+
+def sentinels_refused(
+    host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec], *, phases: int
+) -> dict[str, str]:
+    """What came back instead of success, by operator. One that the implementation does not have is left out."""
+    calls = [_call(host, specs[case.operator], case, phases) for case in cases]
+    found: dict[str, str] = {}
+    for call, outcome in zip(calls, host.run(calls), strict=True):
+        if outcome.ended != Ended.INEXPRESSIBLE and (outcome.ended != Ended.RETURNED or outcome.status):
+            found[call.case.operator] = _told(outcome)
+    return found
+
+
+def check_sentinels(host: SessionHost, samplers: Iterable[Sampler], specs: Mapping[str, Spec], *, phases: int) -> None:
+    """Before statuses alone are judged: a library that refuses a plainly valid call gives no verdict (HarnessError)."""
+    capabilities = host.capabilities
+    if not (capabilities.statuses and capabilities.phases):
+        return
+    refused = sentinels_refused(host, [sentinel(sampler) for sampler in samplers], specs, phases=phases)
+    host.recycle()
+    if refused:
+        operator, what = next(iter(refused.items()))
+        raise HarnessError(
+            f"{operator}: a plainly valid call is refused ({what}), so that no refusal says anything; see that the "
+            f"operator package fits the device and the product ({len(refused)} operators refuse theirs)"
+        )
+
+
+def device_check(
+    host: SessionHost, samplers: Callable[[], Iterable[Sampler]], specs: Mapping[str, Spec], *, phases: int
+) -> Callable[[], str]:
+    """What a host asks after a fault of the device: which sentinels fail, where all of them do."""
+
+    def check() -> str:
+        cases = [sentinel(sampler) for sampler in samplers()]
+        refused = sentinels_refused(host, cases, specs, phases=phases)
+        if not cases or len(refused) < len(cases):
+            return ""
+        operator, what = next(iter(refused.items()))
+        return f"every sentinel, such as {operator}: {what}"
+
+    return check
+
+
+def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
+    if phases == 1:
+        return Call(case)
+    outputs = frozenset(spec.outputs)
+    plan = layout(case, outputs)
+    arrays = case_arrays(case, [name for name in spec.inputs if case.arguments[name] is not None])
+    return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan))
+
+
+def _told(outcome: Outcome) -> str:
+    what = status_text(outcome) if outcome.ended == Ended.RETURNED else outcome.ended
+    said = outcome.message.strip().partition("\n")[0]
+    return f"{what}{': ' + said if said else ''}"

@@ -1,3 +1,0 @@
-"""What runs trials and keeps what came of them: promises, plan, processes, store, waivers, replay."""
-
-from __future__ import annotations

@@ -1,1 +1,0 @@
-"""The evidence of a run in one file of canonical bytes, and its check."""

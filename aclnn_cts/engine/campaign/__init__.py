@@ -1,1 +1,0 @@
-"""Campaigns: hours of trials on many devices, one finding a fault."""

@@ -1,0 +1,304 @@
+"""Putting calls to an implementation: data, memory, the run, and what became of it.
+
+A batch's buffers lie in memory that the host lends, so everything that a `Performed` shows of outputs is good until the
+next batch is prepared; of a batch that was started, until its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Call, Manner
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
+from aclnn_cts.generate.contents import case_arrays, many_arrays
+from aclnn_cts.sandbox.async_batch import Pending
+from aclnn_cts.sandbox.attribution import attributed, faulty
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["TOO_LARGE", "Asked", "Performed", "Performer", "Prepared"]
+
+TOO_LARGE = "too large: "
+"""How the message of a call opens that was not made for its size."""
+
+
+_WITHOUT_COUNTERPART = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "other")
+
+_ORDINARY: Manner = MappingProxyType({})
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One call to be made, and how it departs from the ordinary way."""
+
+    case: Case
+    manner: Manner = _ORDINARY
+    """Words of `Call.manner`."""
+    group: int | None = None
+    """Neighbours of one group are made together."""
+
+
+class Performed(msgspec.Struct, frozen=True, kw_only=True):
+    """One call and what came of it."""
+
+    case: Case
+    outcome: Outcome
+    arrays: Mapping[str, NDArray[Any]] = {}
+    """The inputs' contents, in their storage dtypes."""
+    got: Mapping[str, NDArray[Any]] = {}
+    """The outputs' views after the call."""
+    twice: bool = False
+    """Whether it was made once more after the calls of its batch, into memory that was filled otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performer:
+    """Runs batches of calls on one host."""
+
+    host: SessionHost
+    specs: Mapping[str, Spec]
+    max_bytes: int = DEFAULT_MAX_BYTES
+    phases: int = 2
+    """1: statuses alone, no memory behind any call."""
+    look: Callable[[str], Case | None] = lambda _operator: None
+    """A plainly valid call of an operator, made after a batch on a device: a fault of its last call shows there."""
+
+    def perform(self, asked: Sequence[Asked]) -> list[Performed]:
+        """Make the calls; the outputs of the batch before are gone."""
+        return self.prepare(asked).performed()
+
+    def prepare(self, asked: Sequence[Asked]) -> Prepared:
+        """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
+        self.host.recycle()
+        performed: list[Performed | None] = [None] * len(asked)
+        calls: list[Call] = []
+        places: list[int] = []
+        prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]] = []
+        with_data: dict[int, tuple[Case, Sequence[str]]] = {}
+        for place, item in enumerate(asked):
+            case = item.case
+            phase_one = self._first_phase_alone(case)
+            reason = self._refusal(case, phase_one=phase_one) or self._manner_refusal(item.manner)
+            if reason:
+                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
+            elif not phase_one and self.phases == 2 and _has_counterparts(case):
+                with_data[place] = case, self._present(case)
+        contents = dict(zip(with_data, many_arrays(list(with_data.values())), strict=True))
+        for place, item in enumerate(asked):
+            if performed[place] is not None:
+                continue
+            case = item.case
+            arrays: Mapping[str, NDArray[Any]] = {}
+            buffers: CallBuffers | None = None
+            try:
+                if place in contents:
+                    arrays, buffers = self._buffers(case, contents[place])
+            except (UnsafeViewError, UsageError) as error:
+                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
+                continue
+            calls.append(Call(case, buffers, manner=item.manner, group=item.group))
+            places.append(place)
+            prepared.append((arrays, buffers))
+        own = len(calls)
+        if any(call.buffers is not None for call in calls) and (look := self.look(calls[-1].case.operator)) is not None:
+            calls.append(self._remade(look))
+        return Prepared(
+            host=self.host,
+            calls=calls,
+            own=own,
+            prepared=prepared,
+            places=places,
+            made=performed,
+            remade=lambda call: self._remade(call.case, manner=call.manner, group=call.group),
+        )
+
+    def _remade(self, case: Case, *, manner: Manner = _ORDINARY, group: int | None = None) -> Call:
+        """A call in memory of its own."""
+        if self.phases == 1 or self._first_phase_alone(case) or not _has_counterparts(case):
+            return Call(case, None, manner=manner, group=group)
+        return Call(case, self._buffers(case, case_arrays(case, self._present(case)))[1], manner=manner, group=group)
+
+    def _refusal(self, case: Case, *, phase_one: bool) -> str:
+        """Why a call cannot be put to this implementation; empty where it can."""
+        capabilities = self.host.capabilities
+        if phase_one and not capabilities.phases:
+            return "the call is of the first phase alone, which this implementation does not have"
+        if case.call.null and not capabilities.phases:
+            return f"{', '.join(case.call.null)}: this implementation has no such pointer"
+        dtypes, formats = capabilities.dtypes, capabilities.formats
+        for name, tensor in case.tensors() if dtypes is not None or formats is not None else ():
+            if dtypes is not None and tensor.dtype not in dtypes:
+                return f"{name}: the dtype {tensor.dtype} is not one that this implementation can be given"
+            if formats is not None and tensor.format not in formats:
+                return f"{name}: the format {tensor.format} is not one that this implementation can be given"
+        if phase_one or self.phases == 1:
+            return ""
+        if not capabilities.executes:
+            return "the call is of both phases, and this implementation answers the first alone"
+        if case.nbytes > self.max_bytes:
+            return f"{TOO_LARGE}{case.nbytes} bytes of arguments; --max-bytes allows {self.max_bytes}"
+        return ""
+
+    def _manner_refusal(self, manner: Manner) -> str:
+        unknown = sorted(set(manner) - self.host.capabilities.manners) if manner else []
+        return f"this implementation cannot be called in such a manner: {', '.join(unknown)}" if unknown else ""
+
+    def _first_phase_alone(self, case: Case) -> bool:
+        """Whether a case asks for no more, or has an input without contents, that only the first phase can be given."""
+        return case.call.phases == 1 or any(
+            isinstance(tensor := case.arguments.get(name), Tensor) and tensor.data is None and 0 not in tensor.shape
+            for name in self.specs[case.operator].inputs
+        )
+
+    def _present(self, case: Case) -> list[str]:
+        """The inputs that are not null."""
+        return [name for name in self.specs[case.operator].inputs if case.arguments[name] is not None]
+
+    def _buffers(
+        self, case: Case, arrays: Mapping[str, NDArray[Any]] | UsageError
+    ) -> tuple[Mapping[str, NDArray[Any]], CallBuffers]:
+        """Memory that holds the contents; raises the error that stands in their place."""
+        if isinstance(arrays, UsageError):
+            raise arrays
+        outputs = frozenset(self.specs[case.operator].outputs)
+        plan = layout(case, outputs)
+        memory = self.host.memory(plan.size)
+        return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
+
+
+def _has_counterparts(case: Case) -> bool:
+    """Whether NumPy has a dtype for every tensor of a case."""
+    return not any([tensor.dtype in _WITHOUT_COUNTERPART for _, tensor in case.tensors()])
+
+
+@dataclass(slots=True, kw_only=True)
+class Prepared:
+    """A batch whose data lie ready. `Performer.prepare` makes one."""
+
+    host: SessionHost
+    calls: Sequence[Call]
+    own: int
+    """How many of the calls were asked for; one more may look at the device after them."""
+    remade: Callable[[Call], Call]
+    prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]]
+    places: Sequence[int]
+    """Of each call, among all that were asked."""
+    made: list[Performed | None]
+    """What was asked, with those that are no calls filled in."""
+    pending: Pending | None = None
+
+    @property
+    def looks(self) -> list[Case]:
+        """What was called after them to look at the device."""
+        return [call.case for call in self.calls[self.own :]]
+
+    def start(self) -> None:
+        """Have the calls made meanwhile; then `end` is to be called."""
+        self.pending = self.host.start(self.calls)
+
+    def advance(self) -> None:
+        """See to it that what was started goes on."""
+        if self.pending is not None:
+            self.pending.advance()
+
+    def performed(self) -> list[Performed]:
+        """Wait until the calls are made, or make them now."""
+        outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(self.calls)
+        if self.host.isolated and faulty(outcomes):
+            outcomes = attributed(self.calls, outcomes, alone=self._alone, company=self._company, trials=self.own)
+        outcomes = outcomes[: self.own]
+        for place, done in zip(self.places, self._finished(outcomes), strict=True):
+            self.made[place] = done
+        return [item for item in self.made if item is not None]
+
+    def _alone(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, into their own buffers."""
+        self.host.refresh()
+        calls = []
+        for place in places:
+            call = self.calls[place]
+            if place < self.own and (buffers := self.prepared[place][1]) is not None:
+                buffers = buffers.refill(0)
+                self.prepared[place] = (self.prepared[place][0], buffers)
+                call = Call(call.case, buffers, manner=call.manner, group=call.group)
+            calls.append(call)
+        return self.host.run(calls)
+
+    def _company(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, and nothing of them is kept."""
+        self.host.refresh()
+        return self.host.run([self.remade(self.calls[place]) for place in places])
+
+    def end(self) -> None:
+        """Let go of what was started: its outputs may go, and calls under way are broken off."""
+        if self.pending is not None:
+            self.pending.end()
+
+    def _finished(self, outcomes: Sequence[Outcome]) -> list[Performed]:
+        results = [
+            _Finishing(call, arrays, buffers, outcome, buffers.inspect() if buffers is not None else {})
+            for call, (arrays, buffers), outcome in zip(self.calls[: self.own], self.prepared, outcomes, strict=True)
+        ]
+        # An element may hold the fill by chance: the second fill tells.
+        doubtful = [item for item in results if item.seems_unwritten]
+        earlier = [item.refill() for item in doubtful]
+        again = self.host.run([item.second_call() for item in doubtful]) if doubtful else []
+        for item, before, outcome in zip(doubtful, earlier, again, strict=True):
+            item.take(outcome, before)
+        return [item.performed() for item in results]
+
+
+@dataclass(slots=True)
+class _Finishing:
+    """A call that was made, on its way to a `Performed`."""
+
+    call: Call
+    arrays: Mapping[str, NDArray[Any]]
+    buffers: CallBuffers | None
+    outcome: Outcome
+    states: Mapping[str, BufferState]
+    twice: bool = False
+
+    @property
+    def seems_unwritten(self) -> bool:
+        if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
+            return False
+        return any(self.states[name].unwritten for name in self.buffers.outputs)
+
+    def refill(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Make the buffers ready for a second run; gives which elements seemed unwritten after the first."""
+        if self.buffers is None:
+            return {}
+        earlier = self.buffers.unwritten()
+        self.buffers = self.buffers.refill(1)
+        return earlier
+
+    def second_call(self) -> Call:
+        """The call again, in its manner, but by itself and into whatever cache there is by now."""
+        manner = {word: value for word, value in self.call.manner.items() if word != "cache"}
+        return Call(self.call.case, self.buffers, manner=manner)
+
+    def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]]) -> None:
+        """The second run's outcome replaces the first's."""
+        self.twice = True
+        if self.buffers is not None:
+            self.outcome, self.states = outcome, self.buffers.inspect(earlier=earlier)
+
+    def performed(self) -> Performed:
+        if self.buffers is None:
+            return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
+        # What the adapter itself has seen (of a workspace) stands beside what is seen from here.
+        outcome = msgspec.structs.replace(self.outcome, buffers={**self.states, **self.outcome.buffers})
+        got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
+        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)

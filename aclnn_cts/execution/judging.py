@@ -1,0 +1,375 @@
+"""From what came of a call to a verdict: the oracle's expectation, the compute model, the promised statuses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.results import dtype_fact, shape_fact
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.statuses import SUCCESS
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.execution.executor import TOO_LARGE, Performed
+from aclnn_cts.execution.measuring import Measuring, with_rulers
+from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
+from aclnn_cts.execution.values import Answer, Opened, look_at, look_at_operands, with_magnitudes
+from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.generate.value_analysis import lattice
+from aclnn_cts.judgement.finer import FINER_FACT, as_stored
+from aclnn_cts.judgement.model import ComputeModel, Precision
+from aclnn_cts.judgement.operands import (
+    OperandFacts,
+    known_operands,
+)
+from aclnn_cts.judgement.status import judge_status
+from aclnn_cts.judgement.verdict import OUTPUT_FACT, compared, conclude, ended_badly, judge_form, memory_fault
+from aclnn_cts.oracles.registry import Benchmark
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["Judge", "Limits", "Spared", "widened"]
+
+Spared: TypeAlias = Callable[[Performed, Verdict], bool]
+"""Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
+
+_SMALL = 1 << 12
+"""Elements of all outputs of a call up to which it is looked at together with others."""
+
+
+def _spares_none(_performed: Performed, _verdict: Verdict) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is known of one output before it is looked at."""
+
+    expected: ExpectedOutput
+    model: ComputeModel
+    operands: OperandFacts
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges calls of one operator. Made once; it keeps nothing of a call but what `acquainted` is asked to."""
+
+    spec: Spec
+    oracle: Oracle
+    precision: Precision
+    """The compute models of the operator (`judgement.model.precision_of`)."""
+    has_statuses: bool
+    each: EachOracle | None = None
+    """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
+    second: SecondOracle | None = None
+    """The operator's other oracle, which failures are put to."""
+    forms: tuple[FormulaOracle, ...] = ()
+    """Further forms of the formula that judges, which explain failures."""
+    benchmark: Benchmark | None = None
+    """The operator's second implementation in FLOAT, which some rulers compare with."""
+    measuring: Measuring = Measuring()
+    """Which rulers gate; failures alone are put to the others, or with `always` every call."""
+    answers: Mapping[int, Answer] = field(default_factory=dict)
+    """What is known already of the values of calls, by the identity of their `Performed`."""
+    spared: Spared = _spares_none
+    """Of which failures rulers and magnitudes are left out, where no ruler gates."""
+
+    @cached_property
+    def _ask(self) -> EachOracle:
+        return self.each or one_by_one(self.oracle)
+
+    @cached_property
+    def _follows_errors(self) -> bool:
+        """Whether the oracle states errors itself, for which it needs the arithmetic of each output."""
+        return bool(getattr(self.oracle, "follows_errors", False))
+
+    @cached_property
+    def thorough(self) -> Judge:
+        """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
+        return replace(self, measuring=replace(self.measuring, always=True))
+
+    def expected(self, performed: Performed) -> Expected:
+        """What the oracle says of a call's inputs."""
+        return self.oracle(self.question(performed))
+
+    def question(self, performed: Performed) -> OracleInput:
+        """What the oracle is asked about a call."""
+        case = performed.case
+        tensors = widened(case, performed.arrays)
+        lattices: dict[str, float] = {}
+        for name in tensors:
+            tensor = case.arguments[name]
+            if isinstance(tensor, Tensor) and (step := lattice(tensor)) is not None:
+                lattices[name] = step
+        return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
+
+    def outputs_of_mode(self, performed: Performed) -> tuple[str, ...]:
+        """The outputs that come straight from operands in the mode's format (from all inputs where there are no modes).
+
+        One that the mode does not concern is left out, and so is one that passes through another format on its way.
+        """
+        case = performed.case
+        outputs = {name: tensor for name, tensor in case.tensors() if name in performed.got}
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        moded = self.precision.models(
+            operator=self.spec.operator, dtypes=dict.fromkeys(outputs, "FLOAT"), target=case.target, operand="BF16"
+        )
+        return tuple(
+            name
+            for name, model in models.items()
+            if model.through is None and (self.spec.modes is None or moded[name].operand is not None)
+        )
+
+    def saturates(self, performed: Performed) -> bool:
+        """Whether the target's arithmetic turns an overflow into the largest finite number."""
+        outputs = {name: tensor for name, tensor in performed.case.tensors() if name in performed.got}
+        return any(model.saturates for model in self._models(performed, outputs, None).values())
+
+    def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+        """The verdict on a call that the document supports."""
+        mode = self.spec.mode(performed.case)
+        answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
+        verdict = None
+        if answer is None:
+            outputs = self._outputs(performed.case)
+            verdict = self.form(performed, allowed=allowed)
+            if verdict is not None and (
+                verdict.result != Result.FAILED
+                or not _succeeded(performed)
+                or _wrong_form(performed, outputs, mode.name) is not None
+            ):
+                return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
+            answer = self._answer(self._opened(performed, outputs))
+        if verdict is None:
+            if not answer.comparisons:
+                look_at([answer])
+            verdict = conclude(answer.comparisons, answer.models, mode.name)
+        if verdict.result == Result.PASSED and answer.finer:
+            verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        if self.forms and verdict.result == Result.FAILED:
+            held = {item.output: item for item in answer.outputs}
+            verdict = explained(verdict, answer.question, self.forms, held)
+        return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
+
+    def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
+        """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""
+        measuring, performed = self.measuring, answer.performed
+        failed = verdict.result == Result.FAILED
+        if not (measuring.always or measuring.gate) and (not failed or self.spared(performed, verdict)):
+            return verdict
+        if failed or measuring.always:
+            verdict = with_magnitudes(verdict, answer, always=measuring.always)
+        return with_rulers(
+            verdict,
+            measuring,
+            question=answer.question,
+            expected=answer.expected,
+            got=performed.got,
+            outputs=self._outputs(performed.case),
+            models=answer.models,
+            benchmark=self.benchmark,
+        )
+
+    def acquainted(self, calls: Iterable[Performed], *, spared: Spared = _spares_none) -> Judge:
+        """The same judge, which has looked at the values of small calls together: that costs less than one by one.
+
+        Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
+        `spared`: what the judge asks of their failures.
+        """
+        opened: list[Opened] = []
+        for performed in calls:
+            if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
+                continue
+            with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
+                opened.append(self._opened(performed, self._outputs(performed.case)))
+        if self.spec.modes is not None:
+            look_at_operands(opened)
+        answers: dict[int, Answer] = {}
+        for item in opened:
+            with contextlib.suppress(Exception):  # as above
+                answers[id(item.performed)] = self._answer(item)
+        try:
+            look_at(answers.values())
+        except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
+            answers = {}
+        return replace(self, answers=answers, spared=spared)
+
+    def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
+        """The compute models of a call's outputs."""
+        return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
+
+    def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
+        models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
+        question = self.question(performed)
+        if self._follows_errors:
+            arithmetics = {name: model.arithmetic for name, model in models.items()}
+            question = msgspec.structs.replace(question, arithmetics=arithmetics)
+        return Opened(performed=performed, outputs=outputs, question=question, models=models)
+
+    def _answer(self, opened: Opened) -> Answer:
+        performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
+        expected, operands = known_operands(
+            self._ask, question, models, values=opened.values, follows_errors=self._follows_errors
+        )
+        models = {name: model.using(expected[name].functions) for name, model in models.items()}
+        asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
+        exact = all(facts.exact for facts in operands.values())
+        unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
+        return Answer(
+            performed=performed,
+            question=question,
+            expected=expected,
+            models=models,
+            outputs=asked,
+            unrounded=unrounded,
+        )
+
+    def _models(
+        self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
+    ) -> Mapping[str, ComputeModel]:
+        return self.precision.models(
+            operator=self.spec.operator,
+            dtypes={name: tensor.dtype for name, tensor in outputs.items()},
+            target=performed.case.target,
+            operand=operand,
+            source=_first_dtype(performed),
+        )
+
+    def form(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict | None:
+        """The verdict on a call that the document supports, where it is one without a look at the values."""
+        if (verdict := _not_put(performed)) is not None:
+            return verdict
+        case, outcome, got = performed.case, performed.outcome, performed.got
+        mode = self.spec.mode(case).name
+        outputs = self._outputs(case)
+        if _succeeded(performed):
+            if not got and not self.has_statuses:
+                return Verdict(
+                    result=Result.OUT_OF_SCOPE,
+                    kind=OutOfScope.STATUSES,
+                    message="the first phase alone returned, and no status says how",
+                    mode=mode,
+                )
+            if not got:
+                return Verdict(
+                    result=Result.PASSED, mode=mode, judged=Judged.STATUS, facts={"status": SUCCESS, "phases": 1}
+                )
+            if (verdict := _wrong_form(performed, outputs, mode)) is not None:
+                return verdict
+        return judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
+
+    def limits(self, performed: Performed) -> dict[str, Limits]:
+        """What conforms of each output of a call that came back in form."""
+        opened = self._opened(performed, self._outputs(performed.case))
+        expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
+        return {
+            name: Limits(
+                expected=expected[name],
+                model=opened.models[name].using(expected[name].functions),
+                operands=facts[name],
+            )
+            for name in opened.outputs
+        }
+
+    def _outputs(self, case: Case) -> dict[str, Tensor]:
+        arguments = case.arguments
+        return {name: value for name in self.spec.outputs if isinstance(value := arguments.get(name), Tensor)}
+
+    def memory(self, performed: Performed) -> Verdict:
+        """The verdict on what a valid call wrote, whatever its values."""
+        outcome = performed.outcome
+        if (verdict := _not_put(performed) or ended_badly(outcome)) is not None:
+            return verdict
+        if outcome.ended == Ended.RAISED or outcome.status:
+            return self.values(performed)
+        unwritten = {name: outcome.buffers[name].unwritten for name in performed.got if name in outcome.buffers}
+        for name, count in unwritten.items():
+            if count:
+                message = f"{name}: {count} elements were never written, they still hold the fill pattern"
+                return Verdict(result=Result.FAILED, kind=Fault.UNWRITTEN, message=message, facts={OUTPUT_FACT: name})
+        return memory_fault(outcome) or Verdict(result=Result.PASSED, judged=Judged.MEMORY)
+
+    def attempted(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+        """The verdict on a call that breaks a limit or what is left open: of its values, where the oracle has any."""
+        try:
+            return self.values(performed, allowed=allowed)
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+            message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
+            return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+
+    def status(self, performed: Performed, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
+        """The verdict on a call that breaks a documented constraint."""
+        if (verdict := _not_put(performed)) is not None:
+            if self.has_statuses:
+                return verdict
+            return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=verdict.message)
+        evaluation = evaluation or evaluate(self.spec, performed.case)
+        values: Callable[[], Verdict] | None = None
+        if evaluation.strength == Strength.LIMIT and performed.got:
+            values = partial(self.attempted, performed)
+        return judge_status(
+            outcome=performed.outcome,
+            allowed=evaluation.statuses,
+            strength=evaluation.strength,
+            constraint=constraint,
+            values=values,
+            has_statuses=self.has_statuses,
+        )
+
+
+def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The inputs as oracles take them: floating dtypes exactly in float64, integers in int64."""
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        tensor = case.arguments[name]
+        if isinstance(tensor, Tensor):
+            wide = np.float64 if tensor.dtype in FLOATING else np.bool_ if tensor.dtype == "BOOL" else np.int64
+            tensors[name] = array.astype(wide)
+    return tensors
+
+
+def _succeeded(performed: Performed) -> bool:
+    return performed.outcome.ended == Ended.RETURNED and not performed.outcome.status
+
+
+def _not_put(performed: Performed) -> Verdict | None:
+    outcome = performed.outcome
+    if outcome.ended != Ended.INEXPRESSIBLE:
+        return None
+    kind = Skip.TOO_LARGE if outcome.message.startswith(TOO_LARGE) else Skip.INEXPRESSIBLE
+    return Verdict(result=Result.SKIPPED, kind=kind, message=outcome.message)
+
+
+def _first_dtype(performed: Performed) -> str | None:
+    """The dtype of the first floating input, which a result may pass through where the outputs' differs."""
+    for name in performed.arrays:
+        tensor = performed.case.arguments[name]
+        if isinstance(tensor, Tensor) and tensor.dtype in FLOATING:
+            return tensor.dtype
+    return None
+
+
+def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
+    """The verdict on an output that came back in another shape or dtype, which adapters that return arrays report."""
+    if not performed.outcome.facts:
+        return None
+    for name, tensor in outputs.items():
+        for key, kind, expected in (
+            (shape_fact(name), Fault.SHAPE, str(list(tensor.shape))),
+            (dtype_fact(name), Fault.DTYPE, tensor.dtype),
+        ):
+            if key in performed.outcome.facts:
+                what = "shape" if kind == Fault.SHAPE else "dtype"
+                message = f"{name} came back with the {what} {performed.outcome.facts[key]}, expected {expected}"
+                return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts={OUTPUT_FACT: name})
+    return None

@@ -1,0 +1,48 @@
+"""What a bench is asked for: the settings that a run, its workers and a gate hand on to each other unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aclnn_cts.core.target import Target
+from aclnn_cts.execution.measuring import Measuring
+from aclnn_cts.execution.targets import target_on
+from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.scope import Scope, declared_scope
+
+__all__ = ["BenchSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchSettings:
+    """Which implementation, on what, and how it is run and judged. Holds nothing open; workers get it pickled."""
+
+    adapter: str
+    """The word of `--adapter`."""
+    target: Target
+    """What cases are made for; until an implementation is open its product may be `OWN_PRODUCT`."""
+    spec_folders: tuple[Path, ...] = ()
+    """The user's own (`--specs`), beside the shipped files."""
+    max_bytes: int = DEFAULT_MAX_BYTES
+    """Of one call's arguments."""
+    phases: int = 2
+    """1: statuses alone, no memory behind any call."""
+    unsafe: bool = False
+    """Also calls that must never reach a device."""
+    measuring: Measuring = Measuring()
+    """Which rulers gate, and which trials they are put to."""
+    scope: Scope | None = None
+    """What the adapter declared to offer when it was first opened; workers hold theirs to the same."""
+
+    def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
+        """Open the implementation; whoever calls closes it. Raises as `open_host` does."""
+        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders)
+
+    def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
+        """The settings with the target that cases of these operators have on an open implementation, and its scope."""
+        scope = declared_scope(host.capabilities, adapter=self.adapter)
+        return replace(self, target=target_on(host, self.target, operators), scope=scope)

@@ -1,0 +1,93 @@
+"""What is known of the values of a call that came back in form: the oracle's answer, what conforms, what came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.verdict import Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
+from aclnn_cts.judgement.elements import sorted_elements
+from aclnn_cts.judgement.finer import finer_than_asked
+from aclnn_cts.judgement.magnitude import by_magnitude
+from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.operands import OperandRule, OperandValues, operand_rule, operand_values
+
+__all__ = ["Answer", "Opened", "look_at", "look_at_operands", "with_magnitudes"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Opened:
+    """A call whose values are to be looked at, before the oracle is asked."""
+
+    performed: Performed
+    outputs: Mapping[str, Tensor]
+    question: OracleInput
+    models: Mapping[str, ComputeModel]
+    values: OperandValues | None = None
+    """What its operands may be used as, where that is known."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """One call, before and after its outputs are compared (`look_at`)."""
+
+    performed: Performed
+    """Held, so that no other call can have its identity."""
+    question: OracleInput
+    expected: Expected
+    models: Mapping[str, ComputeModel]
+    outputs: Sequence[Compared]
+    unrounded: Sequence[Compared]
+    """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
+    """By output."""
+    finer: bool = False
+    """Whether all is right, and right for operands that were never rounded too."""
+
+
+def look_at_operands(opened: Iterable[Opened]) -> None:
+    """Find what operands may be used as, of all calls with one rule together."""
+    alike: dict[OperandRule, list[Opened]] = {}
+    for item in opened:
+        if item.models:
+            alike.setdefault(operand_rule(tuple(item.models.values())), []).append(item)
+    for rule, items in alike.items():
+        for item, values in zip(items, operand_values([item.question for item in items], rule), strict=True):
+            item.values = values
+
+
+def look_at(answers: Iterable[Answer]) -> None:
+    """Compare the outputs of calls, all together: a step of NumPy costs as much for one small output as for many."""
+    asked = list(answers)
+    found = iter(compare_all([item for answer in asked for item in answer.outputs]))
+    for answer in asked:
+        answer.comparisons.update({item.output: next(found) for item in answer.outputs})
+    right = [answer for answer in asked if answer.unrounded and not any(_kinds(answer))]
+    found = iter(compare_all([item for answer in right for item in answer.unrounded]))
+    for answer in right:
+        answer.finer = finer_than_asked([next(found) for _ in answer.unrounded])
+
+
+def _kinds(answer: Answer) -> Iterable[str]:
+    return (comparison.kind for comparison in answer.comparisons.values())
+
+
+def with_magnitudes(verdict: Verdict, answer: Answer, *, always: bool) -> Verdict:
+    """The verdict with the elements of its outputs by magnitude and share: of those at fault, or `always` of all."""
+    if not verdict.deviations:
+        return verdict
+    deviations = []
+    for item, deviation in zip(answer.outputs, verdict.deviations, strict=True):
+        if always or deviation.beyond:
+            elements = answer.comparisons[item.output].elements or sorted_elements(
+                item.got, item.expected, item.model, operands=item.operands
+            )
+            deviation = msgspec.structs.replace(deviation, magnitudes=by_magnitude(item.expected, elements))  # noqa: PLW2901
+        deviations.append(deviation)
+    return msgspec.structs.replace(verdict, deviations=tuple(deviations))

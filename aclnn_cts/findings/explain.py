@@ -1,0 +1,155 @@
+"""One record told to a person: what was called, what the document promises, what came back, and where it went wrong.
+
+`replay -v`, pytest failures and reports say the same thing, from here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from aclnn_cts.checks.laws import PREFIX, law_calls, law_of
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Deviation, Record
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Clause, Spec
+
+__all__ = ["explain", "replay_command", "shrink_command"]
+
+
+def replay_command(file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = ()) -> str:
+    """The command that runs a trial file again."""
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
+    return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders} -v"
+
+
+def shrink_command(run: Path | str) -> str:
+    """The command that makes the findings of a run smaller, and keeps them with it."""
+    return f"aclnn-cts shrink {shlex.quote(str(run))}"
+
+
+def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:
+    """Lines about one record."""
+    verdict, case = record.verdict, record.trial.case
+    yield f"{case.operator}, promise {record.trial.promise}, {case.product}: {verdict.result}"
+    if verdict.kind or verdict.message:
+        yield f"  {verdict.kind or 'because'}: {verdict.message}" if verdict.message else f"  {verdict.kind}"
+    if record.waiver:
+        yield f"  waived by {record.waiver}"
+    yield from _what(case)
+    yield from _made_first(record.shown)
+    yield from _rules(record, spec, language)
+    law = record.trial.promise.startswith(PREFIX)
+    if law:
+        yield from _law(record, spec, language)
+    for outcomes in record.attempts:
+        for outcome in outcomes:
+            yield f"outcome: {_outcome_text(outcome)}"
+    for deviation in verdict.deviations:
+        yield _sides_text(deviation) if law else _deviation_text(deviation)
+    for name, fact in verdict.facts.items():
+        yield f"fact: {name} = {fact}"
+    yield f"trial {record.trial_id}"
+
+
+def _arguments(case: Case) -> Iterator[str]:
+    width = max((len(name) for name in case.arguments), default=0)
+    for name, value in case.arguments.items():
+        yield f"  {name:<{width}}  {argument_text(value)}"
+
+
+def _what(case: Case) -> Iterator[str]:
+    yield "case:"
+    yield from _arguments(case)
+    if case.call.phases == 1:
+        yield "  (the first phase alone)"
+    for pointer in case.call.null:
+        yield f"  {pointer}: null pointer"
+    if case.origin.change:
+        yield f"  made from a valid case by: {case.origin.change}"
+
+
+def _made_first(trial: Trial) -> Iterator[str]:
+    for item in trial.after:
+        times = f" {item.times} times" if item.times > 1 else ""
+        yield f"made first{times}, as the failure does not show without it: {item.case.operator}"
+        yield from _arguments(item.case)
+
+
+def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:
+    case = record.trial.case
+    evaluation = evaluate(spec, case)
+    if not evaluation.broken:
+        yield f"promised: {' or '.join(evaluation.statuses)}, as the case holds every constraint"
+    else:
+        yield f"promised: {' or '.join(evaluation.statuses)} ({evaluation.strength})"
+    for constraint in evaluation.broken:
+        yield f"  broken: {constraint.id}: {constraint.rule.describe(case.product)}"
+        for clause in spec.clauses:
+            if constraint.id in clause.constraints:
+                yield f"    clause {clause.at}: {_wording(clause, language)}"
+    for constraint in evaluation.not_applicable:
+        if evaluation.broken:
+            yield f"  not applicable: {constraint.id}"
+
+
+def _law(record: Record, spec: Spec, language: str) -> Iterator[str]:
+    """What the law says, and what each of its calls changes in the case."""
+    trial = record.trial
+    stated = law_of(spec, trial.promise)
+    yield f"law {stated.id}: {stated.zh if language == 'zh' else stated.en}"
+    chosen = ", ".join(f"{name} {value}" for name, value in trial.parameters.items())
+    if chosen:
+        yield f"  chosen: {chosen}"
+    for number, call in enumerate(law_calls(trial, spec), 1):
+        changed = {name: value for name, value in call.arguments.items() if value != trial.case.arguments[name]}
+        if not changed:
+            yield f"  call {number}: the case as it is"
+        for name, value in changed.items():
+            yield f"  call {number}: {name}  {argument_text(value)}"
+
+
+def _wording(clause: Clause, language: str) -> str:
+    return clause.zh if language == "zh" else clause.en
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    parts = [outcome.ended]
+    for name, value in (("phase one", outcome.phase_one), ("phase two", outcome.phase_two)):
+        if value is not None:
+            parts.append(f"{name} {status_name(value)}")
+    if outcome.synchronised:
+        parts.append(f"synchronisation {outcome.synchronised}")
+    if outcome.signal is not None:
+        parts.append(f"signal {outcome.signal}")
+    if outcome.message:
+        parts.append(outcome.message.strip().partition("\n")[0])
+    return ", ".join(parts)
+
+
+def _sides_text(deviation: Deviation) -> str:
+    if not deviation.elements:
+        return f"{deviation.output}: no elements"
+    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
+    return (
+        f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} not "
+        f"compared; worst {place}: left {deviation.got}, right {deviation.expected}, bound {deviation.bound:.4g}, "
+        f"difference {deviation.share:.4g} of the bound"
+    )
+
+
+def _deviation_text(deviation: Deviation) -> str:
+    if not deviation.elements:
+        return f"{deviation.output}: no elements"
+    place = f"{deviation.output}{list(deviation.index)}"
+    return (
+        f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} open; "
+        "worst "
+        f"{place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
+        f"error {deviation.share:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
+    )

@@ -1,0 +1,87 @@
+"""The distinct findings of a run, each in a sentence that says what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.store_reader import Finding, Query
+
+__all__ = ["FindingGroup", "finding_groups"]
+
+_MEANING: Mapping[str, str] = {
+    Fault.STATUS: "the returned status is not the one that the document promises",
+    Fault.VALUE: "an element is wrong, and no arithmetic in the promised formats explains it",
+    Fault.MODEL: "an element is beyond the assumed compute model, though coarser arithmetic would explain it",
+    Fault.SPECIAL: "inf or nan stands where it must not, or is missing where every order of evaluation gives it",
+    Fault.UNWRITTEN: "part of an output was never written",
+    Fault.SHAPE: "an output came back in another shape",
+    Fault.DTYPE: "an output came back in another dtype",
+    Fault.GUARD: "the call wrote outside its outputs",
+    Fault.INPUT: "the call changed an input",
+    Fault.REJECTED: "a call that the document supports was refused",
+    Fault.CRASH: "the call ended the process",
+    Fault.HANG: "the call did not come back",
+    Fault.RULER: "every element is within the derived bound, but not within a ruler that the run was asked to apply",
+    Fault.LIMIT_VALUE: "the call goes beyond a documented limit, succeeds, and gives wrong values",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingGroup:
+    """Findings of one operator, output and kind, told together: promises, modes and dtypes are details of them."""
+
+    title: str
+    details: str
+    meaning: str
+    """What such a fault means, and the worst case's own sentence."""
+    findings: int
+    cases: int
+    waivers: tuple[str, ...]
+    """Those that speak for the cases; empty where any case stands unwaived."""
+    file: str
+    """The trial file of the finding with the worst case."""
+    adapter: str
+    spec_folders: tuple[str, ...]
+    """The folders of operators of the user's own that the run was given."""
+
+
+def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
+    """The findings of a run by operator, output and kind, unwaived ones first, then by number of cases."""
+    groups: dict[tuple[str, str, str, bool], list[tuple[Finding, Record]]] = {}
+    with run.results() as results:
+        for finding in results.findings():
+            record = next(iter(results.records(Query(signature=finding.signature), worst_first=True, limit=1)))
+            signature = finding.signature
+            key = (signature.operator, signature.output, signature.kind, finding.waived == finding.number)
+            groups.setdefault(key, []).append((finding, record))
+    told = [_group(run, key, members) for key, members in groups.items()]
+    return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
+
+
+def _group(
+    run: RunDirectory, key: tuple[str, str, str, bool], members: Sequence[tuple[Finding, Record]]
+) -> FindingGroup:
+    operator, output, kind, waived = key
+    worst, record = max(members, key=lambda member: max((d.share for d in member[1].verdict.deviations), default=0.0))
+    signatures = [finding.signature for finding, _ in members]
+    place = f" of {output}" if output else ""
+    fields = ("promise", "constraint", "mode", "dtype")
+    details = [_listed(getattr(signature, name) for signature in signatures) for name in fields]
+    return FindingGroup(
+        title=f"{operator.removeprefix('aclnn')}: {kind}{place}",
+        details="; ".join(part for part in details if part),
+        meaning=f"{_MEANING.get(kind, kind)}: {record.verdict.message}",
+        findings=len(members),
+        cases=sum(finding.number for finding, _ in members),
+        waivers=tuple(dict.fromkeys(record.waiver for _, record in members)) if waived else (),
+        file=str(run.path / "failures" / failure_name(worst.signature)),
+        adapter=record.where.get("adapter", ""),
+        spec_folders=tuple(run.manifest.settings.get("spec_folders", ())),
+    )
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted({word for word in words if word}))

@@ -1,0 +1,199 @@
+"""Which failures are one finding: what broke, as their records tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from aclnn_cts.checks.laws import PREFIX
+from aclnn_cts.checks.life_cycle import LIFE_CYCLES, RepeatedFailure
+from aclnn_cts.checks.promises import promise
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+
+__all__ = [
+    "TOGETHER",
+    "VALUE_KINDS",
+    "bucketed",
+    "calls_alone",
+    "found_as",
+    "gravity",
+    "is_milder",
+    "kind_of",
+    "outputs_of",
+    "shown_by",
+    "still_fails_so",
+    "symptom",
+    "together",
+]
+
+VALUE_KINDS = (Fault.VALUE, Fault.SPECIAL, Fault.MODEL)
+"""Kinds of one fault of an output's values, the gravest first."""
+
+TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {Fault.VALUE: VALUE_KINDS, Fault.LAW: (Fault.LAW, Fault.SPECIAL, Fault.MODEL)}
+)
+"""Kinds that a signature of the first takes together, the gravest first: of an output's values, and of a relation."""
+
+_VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
+"""Promises of one supported call, which one fault breaks together."""
+
+_OF_MEMORY = frozenset({Fault.VALUE, Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT})
+"""Kinds of what a call that was made has written, whatever the document says of it."""
+
+_OF_STATUS = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
+"""Kinds that are about a broken call alone, and not about its valid twin."""
+
+_IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
+
+_TWIN = "twin"
+
+
+def symptom(record: Record) -> str:
+    """What a failure looks like, where its kind has several looks."""
+    verdict = record.verdict
+    if verdict.kind in (Fault.STATUS, Fault.REJECTED, Fault.CRASH):
+        outcomes = [outcome for attempt in record.attempts[-1:] for outcome in attempt]
+        return _ending(outcomes, refused=verdict.kind == Fault.REJECTED) if outcomes else ""
+    return ""
+
+
+def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
+    """How the call at fault ended: the first that did not return, or was `refused`; else the last."""
+    last = next((item for item in outcomes if item.ended != Ended.RETURNED or (refused and item.status)), outcomes[-1])
+    if last.ended == Ended.SIGNAL:
+        return f"signal {last.signal}"
+    if last.ended != Ended.RETURNED:
+        return last.ended
+    return status_name(last.status or 0)
+
+
+def kind_of(signature: Signature, kinds: Iterable[str]) -> str:
+    """The kind of fault of a finding: the gravest of its failures' where its signature takes several together."""
+    met = set(kinds)
+    return next((kind for kind in TOGETHER.get(signature.kind, ()) if kind in met), signature.kind)
+
+
+def gravity(kind: str) -> int:
+    """The place of a kind among those that one signature takes together, 0 for the gravest and for any other."""
+    return VALUE_KINDS.index(kind) if kind in VALUE_KINDS else 0
+
+
+def is_milder(kind: str, than: str) -> bool:
+    """Whether one fault is beyond an assumption alone, and the other beyond a document."""
+    return kind == Fault.MODEL and than != Fault.MODEL
+
+
+def together(signature: Signature) -> Signature:
+    """The signature by which a campaign puts failures of this one together, as far as the signature itself tells.
+
+    One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
+    now beyond any arithmetic and now beyond the assumed one: its promise counts as `values`, its kind as `value`.
+    Calls that must be refused are of one promise, `status`, told apart by their constraint. What many of them in a row
+    do together is no matter of the one that was taken.
+    """
+    promise, constraint, dtype = signature.promise, signature.constraint, signature.dtype
+    first = Fault.LAW if promise.startswith(PREFIX) else Fault.VALUE
+    kind = first if signature.kind in TOGETHER[first] else signature.kind
+    if promise in _IN_A_ROW:
+        constraint = dtype = ""
+    elif constraint and promise in _VALUES and promise != "boundary" and kind in _OF_MEMORY:
+        promise, constraint = "values", ""
+    elif constraint:
+        promise = "status" if promise == "boundary" else promise
+    elif promise in _VALUES or (promise.startswith(PREFIX) and kind != Fault.LAW):
+        promise = "values"
+    looks = "" if kind in (Fault.VALUE, Fault.LAW) else signature.symptom
+    return msgspec.structs.replace(
+        signature, promise=promise, kind=kind, constraint=constraint, dtype=dtype, symptom=looks
+    )
+
+
+def bucketed(record: Record) -> Record:
+    """A failure under the signature by which a campaign puts failures together, as `together` says."""
+    changed = together(msgspec.structs.replace(record.signature, symptom=symptom(record)))
+    return msgspec.structs.replace(record, signature=changed)
+
+
+def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
+    """A failure under the signature of its fault, as `bucketed` gives it; `execute` runs a trial.
+
+    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's signature: a law;
+    a life cycle whose call fails the same way when it is made in the ordinary manner; a broken call whose valid twin
+    does.
+    """
+    found = bucketed(record)
+    if found.signature.promise == "values" or (found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)):
+        return found
+    for call in calls_alone(record.trial, specs):
+        alone = execute(call)
+        if alone.verdict.result == Result.FAILED:
+            by_itself = bucketed(alone).signature
+            if found.signature.kind == Fault.LAW or _looks(by_itself) == _looks(found.signature):
+                return msgspec.structs.replace(record, signature=by_itself)
+    return found
+
+
+def still_fails_so(before: Signature, record: Record) -> bool:
+    """Whether a failure is the finding's again whose trial it is, as far as the record alone tells.
+
+    Of a trial that met a fault of one of its calls it is not asked again whether that call fails by itself.
+    """
+    before, now = together(before), bucketed(record).signature
+    if before == now:
+        return True
+    met = before.promise in ("values", "status") and now.promise not in ("values", before.promise)
+    return met and (now.kind == Fault.LAW or _looks(now) == _looks(before))
+
+
+def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:
+    """The calls of a law, of a life cycle or of a broken call's twin, each as a trial by itself; none of another's."""
+    spec = specs[trial.case.operator]
+    if trial.promise in _IN_A_ROW:
+        return [Trial("status", trial.case, after=trial.after)]
+    if trial.promise.startswith(PREFIX) or trial.promise in LIFE_CYCLES:
+        calls = promise(trial.promise, where="trial").calls(trial, spec)
+    elif trial.parameters.get(_TWIN) is not None:
+        calls = (case_from_json(trial.parameters[_TWIN], where=f"trial: $.parameters.{_TWIN}"),)
+    else:
+        return []
+    distinct = [call for place, call in enumerate(calls) if call not in calls[:place]]
+    whole = [call for call in distinct if call.call.phases != 1] or distinct
+    return [Trial("values", call, after=trial.after) for call in whole if _is_supported(spec, call)]
+
+
+def _is_supported(spec: Spec, call: Case) -> bool:
+    evaluation = evaluate(spec, call)
+    return not evaluation.broken or evaluation.strength == Strength.OPEN
+
+
+def shown_by(trial: Trial, signature: Signature, specs: Specs) -> list[Trial]:
+    """Trials that may show a finding, the plainest first: before the one that met it, its calls by themselves."""
+    by_itself = signature.promise == "values" or (signature.promise == "status" and trial.promise in _IN_A_ROW)
+    return [*(calls_alone(trial, specs) if by_itself else ()), trial]
+
+
+def _is_life_cycle(trial: Trial) -> bool:
+    return trial.promise in LIFE_CYCLES
+
+
+def _looks(signature: Signature) -> tuple[str, ...]:
+    """What a fault has in any manner in which its call is made."""
+    return signature.kind, signature.output, signature.symptom
+
+
+def outputs_of(record: Record) -> set[str]:
+    """SHA-256 of what the calls of a record that succeeded wrote: what it is judged again from."""
+    outcomes = [item for item in record.attempts[0] if item.ended == Ended.RETURNED] if record.attempts else []
+    written = [state for item in outcomes if not item.status for state in item.buffers.values()]
+    return {state.sha256 for state in written if state.sha256}

@@ -1,0 +1,185 @@
+"""A waiver drafted from a finding: its scope is what the records tell; why, who and until when is for a person."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from packaging.version import InvalidVersion, Version
+
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.store.manifest import Manifest
+from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.store_reader import Finding, Query
+
+__all__ = ["UNFILLED_DRAFT", "WaiverDraft", "draft_waiver"]
+
+_WIDTH = 118
+_MESSAGES = 3
+"""Messages of failures that the draft quotes, the worst first."""
+_FILL_IN = (
+    ("reason", "why the failure is accepted: what the implementation does otherwise, and where it does not"),
+    ("owner", "who answers for it: a person or a team"),
+    ("expiry", "the last day on which it holds, as 2027-01-31"),
+)
+UNFILLED_DRAFT = begins(
+    b"# Drafted from .*?\n" + b"\n".join(re.escape(f"    {key}:  # {what}").encode() for key, what in _FILL_IN)
+)
+"""Drafts that nobody has filled in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverDraft:
+    """The text of a waiver file, which is refused until a person has filled it in."""
+
+    id: str
+    text: str
+    case: bytes
+    """The trial file that the draft pins."""
+    case_name: str
+    waived_by: tuple[str, ...]
+    """Waivers that speak for failures of the finding already."""
+
+
+def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
+    """Draft a waiver for a finding, a trial file in the `failures` folder of a run directory.
+
+    `pinned` is how the draft names the trial file that runs first in every run, `{name}` standing for its name. Raises
+    UsageError where the file is none of a run's findings.
+    """
+    if finding.is_dir() or finding.parent.name != "failures":
+        raise UsageError(
+            f"{finding}: no finding; expected one of the trial files in the folder `failures` of a run directory"
+        )
+    run = RunDirectory(finding.parent.parent)
+    known = {failure_name(entry.signature): entry for entry in _findings(run)}
+    if finding.name not in known:
+        raise UsageError(
+            f"{finding}: the run has no such finding; `failures` in {run.path} holds them{nearest(finding.name, known)}"
+        )
+    entry = known[finding.name]
+    with run.results() as results:
+        query = Query(signature=entry.signature)
+        records = list(results.records(query, worst_first=True, limit=_MESSAGES))
+        # A campaign takes failures of several promises and kinds together.
+        promises = [str(name) for (name,) in results.tally("promise", query=query)]
+        kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
+    try:
+        case = finding.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{finding}: cannot be read: {error.strerror}; expected a trial file of a run") from None
+    identifier = _identifier(run.manifest, entry)
+    name = f"{identifier.replace('.', '-')}.json"
+    return WaiverDraft(
+        id=identifier,
+        text="\n".join(
+            _lines(
+                run,
+                entry,
+                records,
+                identifier,
+                pinned.replace("{name}", name),
+                scope=_scope(run.manifest, entry, records, promises=promises, kinds=kinds),
+            )
+        )
+        + "\n",
+        case=case,
+        case_name=name,
+        waived_by=tuple(dict.fromkeys(record.waiver for record in records if record.waiver)),
+    )
+
+
+def _findings(run: RunDirectory) -> list[Finding]:
+    with run.results() as results:
+        return list(results.findings())
+
+
+def _lines(
+    run: RunDirectory,
+    entry: Finding,
+    records: list[Record],
+    identifier: str,
+    pinned: str,
+    *,
+    scope: Mapping[str, str | list[str]],
+) -> Iterator[str]:
+    yield from _comment(
+        f"Drafted from {run.path}, where {entry.number} {'trial fails' if entry.number == 1 else 'trials fail'} like"
+        " this. It is refused until reason, owner and expiry are filled in; docs/waivers.md describes every key."
+    )
+    for record in records:
+        yield from _comment(f"{record.trial_id[:12]}: {record.verdict.message}")
+    yield ""
+    yield f"subject: {_scalar(f'{run.manifest.adapter}: {entry.signature.operator}')}"
+    yield ""
+    yield "waivers:"
+    yield f"  - id: {_scalar(identifier)}"
+    yield "    scope:"
+    for key, value in scope.items():
+        yield f"      {key}: {_scalar(value)}"
+    yield from _comment(
+        "when: an expression over the arguments that holds of the cases that fail alone, such as"
+        " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
+        indent="      ",
+    )
+    for key, what in _FILL_IN:
+        yield f"    {key}:  # {what}"
+    yield "    # reason_zh: the reason in Chinese, for the Chinese page of the report"
+    yield "    # link: where it is tracked"
+    yield f"    cases: [{_scalar(pinned)}]"
+
+
+def _scope(
+    manifest: Manifest, entry: Finding, records: list[Record], *, promises: list[str], kinds: list[str]
+) -> dict[str, str | list[str]]:
+    signature = entry.signature
+    scope: dict[str, str | list[str]] = {
+        "adapter": manifest.adapter,
+        "version": _version(manifest),
+        "operator": signature.operator,
+        "promise": promises if len(promises) > 1 else promises[0],
+        "constraint": signature.constraint,
+        "product": records[0].trial.case.product,
+        "dtype": signature.dtype,
+        "mode": signature.mode,
+        "output": signature.output,
+        "kind": kinds if len(kinds) > 1 else kinds[0],
+    }
+    return {key: value for key, value in scope.items() if value}
+
+
+def _version(manifest: Manifest) -> str:
+    """The version of the library on which it was seen; empty where it is not known, or is no version."""
+    fact = manifest.environment.get("adapter.version")
+    try:
+        return f"=={Version(str(fact.value)).public}" if fact is not None else ""
+    except InvalidVersion:
+        return ""
+
+
+def _identifier(manifest: Manifest, entry: Finding) -> str:
+    """Adapter, operator and what is wrong, as ids of waivers are spelled, and a part of the finding's own name."""
+    signature = entry.signature
+    operator = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", signature.operator.removeprefix("aclnn"))
+    words = [manifest.adapter.partition(",")[0], operator, f"{signature.output} {signature.kind}"]
+    slugs = [re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words]
+    digest = failure_name(signature).removesuffix(".json").rpartition("-")[2][:4]
+    return f"{'.'.join(slug for slug in slugs if slug)}-{digest}"
+
+
+def _scalar(value: str | list[str]) -> str:
+    """A string, or a list of some, as YAML spells it on one line."""
+    text: Any = yaml.safe_dump(value, allow_unicode=True, width=10**6, default_flow_style=True)
+    return str(text).removesuffix("\n").removesuffix("...").strip()
+
+
+def _comment(text: str, *, indent: str = "") -> list[str]:
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return textwrap.wrap(plain, _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")

@@ -1,0 +1,274 @@
+"""The form of `waivers/*.yaml`, and its mistakes with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault
+from aclnn_cts.speclang.expression import UNDEFINED, compile_node
+from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.yaml_file import read_yaml
+from aclnn_cts.store.case_files import read_case_file
+
+__all__ = [
+    "CompilePredicate",
+    "Predicate",
+    "Scope",
+    "Waiver",
+    "compile_predicate",
+    "read_waivers",
+    "shipped_waivers",
+    "waiver_texts",
+]
+
+Predicate: TypeAlias = Callable[[Case], bool]
+CompilePredicate: TypeAlias = Callable[[str], Predicate]
+
+NOT_FINITE = ("nan", "inf", "-inf")
+
+_FAULTS = tuple(value for name, value in vars(Fault).items() if name.isupper())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which failures a waiver speaks for: all that every part that is given admits. An empty tuple admits any value."""
+
+    adapter: tuple[str, ...]
+    """As `--adapter` names it: `torch` whatever the options, `torch:device=cpu` where they say so or by default do."""
+    kind: tuple[str, ...]
+    """Kinds of fault: what excuses a value must not hide a crash."""
+    operator: tuple[str, ...] = ()
+    promise: tuple[str, ...] = ()
+    constraint: tuple[str, ...] = ()
+    product: tuple[str, ...] = ()
+    dtype: tuple[str, ...] = ()
+    mode: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    got: tuple[str, ...] = ()
+    """What the worst element at fault came back as, of those in `NOT_FINITE`."""
+    version: SpecifierSet | None = None
+    """Range of versions of the adapter's library (PEP 440)."""
+    when: Predicate | None = None
+    """Of the case, or of one of the calls that its trial takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """A known failure that a person answers for, until a day."""
+
+    id: str
+    scope: Scope
+    reason: str
+    owner: str
+    expiry: date
+    """The last day on which it holds."""
+    reason_zh: str = ""
+    """The reason in Chinese, where its owner has written it: reports show it in the Chinese page."""
+    link: str = ""
+    cases: tuple[Trial | Case, ...] = ()
+    """Pinned: they run first, and show whether the failure is still there."""
+    where: str = ""
+    """File and line."""
+    file: Path | None = None
+    """The file that it was read from."""
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _filled(value: object) -> object:
+    if value is None:
+        raise PydanticCustomError("not_filled_in", "not filled in; a person has to say it")
+    return value
+
+
+def _day(value: object) -> object:
+    """A day that YAML has read as one, or as text; anything else is no day."""
+    _filled(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return datetime.strptime(str(value), "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
+    except ValueError:
+        raise PydanticCustomError("no_day", "expected the last day, as 2027-01-31") from None
+
+
+_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1), BeforeValidator(_filled)]
+_Texts = Annotated[list[_Text], BeforeValidator(_as_list), Field(min_length=1)]
+_Operator = Annotated[str, StringConstraints(strict=True, pattern=r"^aclnn[A-Za-z0-9]+$")]
+_Operators = Annotated[list[_Operator], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _ScopeModel(_Model):
+    adapter: _Texts
+    kind: _Texts
+    operator: _Operators | None = None
+    promise: _Texts | None = None
+    constraint: _Texts | None = None
+    product: _Texts | None = None
+    dtype: _Texts | None = None
+    mode: _Texts | None = None
+    output: _Texts | None = None
+    got: _Texts | None = None
+    version: _Text | None = None
+    when: _Text | None = None
+
+
+class _WaiverModel(_Model):
+    id: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9]+([.\-][a-z0-9]+)*$")]
+    scope: _ScopeModel
+    reason: _Text
+    owner: _Text
+    expiry: Annotated[date, BeforeValidator(_day)]
+    link: _Text = ""
+    cases: list[_Text] = []
+    reason_zh: _Text = ""
+
+
+class _FileModel(_Model):
+    subject: _Text
+    waivers: Annotated[list[_WaiverModel], Field(min_length=1)]
+
+
+def compile_predicate(text: str) -> Predicate:
+    """A predicate of the spec's expression language over a case's arguments; where it is undefined it does not hold."""
+    return _Expression(text)
+
+
+class _Expression:
+    """A compiled predicate. It goes to another process as its text, since what it is compiled to cannot."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._compiled = compile_node(parse(text))
+
+    def __call__(self, case: Case) -> bool:
+        try:
+            return self._compiled(case.arguments, case.target) is True
+        except UNDEFINED:
+            return False
+
+    def __reduce__(self) -> tuple[type[_Expression], tuple[str]]:
+        return _Expression, (self._text,)
+
+
+def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:
+    """The files that waivers were read from, by names of their own: what a run directory keeps."""
+    texts: dict[str, bytes] = {}
+    for path in dict.fromkeys(waiver.file for waiver in waivers if waiver.file is not None):
+        name, number = path.name, 1
+        while name in texts:
+            number += 1
+            name = f"{path.stem}-{number}{path.suffix}"
+        texts[name] = path.read_bytes()
+    return texts
+
+
+def shipped_waivers() -> tuple[Path, ...]:
+    """The waiver files that come with the package: what is known of implementations that everybody can run."""
+    return tuple(sorted((Path(__file__).resolve().parents[2] / "waivers").glob("*.yaml")))
+
+
+def read_waivers(
+    paths: Iterable[Path], *, compile_predicate: CompilePredicate = compile_predicate, pinned: bool = True
+) -> tuple[Waiver, ...]:
+    """Read waiver files, in their order; with `pinned` false without the cases that they name.
+
+    Every mistake of a file is reported at once, as a UsageError of lines `file:line: what; what to do`: a waiver
+    without reason, owner or expiry, an unknown key, a predicate that does not compile, a pinned case that cannot be
+    read, an id that stands twice (in any of the files).
+    """
+    waivers: dict[str, Waiver] = {}
+    messages: list[str] = []
+    for path in paths:
+        problems = Problems(read_yaml(path))
+        for index, waiver in enumerate(_waivers(path, problems, compile_predicate, pinned=pinned)):
+            if waiver.id in waivers:
+                first = waivers[waiver.id].where
+                problems.add(
+                    ("waivers", index, "id"), f"{waiver.id!r} stands twice, first at {first}; give it another id"
+                )
+            waivers.setdefault(waiver.id, waiver)
+        messages += problems.sorted()
+    if messages:
+        raise UsageError("\n".join(messages))
+    return tuple(waivers.values())
+
+
+def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinned: bool) -> Iterable[Waiver]:
+    try:
+        model = _FileModel.model_validate(problems.file.content)
+    except ValidationError as error:
+        problems.validation(error, _FileModel)
+        return
+    for index, entry in enumerate(model.waivers):
+        place = ("waivers", index)
+        yield Waiver(
+            id=entry.id,
+            scope=_scope(entry.scope, problems, (*place, "scope"), compiler),
+            reason=entry.reason,
+            reason_zh=entry.reason_zh,
+            owner=entry.owner,
+            expiry=entry.expiry,
+            link=entry.link,
+            cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if pinned else (),
+            where=problems.file.at(place),
+            file=path,
+        )
+
+
+def _scope(model: _ScopeModel, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate) -> Scope:
+    if not (model.operator or model.promise or model.constraint):
+        problems.add(place, "speaks for everything that the adapter does; name an operator, a promise or a constraint")
+    for word in model.kind:
+        problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
+    for word in model.dtype or ():
+        problems.known(word, DTYPES, (*place, "dtype"), "dtype")
+    for word in model.got or ():
+        problems.known(word, NOT_FINITE, (*place, "got"), "number that is not finite")
+    version: SpecifierSet | None = None
+    when: Predicate | None = None
+    if model.version is not None:
+        try:
+            version = SpecifierSet(model.version, prereleases=True)
+        except InvalidSpecifier:
+            problems.add(
+                (*place, "version"), f"{model.version!r}: no range of versions; expected one such as '>=2.13,<2.14'"
+            )
+    if model.when is not None:
+        try:
+            when = compiler(model.when)
+        except (UsageError, ExpressionError) as error:
+            problems.add((*place, "when"), str(error))
+    listed: dict[str, Any] = {
+        field.name: tuple(getattr(model, field.name) or ())
+        for field in fields(Scope)
+        if field.name not in ("version", "when")
+    }
+    return Scope(**listed, version=version, when=when)
+
+
+def _pinned(path: Path, names: list[str], problems: Problems, place: tuple[str | int, ...]) -> Iterable[Trial | Case]:
+    for index, name in enumerate(names):
+        try:
+            yield from [entry.content for entry in read_case_file(path.parent / name)]
+        except UsageError as error:
+            problems.add((*place, index), str(error))

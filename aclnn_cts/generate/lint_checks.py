@@ -1,0 +1,80 @@
+"""What drawing showed to be wrong with a spec, and the drawings that lint looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.extremes import ExtremeChoices
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["FAILURES", "Doubt", "Tally", "assignments", "decisions", "drawn", "reason"]
+
+FAILURES = (*UNDEFINED, ArithmeticError, ChoiceError, UsageError, ValueError)
+"""How a draw or a shape that has no value ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Something that drawing showed to be wrong with an entry of a spec file."""
+
+    section: str
+    """The list of the file in which the entry stands: `draws`, `parameters` or `constraints`."""
+    name: str
+    what: str
+    advice: str
+    seen: str = field(default="", compare=False)
+    """How often, and in which drawing first; it differs from product to product."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """In how many drawings each doubt arose, and which of them showed it first."""
+
+    seen: dict[tuple[str, str, str], set[int]] = field(default_factory=dict)
+    shown: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def add(self, number: int, section: str, name: str, what: str, example: str) -> None:
+        """Count a doubt about one drawing, once."""
+        key = (section, name, what)
+        self.seen.setdefault(key, set()).add(number)
+        self.shown.setdefault(key, example)
+
+    def doubts(self, of: int, advice: str) -> list[Doubt]:
+        """What arose, each with the same advice."""
+        return [
+            Doubt(*key, advice, f" in {_share(len(numbers), of)}, first with {self.shown[key]}")
+            for key, numbers in self.seen.items()
+        ]
+
+
+def decisions(spec: Spec, product: str, drawings: int, seed: int) -> Iterator[Choices]:
+    """The decisions behind lint's drawings of a product; every second keeps to the ends of the ranges."""
+    for index in range(drawings):
+        stream = StreamChoices(seed, f"{spec.operator}/{product}/lint", index)
+        yield ExtremeChoices(stream) if index % 2 else stream
+
+
+def _share(number: int, of: int) -> str:
+    return f"every one of {of} drawings" if number == of else f"{number} of {of} drawings"
+
+
+def reason(error: Exception) -> str:
+    """What an exception says, or its name where it says nothing."""
+    return str(error) or type(error).__name__
+
+
+def drawn(drawing: Drawing) -> str:
+    """The names of a drawing, for a message."""
+    return assignments(drawing.names)
+
+
+def assignments(names: Mapping[str, Any]) -> str:
+    """Names and their values, for a message."""
+    text = ", ".join(f"{name} = {list(value) if isinstance(value, tuple) else value}" for name, value in names.items())
+    return text or "nothing drawn before it"

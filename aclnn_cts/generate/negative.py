@@ -1,0 +1,196 @@
+"""Invalid and boundary cases: a rule broken on purpose in a valid drawing, and the result proved.
+
+A case is kept as breaking a constraint only where evaluation shows that constraint broken and nothing else but what its
+group shares or the spec says goes with it. What cannot be proved is not generated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_cts.core.case import Case, Origin
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.binding import check_prototype
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.kinds import Constraint, Way
+
+__all__ = ["Derived", "boundary_cases", "break_drawing", "invalid_cases", "tried_ways"]
+
+ATTEMPTS = 24
+"""Valid drawings that are tried before a way of breaking counts as unprovable."""
+
+_PLACE = re.compile(r"(?P<name>\w+)\[(?P<axis>-?\d+)\]\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A case made from a valid one by one change."""
+
+    case: Case
+    twin: Case
+    constraint: Constraint
+    change: str
+    broken: tuple[str, ...]
+    """Ids of what is broken; empty for a boundary case inside the limit."""
+
+
+def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> Way:
+    """A spec's own assignment as a way, evaluated over the drawn names."""
+    names = {**twin.arguments, **drawing.names}
+    drawn = {draw.name for draw in sampler.spec.draws}
+    assign: dict[str, Any] = {}
+    axes: dict[tuple[str, int], int] = {}
+    values: dict[str, Any] = {}
+    for place, compute in entry.items():
+        value = compute(names, drawing.target)
+        if (match := _PLACE.match(place)) is not None:
+            axes[match["name"], int(match["axis"])] = int(value)
+        elif place in drawn:
+            assign[place] = value
+            names[place] = value
+        else:
+            values[place] = value
+    text = ", ".join(f"{place}: -> {_shown(value)}" for place, value in _flat(assign, axes, values))
+    return Way(text=text, assign=assign, axes=axes, values=values)
+
+
+def _flat(*groups: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for group in groups:
+        for place, value in group.items():
+            yield (f"{place[0]}[{place[1]}]" if isinstance(place, tuple) else str(place)), value
+
+
+def _shown(value: object) -> str:
+    return str(value)
+
+
+def _assignment_ways(
+    entries: Sequence[Mapping[str, Any]], drawing: Drawing, twin: Case, sampler: Sampler
+) -> Iterator[Way]:
+    """The spec's own assignments, without those that this drawing gives no value."""
+    for entry in entries:
+        with contextlib.suppress(*UNDEFINED):
+            yield _assignment_way(entry, drawing, twin, sampler)
+
+
+def _ways(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
+    yield from _assignment_ways(constraint.breaks, drawing, twin, sampler)
+    yield from constraint.rule.ways(sampler.spec, twin)
+
+
+def _limits(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
+    yield from _assignment_ways(constraint.near, drawing, twin, sampler)
+    yield from constraint.rule.limits(sampler.spec, twin)
+
+
+def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:
+    try:
+        case = sampler.case(drawing, way=way, origin=origin)
+        check_prototype(sampler.spec, case, where="generated case")
+    except (*UNDEFINED, UsageError):
+        return None
+    for _, tensor in case.tensors():
+        if len(tensor.shape) > 25:
+            return None
+    return case
+
+
+def _isolated(constraint: Constraint, broken: tuple[Constraint, ...]) -> bool:
+    """Whether the constraint is broken, and everything else broken belongs to its group or goes with it (`also`)."""
+    return constraint in broken and all(
+        item is constraint or item.id in constraint.also or (item.group is not None and item.group == constraint.group)
+        for item in broken
+    )
+
+
+def _drawing(sampler: Sampler, seed: int, kind: str, index: int) -> tuple[Drawing, Case]:
+    choices = StreamChoices(seed, f"{sampler.spec.operator}/{sampler.target.product}/{kind}", index)
+    drawing = sampler.draw(choices)
+    return drawing, sampler.case(drawing)
+
+
+def invalid_cases(
+    sampler: Sampler, constraint: Constraint, *, seed: int, count: int, first: int = 0
+) -> Iterator[Derived]:
+    """Cases that break one constraint: number `first` and the `count - 1` after it, each by another of its ways.
+
+    Fewer come where a number's ways could not be proved on any of `ATTEMPTS` valid drawings.
+    """
+    for number in range(first, first + count):
+        for attempt in range(ATTEMPTS):
+            drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", number * ATTEMPTS + attempt)
+            derived = break_drawing(sampler, constraint, drawing, number, twin=twin)
+            if derived is not None:
+                yield derived
+                break
+
+
+def break_drawing(
+    sampler: Sampler, constraint: Constraint, drawing: Drawing, number: int, *, twin: Case | None = None
+) -> Derived | None:
+    """A proved case that breaks a constraint, made from one drawing by its way of that number or the next that can."""
+    twin = sampler.case(drawing) if twin is None else twin
+    ways = list(_ways(constraint, drawing, twin, sampler))
+    for step in range(len(ways)):
+        way = ways[(number + step) % len(ways)]
+        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=case_id(twin))
+        case = _apply(sampler, drawing, way, origin)
+        if case is None:
+            continue
+        broken = evaluate(sampler.spec, case).broken
+        if _isolated(constraint, broken):
+            return Derived(case, twin, constraint, way.text, tuple(item.id for item in broken))
+    return None
+
+
+def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> Iterator[Derived]:
+    """Cases on each limit of a constraint and one step to both sides: inside they hold all, outside they break it.
+
+    Each value comes once on each side: a limit that moves with the dtype or the rank is met from both.
+    """
+    proved: set[tuple[str, bool]] = set()
+    for attempt in range(ATTEMPTS):
+        drawing, twin = _drawing(sampler, seed, f"boundary/{constraint.id}", attempt)
+        for way in _limits(constraint, drawing, twin, sampler):
+            key = _key(way)
+            if (key, False) in proved and (key, True) in proved:
+                continue
+            origin = Origin(kind="boundary", constraint=constraint.id, change=way.text, twin=case_id(twin))
+            case = _apply(sampler, drawing, way, origin)
+            if case is None:
+                continue
+            broken = evaluate(sampler.spec, case).broken
+            side = (key, bool(broken))
+            if side not in proved and (not broken or _isolated(constraint, broken)):
+                proved.add(side)
+                yield Derived(case, twin, constraint, way.text, tuple(item.id for item in broken))
+
+
+def _key(way: Way) -> str:
+    """What a boundary is reached by: the value and where, and not from what."""
+    place = re.sub(r"(: )[^,]*?-> ", r"\1", way.text)
+    via = "draw" if way.assign else "place" if way.axes else "value"
+    return f"{place} {via}" if not way.assign else place
+
+
+def tried_ways(
+    sampler: Sampler, constraint: Constraint, *, seed: int
+) -> Iterator[tuple[str, tuple[Constraint, ...] | None]]:
+    """Every way of breaking that `invalid_cases` tries for number 0: the change, and all that it broke.
+
+    None for a change that makes no case. For a person who asks why nothing could be proved.
+    """
+    for attempt in range(ATTEMPTS):
+        drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", attempt)
+        for way in _ways(constraint, drawing, twin, sampler):
+            case = _apply(sampler, drawing, way, Origin())
+            yield way.text, None if case is None else evaluate(sampler.spec, case).broken

@@ -1,0 +1,127 @@
+"""ATK's value ranges as recipes and attribute values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn_cts.core.case import Data
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.generate.philox import words
+
+__all__ = ["ATK_DTYPES", "NotCarried", "atk_attribute", "atk_data"]
+
+ATK_DTYPES: Mapping[str, str] = {
+    "fp16": "FLOAT16",
+    "float16": "FLOAT16",
+    "bf16": "BF16",
+    "fp32": "FLOAT",
+    "float32": "FLOAT",
+    "fp64": "DOUBLE",
+    "float64": "DOUBLE",
+    "int8": "INT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "uint8": "UINT8",
+    "bool": "BOOL",
+    "complex64": "COMPLEX64",
+    "complex128": "COMPLEX128",
+}
+"""aclDataType by the files' own word."""
+
+_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_SCALE = 20
+"""Bounds that are no integers are taken to the multiples of 2^-20 within them, or finer where none lies there."""
+
+
+class NotCarried(Exception):  # noqa: N818 - a reason, and no mistake
+    """Why something cannot be carried over."""
+
+
+def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
+    """The recipe of a tensor's value range; raises NotCarried for a range that no recipe stands for.
+
+    A normal distribution whose mean and deviation are ranges themselves has them drawn by seed and name.
+    """
+    value = _single(ranges)
+    kind = DTYPES[dtype].kind
+    if kind not in ("float", "signed", "unsigned", "bool"):
+        raise NotCarried(f"{name}: recipes of {dtype} data are not known here")
+    if isinstance(value, Mapping):
+        mean, deviation = _interval(value.get("mean")), _interval(value.get("std"))
+        if value.get("name") != "nd" or mean is None or deviation is None or kind != "float":
+            raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it in {dtype}")
+        drawn = [_drawn(bounds, seed=seed, stream=f"{name}/{word}") for bounds, word in ((mean, "m"), (deviation, "s"))]
+        return Data(recipe="normal", seed=seed, mean=drawn[0], std=drawn[1])
+    if isinstance(value, str) and value in _NON_FINITE:
+        if kind != "float":
+            raise NotCarried(f"{name}: {dtype} cannot hold {value}")
+        return Data(recipe="constant", mean=_NON_FINITE[value])
+    if isinstance(value, (bool, int, float)):
+        return Data(recipe="constant", mean=float(value))
+    bounds = _interval(value)
+    if bounds is None:
+        raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it")
+    return _uniform(bounds, kind=kind, seed=seed)
+
+
+def _uniform(bounds: tuple[float, float], *, kind: str, seed: int) -> Data:
+    low, high = bounds
+    if kind != "float":
+        return Data(recipe="integers", seed=seed, low=math.ceil(low), high=max(math.floor(high), math.ceil(low)))
+    if low.is_integer() and high.is_integer():
+        return Data(recipe="uniform", seed=seed, low=int(low), high=int(high))
+    scale = _SCALE
+    while (least := math.ceil(low * 2.0**scale)) >= (most := math.floor(high * 2.0**scale)) and scale < 60:
+        scale += 10
+    return Data(recipe="uniform", seed=seed, low=least, high=max(most, least), exponent=-scale)
+
+
+def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: str) -> int | bool | float:
+    """An attribute's value; of a range, one that is drawn by seed and name. Raises NotCarried for what has none.
+
+    A negative number for an unsigned parameter is what C makes of it.
+    """
+    value = _single(ranges)
+    if (bounds := _interval(value)) is not None:
+        drawn = _drawn(bounds, seed=seed, stream=name)
+        value = drawn if kind == "double" else math.floor(drawn)
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    if kind == "int" and isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer():
+        return int(value) % 2**64 if c_type == "uint64_t" else int(value)
+    if kind == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if kind == "double" and isinstance(value, str) and value in _NON_FINITE:
+        return _NON_FINITE[value]
+    raise NotCarried(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
+
+
+def _single(ranges: object) -> object:
+    """What a list of one stands for."""
+    return ranges[0] if isinstance(ranges, list) and len(ranges) == 1 else ranges
+
+
+def _interval(value: object) -> tuple[float, float] | None:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        return None
+    numbers: list[Any] = list(value)
+    if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
+        return None
+    low, high = float(numbers[0]), float(numbers[1])
+    return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
+
+
+def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
+    """A number of the interval, the same for the same seed and stream."""
+    word: int = words(seed, f"atk/{stream}", 1).tolist()[0]
+    low, high = bounds
+    number: float = low + (high - low) * (word >> 11) / 2.0**53
+    return min(number, high)
+
+
+def _shown(ranges: object) -> str:
+    text = repr(ranges)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,277 @@
+"""Case files of the ecosystem's ATK runner, turned into ours: every case is carried over, or named with the reason.
+
+An ATK file is a JSON list of cases: the operator, and its inputs in the order of the benchmark executor, each with its
+name, type, dtype, shape and value range. What a spec cannot tell of the executors stands in its `atk` section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
+from aclnn_cts.core.case_json import strict_json
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.interop.atk_values import ATK_DTYPES, NotCarried, atk_attribute, atk_data
+from aclnn_cts.speclang.binding import bind_case
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.inference import infer_outputs
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Atk, AtkArgument, Parameter, Spec
+from aclnn_cts.speclang.shape import compile_shape
+
+__all__ = ["FILE_LIMIT", "AtkEntry", "import_atk"]
+
+FILE_LIMIT = 64 * 1024 * 1024
+"""Bytes of one ATK file."""
+
+_SEEDS = 2**64
+_NO_ARGUMENT = "non_param"
+_FORMAT = "format"
+_DEFAULT_FORMAT = "ND"
+_ALONE = ("tensor", "attr")
+_ARRAYS = ("attrs", "attr_tuple")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtkEntry:
+    """One ATK case: ours, or why there is none.
+
+    One about which the document contradicts itself or says nothing is a trial of `values`: whatever status it returns
+    conforms, and where it succeeds its values are judged, as ATK would.
+    """
+
+    file: str
+    id: str
+    """As the file has it; the position where it has none."""
+    content: Trial | Case | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """One parameter of an ATK case: a tensor or attribute, or (several parts) an array."""
+
+    name: str
+    parts: tuple[Mapping[str, Any], ...]
+    array: bool
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        return self.parts[0]
+
+
+def import_atk(path: Path, specs: Specs, *, product_of: Callable[[Spec], str]) -> Iterator[AtkEntry]:
+    """The cases of a file, in its order. `product_of` says for which product an operator's cases are made.
+
+    Raises UsageError where the file cannot be read or is no list of cases.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(FILE_LIMIT + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected an ATK case file (JSON)") from None
+    if len(text) > FILE_LIMIT:
+        raise UsageError(f"{path}: longer than {FILE_LIMIT} bytes; split it")
+    document = strict_json(text, where=str(path), expected="an ATK case file: the list of cases that `atk case` writes")
+    if not isinstance(document, list):
+        raise UsageError(f"{path}: $: {type(document).__name__}; expected the list of cases that `atk case` writes")
+    for position, entry in enumerate(document):
+        number = entry.get("id") if isinstance(entry, Mapping) else None
+        identifier = str(position if number is None else number)
+        seed = number % _SEEDS if isinstance(number, int) else position
+        try:
+            case = _case(entry, specs, product_of, seed=seed, source=f"{path.name}, id {identifier}")
+        except (NotCarried, UsageError) as reason:
+            yield AtkEntry(file=str(path), id=identifier, reason=str(reason))
+        else:
+            is_open = evaluate(specs[case.operator], case).strength == Strength.OPEN
+            yield AtkEntry(file=str(path), id=identifier, content=Trial("values", case) if is_open else case)
+
+
+def _case(entry: object, specs: Specs, product_of: Callable[[Spec], str], *, seed: int, source: str) -> Case:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("inputs"), list):
+        raise NotCarried("no object with a list of inputs")
+    if entry.get("expected_error_msg"):
+        raise NotCarried("it expects an error message, which no document promises")
+    spec = _spec(entry, specs)
+    target = Target(product=product_of(spec))
+    atk = spec.atk or Atk()
+    inputs = _inputs(entry["inputs"])
+    form = atk.format or _format(inputs)
+    given = dict(_named(inputs, spec, atk))
+    needed = [item for item in spec.parameters if item.role != "output"]
+    changes = [item.name for item in needed if item.name in atk.arguments]
+    arguments = {
+        item.name: _argument(given.get(item.name), item, seed=seed, form=form)
+        for item in needed
+        if item.name not in changes
+    }
+    settled = {**{name: _plain(item, seed=seed) for name, item in given.items()}, **arguments}
+    for name in changes:
+        made = _replacement(spec.parameter(name), atk.arguments[name], settled, target=target, seed=seed, form=form)
+        arguments[name] = settled[name] = made
+    outputs = infer_outputs(spec, arguments, target=target, format=form)
+    case = Case(
+        operator=spec.operator,
+        arguments={item.name: (arguments | outputs).get(item.name) for item in spec.parameters},
+        target=target,
+        origin=Origin(
+            kind="atk",
+            source=f"{source}{_standard(entry)}",
+            change=f"as the executor makes them: {', '.join(changes)}" if changes else None,
+        ),
+    )
+    bind_case(specs, case, where="case")
+    return case
+
+
+def _spec(entry: Mapping[str, Any], specs: Specs) -> Spec:
+    word = entry.get("aclnn_name")
+    if not isinstance(word, str) or not word:
+        raise NotCarried("aclnn_name: missing; which operator it is for is not said")
+    name = word if word.startswith("aclnn") else f"aclnn{word}"
+    if name not in specs:
+        raise NotCarried(f"aclnn_name: {word!r}: there is no spec of {name}{nearest(name, list(specs))}")
+    return specs[name]
+
+
+def _inputs(entries: list[Any]) -> dict[str, _Input]:
+    found: dict[str, _Input] = {}
+    for position, entry in enumerate(entries):
+        parts = entry if isinstance(entry, list) else [entry]
+        if not parts or not all(isinstance(part, Mapping) for part in parts):
+            raise NotCarried(f"inputs[{position}]: no object, and no list of them")
+        name, kind = parts[0].get("name"), parts[0].get("type")
+        if not isinstance(name, str):
+            raise NotCarried(f"inputs[{position}]: has no name, so that its parameter is not known")
+        if name in found:
+            raise NotCarried(f"inputs[{position}]: {name!r} stands twice")
+        if kind not in (_ARRAYS if isinstance(entry, list) else _ALONE):
+            raise NotCarried(f"{name}: type {kind!r} is not one that case files have")
+        found[name] = _Input(name, tuple(parts), array=isinstance(entry, list))
+    return found
+
+
+def _named(inputs: Mapping[str, _Input], spec: Spec, atk: Atk) -> Iterator[tuple[str, _Input]]:
+    """Inputs by the prototype's name, or by their own where the prototype lacks them."""
+    for own, item in inputs.items():
+        if own == _FORMAT or item.first.get("dtype") == _NO_ARGUMENT:
+            continue
+        name = _name_of(own, spec, atk)
+        if name is None and own not in atk.others:
+            known = [parameter.name for parameter in spec.parameters]
+            raise NotCarried(f"{own}: no parameter of {spec.operator}{nearest(own, known)}")
+        yield name or own, item
+
+
+def _name_of(own: str, spec: Spec, atk: Atk) -> str | None:
+    """The parameter that an input is for: by the spec's own word for it, by name, or by name but for capitals."""
+    if own in atk.names:
+        return atk.names[own]
+    names = [item.name for item in spec.parameters if item.role != "output"]
+    if own in atk.others:
+        return None
+    return own if own in names else next((name for name in names if name.lower() == own.lower()), None)
+
+
+def _format(inputs: Mapping[str, _Input]) -> str:
+    """The format that the executor gives every tensor: the attribute of that name, else ND."""
+    if _FORMAT not in inputs:
+        return _DEFAULT_FORMAT
+    value = inputs[_FORMAT].first.get("range_values")
+    if not isinstance(value, str) or value not in FORMATS:
+        raise NotCarried(f"format: {value!r} is no aclFormat")
+    return value
+
+
+def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str) -> Argument:
+    if item is None:
+        raise NotCarried(f"{parameter.name}: the case has no such input")
+    if item.array != (parameter.kind == "int_array") or (item.first.get("type") == "tensor") != (
+        parameter.kind == "tensor"
+    ):
+        raise NotCarried(f"{item.name}: type {item.first.get('type')!r}; the prototype has {parameter.type}")
+    if parameter.kind == "tensor":
+        return _tensor(item, name=parameter.name, seed=seed, form=form, data=True)
+    values = [
+        atk_attribute(
+            part.get("range_values"),
+            kind="int" if item.array else parameter.kind,
+            c_type="int64_t" if item.array else parameter.c_type,
+            seed=seed,
+            name=f"{parameter.name}[{position}]" if item.array else parameter.name,
+        )
+        for position, part in enumerate(item.parts)
+    ]
+    return tuple(int(value) for value in values) if item.array else values[0]
+
+
+def _tensor(item: _Input, *, name: str, seed: int, form: str, data: bool) -> Tensor:
+    word, shape = item.first.get("dtype"), item.first.get("shape")
+    if not isinstance(word, str) or word not in ATK_DTYPES:
+        raise NotCarried(f"{item.name}: dtype {word!r} is not known")
+    if not isinstance(shape, list) or not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
+        raise NotCarried(f"{item.name}: shape {shape!r} is no list of integers")
+    if item.first.get("outlier_values") is not None:
+        raise NotCarried(f"{item.name}: outlier_values: no recipe for outliers")
+    own = item.first.get("format", item.first.get("formate"))
+    dtype = ATK_DTYPES[word]
+    contents = atk_data(item.first.get("range_values"), dtype=dtype, seed=seed, name=name) if data else None
+    return Tensor(tuple(shape), dtype, own if own in FORMATS else form, data=contents)
+
+
+def _plain(item: _Input, *, seed: int) -> Any:  # noqa: ANN401 - what expressions read: a tensor, numbers, or neither
+    """An input as the expressions of the `atk` section see it, whether or not the prototype has it."""
+    try:
+        if item.first.get("type") == "tensor":
+            return _tensor(item, name=item.name, seed=seed, form=_DEFAULT_FORMAT, data=False)
+        values = [
+            atk_attribute(part.get("range_values"), kind="int", c_type="int64_t", seed=seed, name=item.name)
+            for part in item.parts
+        ]
+    except NotCarried:
+        return None
+    return tuple(values) if item.array else values[0]
+
+
+def _replacement(
+    parameter: Parameter,
+    replaced: AtkArgument,
+    settled: Mapping[str, Any],
+    *,
+    target: Target,
+    seed: int,
+    form: str,
+) -> Argument:
+    """The argument that the executor makes itself."""
+    own: Any = settled.get(parameter.name)
+    try:
+        if replaced.items is not None:
+            return compile_shape(replaced.items)(settled, target)
+        if replaced.value is not None:
+            value: Any = replaced.value(settled, target)
+            return float(value) if parameter.kind == "double" else value if parameter.kind == "bool" else int(value)
+        shape = compile_shape(replaced.shape)(settled, target) if replaced.shape is not None else own.shape
+        source = settled[replaced.dtype_as] if replaced.dtype_as is not None else own
+        fields = {
+            key: value(settled, target) if callable(value) else value for key, value in (replaced.data or {}).items()
+        }
+        return Tensor(tuple(shape), replaced.dtype or source.dtype, form, data=Data(seed=seed, **fields))
+    except UNDEFINED:
+        raise NotCarried(f"{parameter.name}: what the executor makes of it does not follow from the case") from None
+
+
+def _standard(entry: Mapping[str, Any]) -> str:
+    standard = entry.get("standard")
+    accuracy = standard.get("acc") if isinstance(standard, Mapping) else None
+    return (
+        f", acc {next(iter(accuracy)) if isinstance(accuracy, Mapping) and accuracy else accuracy}" if accuracy else ""
+    )

@@ -1,0 +1,307 @@
+"""Outputs against what conforms: which elements do, which do not, and how near the worst one comes.
+
+Ordinary outputs, finite and within their bounds, are most of them, and small ones are looked at together: a step of
+NumPy costs as much for one of them as for all. What is not ordinary goes through the rules of `judgement.elements`
+alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.expected import ExpectedOutput, Float64
+from aclnn_cts.core.verdict import Deviation, Fault
+from aclnn_cts.judgement.bound import Margins, bound, ends, loosest, margins
+from aclnn_cts.judgement.elements import TINY, Elements, sort
+from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figure, histogram, index_of
+from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.operands import OperandFacts
+
+__all__ = ["Compared", "Comparison", "compare", "compare_all"]
+
+_TOGETHER = 1 << 13
+"""Elements that are looked at together: what that takes stays in a processor's cache. An output of more is by itself.
+"""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """One output to be compared: what came back, in its storage dtype and logical shape, and what it is held to."""
+
+    output: str
+    got: NDArray[Any]
+    expected: ExpectedOutput
+    model: ComputeModel
+    operands: OperandFacts | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What one output comes to: its figures, and the kind of fault (empty: none)."""
+
+    deviation: Deviation
+    kind: str = ""
+    judged: int = 0
+    """Elements on which something was decided."""
+    elements: Elements | None = None
+    """Every element, where the output was no ordinary one."""
+
+
+def compare(
+    output: str,
+    got: NDArray[Any],
+    expected: ExpectedOutput,
+    model: ComputeModel,
+    *,
+    operands: OperandFacts | None = None,
+) -> Comparison:
+    """Hold one output against the bound of its compute model.
+
+    A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
+    `Fault.VALUE`. Where the model is not a document's and the coarsest arithmetic in the promised formats
+    (`bound.loosest`) explains all elements, it is `Fault.MODEL`: the model was exceeded, which may be the model's
+    mistake.
+    """
+    return compare_all(
+        [Compared(output=output, got=got, expected=expected, model=model, operands=operands)],
+    )[0]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An output that is still to be compared."""
+
+    item: Compared
+    margins: Margins
+    found: Comparison | None = None
+
+
+def compare_all(items: Sequence[Compared]) -> list[Comparison]:
+    """What `compare` says of each."""
+    with np.errstate(all="ignore"):
+        opened = [_Open(item, margins(item.expected, item.model, operands=item.operands)) for item in items]
+        single: list[_Open] = []
+        others: list[_Open] = []
+        for entry in opened:
+            item, known = entry.item, entry.margins
+            if not item.got.size:
+                entry.found = Comparison(deviation=Deviation(output=item.output, histogram=(0,) * BINS))
+            elif known.below is not None or item.model.through is not None or item.model.output_truncates:
+                others.append(entry)
+            elif item.expected.open is None:
+                single.append(entry)
+        for part in _parts(single):
+            _exactly(part)
+        for part in _parts(others):
+            _within(part)
+        return [entry.found or _carefully(entry.item, entry.margins) for entry in opened]
+
+
+def _way(entry: _Open) -> tuple[int, ...]:
+    """What outputs must have in common for their ends to be found together: all that `ends` reads of a model."""
+    model, known = entry.item.model, entry.margins
+    formats = id(model.output), id(model.accumulation), id(model.through)
+    return *formats, model.output_truncates, known.below is known.above
+
+
+def _parts(group: Iterable[_Open]) -> Iterator[Sequence[_Open]]:
+    """Outputs that are few enough to be looked at together, those of one way side by side."""
+    part: list[_Open] = []
+    size = 0
+    for entry in sorted(group, key=_way):
+        if part and size + entry.item.got.size > _TOGETHER:
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += entry.item.got.size
+    if part:
+        yield part
+
+
+def _runs(part: Iterable[_Open]) -> Iterator[tuple[Sequence[_Open], slice]]:
+    """The outputs of a part by their ways, and where their elements lie in it."""
+    start = 0
+    for _, alike in itertools.groupby(part, _way):
+        run = list(alike)
+        stop = start + sum(entry.item.got.size for entry in run)
+        yield run, slice(start, stop)
+        start = stop
+
+
+def _concatenated(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Flat arrays one after another; a single one as it is."""
+    return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _joined(arrays: Sequence[NDArray[Any] | float | None], part: Sequence[_Open]) -> Float64:
+    """Arrays that broadcast to the outputs of a part, flat and one after another; None is zeros."""
+    rows: list[NDArray[Any]] = []
+    for array, entry in zip(arrays, part, strict=True):
+        shape = entry.item.got.shape
+        if not isinstance(array, np.ndarray) or array.shape != shape:
+            whole = np.empty(shape)
+            whole[...] = 0.0 if array is None else array
+            array = whole  # noqa: PLW2901 - the same, in full
+        rows.append(array.reshape(-1))
+    return _concatenated(rows)
+
+
+def _sizes(part: Sequence[_Open]) -> tuple[list[int], NDArray[np.intp]]:
+    """How many elements each output of a part has, and at which its own start."""
+    sizes = [entry.item.got.size for entry in part]
+    starts = np.zeros(len(sizes), np.intp)
+    np.cumsum(sizes[:-1], out=starts[1:])
+    return sizes, starts
+
+
+def _values(part: Sequence[_Open]) -> Float64:
+    # Of several storage dtypes, among which NumPy would look for a common one.
+    return np.concatenate([entry.item.got.reshape(-1) for entry in part], dtype=np.float64, casting="unsafe")
+
+
+def _exactly(part: Sequence[_Open]) -> None:
+    """The common case of exact data, where one output alone conforms: all elements equal and finite."""
+    values = _values(part)
+    exact = _joined([entry.item.expected.value for entry in part], part)
+    only = _concatenated(
+        [ends(exact[place], run[0].item.model, below=None, above=None).lower for run, place in _runs(part)]
+    )
+    same = (values == only) & np.isfinite(values)
+    sizes, starts = _sizes(part)
+    right = np.logical_and.reduceat(same, starts).tolist()
+    first = values[starts].tolist()
+    for entry, size, every, value in zip(part, sizes, right, first, strict=True):
+        if every:
+            item = entry.item
+            shape = item.got.shape
+            entry.found = Comparison(
+                deviation=Deviation(
+                    output=item.output,
+                    index=(0,) * len(shape),
+                    got=value,
+                    expected=value,
+                    cancellation=cancellation(item.expected, 0, value, shape),
+                    elements=size,
+                    histogram=(size, *(0,) * (BINS - 1)),
+                ),
+                judged=size,
+            )
+
+
+def _within(part: Sequence[_Open]) -> None:
+    """The common case of all others: all elements finite and within their bounds."""
+    values = _values(part)
+    exact = _joined([entry.item.expected.value for entry in part], part)
+    lower, upper, width = _limits(part, values, exact)
+    inside = lower <= values
+    inside &= values <= upper
+    share = np.abs(values - exact)
+    share /= np.maximum(width, TINY)
+    ignored = [0] * len(part)
+    sizes, starts = _sizes(part)
+    if any(entry.item.expected.open is not None for entry in part):
+        unsaid = _joined([entry.item.expected.open for entry in part], part).astype(np.bool_)
+        inside |= unsaid
+        share = np.where(unsaid, 0.0, share)
+        ignored = np.add.reduceat(unsaid, starts, dtype=np.int64).tolist()
+    largest = np.maximum.reduceat(share, starts)
+    # nan, which is not at most 1: something is not finite.
+    conforming = (np.logical_and.reduceat(inside, starts) & (largest <= 1.0)).tolist()
+    if not any(conforming):
+        return
+    whose = np.repeat(np.arange(len(part)), sizes)
+    counts = np.bincount(bins(share) + whose * BINS, minlength=len(part) * BINS).reshape(-1, BINS).tolist()
+    hits = np.flatnonzero(share == largest[whose])
+    worst = hits[np.minimum(np.searchsorted(hits, starts), max(hits.size - 1, 0))]
+    places = zip(
+        (worst - starts).tolist(),
+        values[worst].tolist(),
+        exact[worst].tolist(),
+        width[worst].tolist(),
+        largest.tolist(),
+        strict=True,
+    )
+    for entry, size, right, count, left, (place, got, expected, bounded, most) in zip(
+        part, sizes, conforming, counts, ignored, places, strict=True
+    ):
+        if right:
+            item = entry.item
+            shape = item.got.shape
+            count[0] -= left
+            entry.found = Comparison(
+                deviation=Deviation(
+                    output=item.output,
+                    index=index_of(place, shape),
+                    got=got,
+                    expected=expected,
+                    bound=bounded,
+                    share=most,
+                    cancellation=cancellation(item.expected, place, expected, shape),
+                    elements=size,
+                    histogram=tuple(count),
+                    open=left,
+                ),
+                judged=size - left,
+            )
+
+
+def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Float64, Float64, Float64]:
+    """The least and the greatest result that conform, and the width on the side of each result."""
+    limits: list[tuple[Float64, Float64, Float64]] = []
+    for run, place in _runs(part):
+        known = run[0].margins
+        below = _joined([entry.margins.below for entry in run], run)
+        above = below if known.below is known.above else _joined([entry.margins.above for entry in run], run)
+        found = ends(exact[place], run[0].item.model, below=below, above=above)
+        limits.append((found.lower, found.upper, np.asarray(found.width_of(values[place], exact[place]))))
+    lower, upper, width = (_concatenated(arrays) for arrays in zip(*limits, strict=True))
+    return lower, upper, width
+
+
+def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
+    """The fault that is left in the coarsest arithmetic of the promised formats; empty: it explains all elements."""
+    expected, coarse = item.expected, loosest(item.model)
+    known = margins(expected, coarse, operands=item.operands)
+    around = ends(value, coarse, below=known.below, above=known.above)
+    if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
+        return ""  # neither inf nor nan was asked for, or is there where it must not be
+    limits = dataclasses.replace(bound(expected, coarse, operands=item.operands, known=known), cut=cut)
+    left = sort(values, value, expected, coarse, limits)
+    return left.kind if left.faulty.any() else ""
+
+
+def _carefully(item: Compared, known: Margins) -> Comparison:
+    values, expected, model = item.got.astype(np.float64), item.expected, item.model
+    shape = values.shape
+    value = np.broadcast_to(expected.value, shape)
+    limits = bound(expected, model, operands=item.operands, known=known)
+    elements = sort(values, value, expected, model, limits)
+    worst = int(elements.share.argmax())
+    ignored = int(np.count_nonzero(elements.open))
+    exact = value.item(worst)
+    deviation = Deviation(
+        output=item.output,
+        index=index_of(worst, shape),
+        got=figure(values.item(worst)),
+        expected=figure(exact),
+        bound=0.0 if not math.isfinite(exact) else element(limits.ends.width_of(values, value), worst, shape),
+        share=elements.share.item(worst),
+        cancellation=cancellation(expected, worst, exact, shape),
+        beyond=int(np.count_nonzero(elements.faulty)),
+        elements=values.size,
+        histogram=histogram(elements.share, ignored),
+        open=ignored,
+    )
+    kind = ""
+    if deviation.beyond:
+        kind = elements.kind
+        if model.basis != "document":
+            kind = _beyond_any(item, values, value, cut=limits.cut) or Fault.MODEL
+    return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)

@@ -1,0 +1,305 @@
+"""Compute models: what a correct implementation may do between the operands and the result.
+
+Documents say almost nothing of it, so that every statement in `specs/precision.yaml` carries its basis, and the
+weakest basis that a bound rests on is part of each verdict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args
+
+from aclnn_cts.core.arithmetic import Arithmetic, FunctionError
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import checked_file, package_folder, products
+from aclnn_cts.speclang.schema import (
+    PRECISION_SECTIONS,
+    Basis,
+    FunctionName,
+    PrecisionFileModel,
+    PrecisionFunctionModel,
+    PrecisionModel,
+    ResultFormat,
+)
+from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
+
+__all__ = ["BASES", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
+
+BASES: tuple[str, ...] = get_args(Basis)
+"""From the weakest to the strongest."""
+
+
+def weakest(bases: Iterable[str]) -> str:
+    """The basis that a conclusion from several statements has."""
+    return min(bases, key=BASES.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeModel:
+    """The arithmetic that one output may be computed in."""
+
+    operand: BinaryFormat | None
+    """What operands may be rounded to before they are used; None: as they are stored."""
+    operand_roundoff: float
+    """Relative error of that rounding in the normal range; 0 where the format has all digits of the storage dtype."""
+    accumulation: BinaryFormat
+    truncates: bool
+    """Whether intermediates may be truncated, which doubles the unit roundoff."""
+    through: BinaryFormat | None
+    """A narrower format that the result may pass through before it is rounded to the output; None: none."""
+    output: BinaryFormat
+    output_truncates: bool
+    flushes_compute: bool
+    """Whether operands and intermediates below the smallest normal number may become 0."""
+    flushes_result: bool
+    saturates: bool
+    """Whether inf becomes the largest finite number and nan 0 in this arithmetic."""
+    repeatable: str
+    """`always`, `deterministic` (with that setting on) or `never`: whether the same call gives the same bits."""
+    basis: str
+    """The weakest of those that operand, accumulation, result and output rest on."""
+    sources: tuple[tuple[str, str, str], ...] = ()
+    """Section, basis and source of each part."""
+    repeatable_zh: str = ""
+    """The source of `repeatable` in Chinese, where it is given: reports show it."""
+    functions: tuple[tuple[str, FunctionError], ...] = ()
+    """How far elementary functions may be from the exact ones, in alphabetical order."""
+    function_sources: tuple[tuple[str, str, str], ...] = ()
+    """Function, basis and source of each, in the same order."""
+    used: tuple[str, ...] = ()
+    """The functions that a bound rests on."""
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What an error analysis needs of it."""
+        return Arithmetic(
+            accumulation=self.accumulation,
+            truncates=self.truncates,
+            flushes=self.flushes_compute,
+            output=self.output,
+            functions=self.functions,
+        )
+
+    @property
+    def roundoff(self) -> float:
+        """Unit roundoff of the accumulation."""
+        return self.accumulation.unit_roundoff * (2.0 if self.truncates else 1.0)
+
+    def using(self, functions: tuple[str, ...]) -> ComputeModel:
+        """The model of a bound that rests on functions too: its basis and sources hold theirs."""
+        return _using(self, functions) if functions else self
+
+    def describe(self) -> str:
+        """The model in half a sentence, for messages."""
+        operand = "operands as stored" if self.operand is None else f"operands in {self.operand.name}"
+        truncating = " (truncating)" if self.truncates else ""
+        through = f" by way of {self.through.name}" if self.through else ""
+        stated = dict(self.functions)
+        functions = "".join(f", {name} within {_shown(stated[name])}" for name in self.used)
+        return (
+            f"{operand}, accumulation in {self.accumulation.name}{truncating}{functions}, "
+            f"output in {self.output.name}{through}"
+        )
+
+
+def _shown(error: FunctionError) -> str:
+    parts = (
+        f"{error.ulps:g} ulp" if error.ulps else "",
+        f"{error.relative:g} of it" if error.relative else "",
+        f"{error.absolute:g}" if error.absolute else "",
+    )
+    return " + ".join(filter(None, parts)) or "0 ulp"
+
+
+@functools.lru_cache(maxsize=1024)
+def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
+    sources = tuple(source for source in model.function_sources if source[0] in functions)
+    return dataclasses.replace(
+        model,
+        basis=weakest([model.basis, *(basis for _, basis, _ in sources)]),
+        sources=(*model.sources, *sources),
+        used=functions,
+    )
+
+
+_SELECTORS = ("outputs", "products", "dtypes", "operands")
+
+
+def _matches(entry: PrecisionModel, question: Mapping[str, str | None]) -> bool:
+    if entry.operator is not None and entry.operator != question["operator"]:
+        return False
+    for selector in _SELECTORS:
+        accepted = getattr(entry, selector)
+        if accepted is not None and question[selector] not in accepted:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Precision:
+    """The models of one `precision.yaml`, and of the spec files that add to it. Compared and hashed by identity."""
+
+    entries: tuple[PrecisionModel, ...]
+    formats: Mapping[str, BinaryFormat]
+    """Operand formats by name, with the significand that a bound may count on."""
+    overflow: Mapping[str, str]
+    """Overflow mode by product."""
+
+    def model(
+        self,
+        *,
+        operator: str,
+        output: str,
+        dtype: str,
+        target: Target | None = None,
+        operand: str | None = None,
+        source: str | None = None,
+    ) -> ComputeModel:
+        """The model of one output.
+
+        `dtype` is the output's aclDataType, `operand` the format that the precision mode promises (None: the operator
+        has no modes), `source` the dtype of the first floating input, which a result may pass through. Raises
+        KeyError for a dtype or operand that is no binary format.
+        """
+        target = target or Target()
+        return _model(self, operator, output, dtype, target.product, target.overflow_mode, operand, source)
+
+    def models(
+        self,
+        *,
+        operator: str,
+        dtypes: Mapping[str, str],
+        target: Target | None = None,
+        operand: str | None = None,
+        source: str | None = None,
+    ) -> Mapping[str, ComputeModel]:
+        """The models of several outputs, given as their dtypes by name."""
+        target = target or Target()
+        outputs = tuple(dtypes.items())
+        return _models(self, operator, outputs, target.product, target.overflow_mode, operand, source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _models(
+    precision: Precision,
+    operator: str,
+    outputs: tuple[tuple[str, str], ...],
+    product: str,
+    overflow_mode: str | None,
+    operand: str | None,
+    source: str | None,
+) -> Mapping[str, ComputeModel]:
+    """Kept together, as every call of a kind asks for the same ones."""
+    return MappingProxyType(
+        {
+            output: _model(precision, operator, output, dtype, product, overflow_mode, operand, source)
+            for output, dtype in outputs
+        }
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _model(
+    precision: Precision,
+    operator: str,
+    output: str,
+    dtype: str,
+    product: str,
+    overflow_mode: str | None,
+    operand: str | None,
+    source: str | None,
+) -> ComputeModel:
+    question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
+    sections: dict[str, Any] = {}
+    functions: dict[FunctionName, PrecisionFunctionModel] = {}
+    for entry in precision.entries:
+        if _matches(entry, question):
+            functions |= entry.functions
+            sections.update((name, part) for name in PRECISION_SECTIONS if (part := getattr(entry, name)) is not None)
+    storage = BINARY_FORMATS[dtype]
+    form = None
+    if operand is not None and sections["operand"].from_ == "mode" and not covers(precision.formats[operand], storage):
+        form = precision.formats[operand]
+    through = {"operand": form, "input": BINARY_FORMATS.get(source or "")}.get(sections["result"].from_)
+    if through is not None and covers(through, storage):
+        through = None
+    used = ("accumulation", "output", *(("operand",) if operand else ()), *(("result",) if through else ()))
+    return ComputeModel(
+        operand=form,
+        operand_roundoff=0.0 if form is None or form.significand >= storage.significand else form.unit_roundoff,
+        accumulation=BINARY_FORMATS[sections["accumulation"].format],
+        truncates=sections["accumulation"].rounding == "truncation",
+        through=through,
+        output=storage,
+        output_truncates=sections["output"].rounding == "truncation",
+        flushes_compute=sections["subnormals"].compute == "may_flush",
+        flushes_result=sections["subnormals"].result == "may_flush",
+        saturates=(overflow_mode or precision.overflow.get(product, "infnan")) == "saturation",
+        repeatable=sections["repeatable"].when,
+        basis=weakest(sections[name].basis for name in used),
+        sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
+        repeatable_zh=sections["repeatable"].source_zh,
+        functions=tuple(
+            (name, FunctionError(ulps=error.ulps, absolute=error.absolute, relative=error.relative))
+            for name, error in sorted(functions.items())
+        ),
+        function_sources=tuple((name, error.basis, error.source) for name, error in sorted(functions.items())),
+    )
+
+
+@functools.cache
+def load_precision(path: Path | None = None) -> Precision:
+    """Read a file of compute models; None is the `specs/precision.yaml` that ships with the package.
+
+    Raises UsageError with every mistake and its line.
+    """
+    path = path or package_folder() / "precision.yaml"
+    yaml = read_yaml(path, name=f"specs/{path.name}" if path.parent == package_folder() else str(path))
+    file = checked_file(yaml, PrecisionFileModel)
+    formats = dict(BINARY_FORMATS)
+    for name, given in file.significands.items():
+        place = yaml.at(("significands", name))
+        if name not in formats:
+            raise UsageError(
+                f"{place}: significands: unknown format {name!r}; expected one of {', '.join(formats)}"
+                f"{nearest(name, formats)}"
+            )
+        form = formats[name]
+        if not 1 < given.bits <= form.significand:
+            raise UsageError(f"{place}: significands.{name}.bits: {given.bits}; expected 2 to {form.significand}")
+        formats[name] = binary_format(
+            name, significand=given.bits, min_exponent=form.min_exponent, max_exponent=form.max_exponent
+        )
+    overflow = {name: product.overflow.default for name, product in products().items()}
+    _check_complete(file.models, yaml)
+    return Precision(entries=tuple(file.models), formats=formats, overflow=overflow)
+
+
+def precision_of(spec: Spec) -> Precision:
+    """The compute models that ship, with those that the operator's own file adds."""
+    precision = load_precision()
+    if not spec.precision:
+        return precision
+    own = tuple(entry.model_copy(update={"operator": spec.operator}) for entry in spec.precision)
+    return replace(precision, entries=precision.entries + own)
+
+
+def _check_complete(entries: Sequence[PrecisionModel], file: YamlFile) -> None:
+    """Every section needs a default for an operator that no entry names."""
+    for dtype in get_args(ResultFormat):
+        question = {"operator": "", "outputs": "", "products": "", "dtypes": dtype, "operands": None}
+        matching = [entry for entry in entries if _matches(entry, question)]
+        for name in PRECISION_SECTIONS:
+            if not any(getattr(entry, name) for entry in matching):
+                raise UsageError(
+                    f"{file.at(('models',))}: models: no default `{name}` for {dtype}; expected an entry that has it "
+                    "and no selector"
+                )

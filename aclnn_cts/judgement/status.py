@@ -1,0 +1,113 @@
+"""The verdict on a call that breaks a documented constraint: what came back, and what the document promises of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
+from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.judgement.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
+
+__all__ = ["ACCEPTED_FACT", "LIMIT_NOT_ENFORCED", "judge_status"]
+
+ACCEPTED_FACT = "accepted"
+"""The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
+
+LIMIT_NOT_ENFORCED = "limit not enforced"
+"""The key of `Verdict.facts` on a call beyond a limit that succeeded with right values."""
+
+_VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE)
+
+
+def judge_status(
+    *,
+    outcome: Outcome,
+    allowed: tuple[str, ...],
+    strength: str,
+    constraint: str,
+    values: Callable[[], Verdict] | None = None,
+    has_statuses: bool = True,
+) -> Verdict:
+    """Judge one call that breaks the constraint of that id.
+
+    - `allowed`: the statuses that conform (`core.statuses.conforms`).
+    - `strength`: `listed`, `limit` or `open`. Whatever it is, a crash, a hang, a stray write and a changed input are
+      faults. What is listed is to be refused by phase one, where both phases were called. An open one is never a fault
+      of status: it is skipped, and what came back is a fact.
+    - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
+    - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
+      passes where the document promises an error. Any other call is out of scope; whether it was accepted is a fact.
+    """
+    verdict = ended_badly(outcome) or memory_fault(outcome)
+    if verdict is not None:
+        return verdict
+    raised = outcome.ended == Ended.RAISED
+    if not has_statuses:
+        accepted = not raised and not outcome.status
+        word = "accepted" if accepted else "rejected"
+        message = f"{word} by an implementation that returns no status: {constraint}"
+        facts: dict[str, Any] = {ACCEPTED_FACT: accepted}
+        if outcome.rejected:
+            if SUCCESS not in allowed:
+                return Verdict(result=Result.PASSED, message=message, judged=Judged.STATUS, facts=facts)
+            message = f"{message}; the document promises no error"
+        return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=message, facts=facts)
+    status = None if raised or outcome.status is None else status_name(outcome.status)
+    what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
+    if strength == "open":
+        message = f"{what}; the document leaves {constraint} open"
+        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts={"status": status or "none"})
+    if status is None or not conforms(status, allowed):
+        message = f"{what}, expected {' or '.join(allowed)} as {constraint} is broken"
+        return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status or "none"})
+    if strength == "listed" and outcome.phase_one == STATUSES[SUCCESS] and status != SUCCESS:
+        # specs/interface.yaml, phases.6: the checks of the arguments belong to phase one, which returns their status.
+        message = (
+            f"phase one returned {SUCCESS}, and {what}; phase one checks the arguments, and {constraint} is broken"
+        )
+        return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status})
+    if status == SUCCESS and strength == "limit":
+        return _beyond_limit(constraint, values)
+    return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts={"status": status})
+
+
+def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verdict:
+    facts: dict[str, Any] = {"status": SUCCESS, LIMIT_NOT_ENFORCED: True}
+    message = f"the limit of {constraint} is not enforced"
+    if values is None:
+        return _nothing_known(f"{message}; values were not judged", facts)
+    verdict = values()
+    if verdict.result == Result.PASSED:
+        return Verdict(
+            result=Result.PASSED,
+            message=f"{message}; the values are right",
+            basis=verdict.basis,
+            mode=verdict.mode,
+            judged=verdict.judged,
+            deviations=verdict.deviations,
+            facts=facts,
+            rulers=verdict.rulers,
+        )
+    if verdict.result == Result.SKIPPED:
+        return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
+    if verdict.result == Result.FAILED and verdict.kind in _VALUE_FAULTS:
+        if OUTPUT_FACT in verdict.facts:
+            facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
+        return Verdict(
+            result=Result.FAILED,
+            kind=Fault.LIMIT_VALUE,
+            message=f"{constraint} is broken, the call succeeded, and {verdict.message}",
+            basis=verdict.basis,
+            mode=verdict.mode,
+            deviations=verdict.deviations,
+            facts=facts,
+            rulers=verdict.rulers,
+        )
+    return verdict
+
+
+def _nothing_known(message: str, facts: Mapping[str, Any]) -> Verdict:
+    """Beyond a limit any status conforms, so that one without values says nothing."""
+    return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts=facts)

@@ -1,0 +1,77 @@
+"""`mixed`: the ecosystem standard's mixed tolerance, the newest public rule for contributed operators.
+
+An element passes if |a - g| <= atol + rtol |g|. An output passes if at least 99 % of its elements do and no error is
+beyond the row's absolute limit or 32 units in the last place of the golden, whichever is larger for that element.
+
+nan with nan and an inf with the same inf are equal; any other difference in inf or nan is an unbounded error.
+
+Source: hicann/opbase aa3cd74b, `docs/zh/ops_precision_standard/experimental_standard.md` (the table); hicann/
+ops-test-kit 36750932, `docs/Precision_Comparison.md`, method `mixed` (nan and inf; other floating dtypes take FLOAT's
+row). That the larger of both limits counts element by element is how ATK 26.5.14 computes `mixed_tolerance_bm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
+from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.judgement.tolerances.pair import Pair, row_of
+from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
+
+__all__ = ["MIXED_ROWS", "Mixed", "MixedRow"]
+
+MATCHED = 0.99
+ULPS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedRow:
+    """The numbers of one dtype."""
+
+    rtol: float
+    atol: float
+    largest: float
+    """Limit of the largest absolute error."""
+
+
+MIXED_ROWS: Mapping[str, MixedRow] = MappingProxyType(
+    {
+        "FLOAT16": MixedRow(rtol=2.0**-9, atol=2.0**-9, largest=1e-1),
+        "BF16": MixedRow(rtol=2.0**-6, atol=2.0**-6, largest=1e0),
+        "FLOAT": MixedRow(rtol=2.0**-10, atol=2.0**-16, largest=1e-2),
+        "HFLOAT32": MixedRow(rtol=2.0**-9, atol=2.0**-10, largest=1e-1),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """The rule; it has no settings."""
+
+    name: str = "mixed"
+    source: str = "hicann/opbase aa3cd74b, experimental_standard.md; hicann/ops-test-kit 36750932, method mixed"
+    needs_benchmark: bool = False
+
+    def measure(self, pair: Pair) -> RulerResult:
+        """Share of matched elements and the largest absolute error."""
+        row = row_of(MIXED_ROWS, pair, default="FLOAT")
+        if row is None:
+            return no_row(self, pair)
+        if not pair.got.size:
+            return conclude(self, ())
+        matched = np.count_nonzero(pair.error <= row.atol + row.rtol * pair.size) / pair.error.size
+        form = BINARY_FORMATS[pair.row if pair.row in MIXED_ROWS else pair.dtype]
+        allowed = np.maximum(row.largest, ULPS * spacing(pair.size, form))
+        worst = int(np.argmax(pair.error / allowed))
+        return conclude(
+            self,
+            [
+                figure("matched share", matched, MATCHED, ">="),
+                figure("largest absolute error", pair.error.item(worst), allowed.item(worst)),
+            ],
+        )

@@ -1,0 +1,95 @@
+"""All rulers by name, their measurement of a call's outputs, and what they say where they gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.verdict import Fault, Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.judgement.tolerances.assert_close import AssertClose
+from aclnn_cts.judgement.tolerances.double import Double
+from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, Dual
+from aclnn_cts.judgement.tolerances.mere_mare import MereMare
+from aclnn_cts.judgement.tolerances.mixed import Mixed
+from aclnn_cts.judgement.tolerances.msprobe import MsprobeThreshold, MsprobeUlp
+from aclnn_cts.judgement.tolerances.pair import Pair
+from aclnn_cts.judgement.tolerances.protocol import Ruler
+from aclnn_cts.judgement.tolerances.single import Single
+from aclnn_cts.judgement.tolerances.ulp import Ulp
+from aclnn_cts.judgement.verdict import OUTPUT_FACT
+
+__all__ = ["RULERS", "RULER_FACT", "build_registry", "check_names", "gated", "measure"]
+
+RULER_FACT = "ruler"
+"""The key of `Verdict.facts` under which a fault of kind `ruler` names the one that failed."""
+
+
+def build_registry(rulers: Iterable[Ruler]) -> Mapping[str, Ruler]:
+    """Rulers by name, in their order; a duplicate is a ValueError."""
+    registry: dict[str, Ruler] = {}
+    for ruler in rulers:
+        if ruler.name in registry:
+            raise ValueError(f"the ruler {ruler.name!r} is registered twice")
+        registry[ruler.name] = ruler
+    return MappingProxyType(registry)
+
+
+RULERS: Mapping[str, Ruler] = build_registry(
+    (
+        Mixed(),
+        MereMare(),
+        *(Dual(level) for level in DUAL_LEVELS),
+        Double(),
+        MsprobeThreshold(),
+        MsprobeUlp(),
+        Single("precision"),
+        Single("performance"),
+        AssertClose(),
+        Ulp(),
+    )
+)
+
+
+def check_names(names: Iterable[str], *, where: str) -> tuple[str, ...]:
+    """Known names, each once, in the order of the registry; UsageError that opens with `where` for an unknown one."""
+    asked = set(names)
+    for name in sorted(asked):
+        if name not in RULERS:
+            raise UsageError(
+                f"{where}: {name!r} is not a ruler; expected any of {', '.join(RULERS)}{nearest(name, RULERS)}"
+            )
+    return tuple(name for name in RULERS if name in asked)
+
+
+def measure(names: Iterable[str], pairs: Sequence[Pair]) -> dict[str, dict[str, RulerResult]]:
+    """What the rulers of these names say of each output, by ruler and output. Raises KeyError for an unknown name."""
+    return {name: {pair.output: RULERS[name].measure(pair) for pair in pairs} for name in names}
+
+
+def gated(verdict: Verdict, gate: Sequence[str]) -> Verdict:
+    """A verdict that passed, turned into a failure where one of the gating rulers fails; any other as it is."""
+    if verdict.result != Result.PASSED:
+        return verdict
+    failing = [
+        (name, output, result)
+        for name in gate
+        for output, result in verdict.rulers.get(name, {}).items()
+        if result.verdict == RulerVerdict.FAIL
+    ]
+    if not failing:
+        return verdict
+    name, output, result = failing[0]
+    others = ", ".join(dict.fromkeys(f"{other} on {place}" for other, place, _ in failing[1:]))
+    facts: dict[str, Any] = {**verdict.facts, OUTPUT_FACT: output, RULER_FACT: name}
+    return msgspec.structs.replace(
+        verdict,
+        result=Result.FAILED,
+        kind=Fault.RULER,
+        message=f"the ruler {name} fails on {output}: {result.message}"
+        + (f"; also failing: {others}" if others else ""),
+        facts=facts,
+    )

@@ -1,0 +1,293 @@
+"""The verdict on a call that the document says must succeed, and what verdicts on any call share.
+
+The order is that of cause and effect: how the call ended, its status, the shape and dtype of what came back, what was
+never written, what was written that must not be, and only then the values. The first that fails is the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.expected import Expected
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
+from aclnn_cts.core.verdict import Deviation, Fault, Judged, Result, Signature, Skip, Verdict
+from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
+from aclnn_cts.judgement.model import ComputeModel, weakest
+from aclnn_cts.judgement.operands import OperandFacts
+
+__all__ = [
+    "OUTPUT_FACT",
+    "compared",
+    "conclude",
+    "ended_badly",
+    "judge_form",
+    "judge_values",
+    "memory_fault",
+    "signature",
+    "status_text",
+    "unfaulted",
+]
+
+OUTPUT_FACT = "output"
+"""The key of `Verdict.facts` under which a fault names its output (or the input that changed)."""
+
+
+def judge_values(
+    *,
+    outcome: Outcome,
+    expected: Expected,
+    got: Mapping[str, NDArray[Any]],
+    outputs: Mapping[str, Tensor],
+    models: Mapping[str, ComputeModel],
+    allowed: tuple[str, ...] = (SUCCESS,),
+    mode: str = "",
+    operands: Mapping[str, OperandFacts] | None = None,
+) -> Verdict:
+    """Judge one call whose arguments the document supports.
+
+    - `expected`, `outputs`, `models`: by output parameter, what the oracle says, the argument's descriptor, and the
+      compute model (`Precision.models`). Outputs that were passed as null stand in none of them.
+    - `got`: what the outputs hold, in the storage dtype and the logical shape.
+    - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
+      are no values.
+    - `mode`: the precision mode's name, for the verdict and the signature.
+    - `operands`: by output, what the mode's operand format does to the inputs (`operands.known_operands`).
+
+    Raises KeyError where `expected` or `models` lacks one of `outputs`.
+    """
+    verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
+    if verdict is not None:
+        return verdict
+    asked = compared(expected=expected, got=got, outputs=outputs, models=models, operands=operands or {})
+    return conclude(dict(zip(outputs, compare_all(asked), strict=True)), models, mode)
+
+
+def compared(
+    *,
+    expected: Expected,
+    got: Mapping[str, NDArray[Any]],
+    outputs: Iterable[str],
+    models: Mapping[str, ComputeModel],
+    operands: Mapping[str, OperandFacts],
+) -> list[Compared]:
+    """The outputs of one call as `compare_all` takes them. Arguments as of `judge_values`."""
+    return [
+        Compared(output=name, got=got[name], expected=expected[name], model=models[name], operands=operands.get(name))
+        for name in outputs
+    ]
+
+
+def judge_form(
+    *,
+    outcome: Outcome,
+    got: Mapping[str, NDArray[Any]],
+    outputs: Mapping[str, Tensor],
+    allowed: tuple[str, ...] = (SUCCESS,),
+    mode: str = "",
+) -> Verdict | None:
+    """What decides before the values do; None where they are to be judged. Arguments as of `judge_values`."""
+    verdict = ended_badly(outcome)
+    if verdict is not None:
+        return verdict
+    status = SUCCESS if outcome.status is None else status_name(outcome.status)
+    if outcome.ended == Ended.RAISED:
+        return _fault(
+            Fault.REJECTED, f"the implementation raised where {_promised(allowed)}{_said(outcome)}", mode=mode
+        )
+    if not conforms(status, allowed):
+        return _fault(Fault.REJECTED, f"{status_text(outcome)} where {_promised(allowed)}{_said(outcome)}", mode=mode)
+    if status != SUCCESS:
+        verdict = memory_fault(outcome, mode=mode)
+        message = f"{status_text(outcome)}; the document leaves the status open, and there are no values to judge"
+        return verdict or Verdict(
+            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, facts={"status": status}
+        )
+    return _wrong_shape(got, outputs, mode) or _unwritten(outcome, outputs, mode) or memory_fault(outcome, mode=mode)
+
+
+def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
+    """The verdict on the values of a call whose form is right, by output."""
+    deviations = tuple(comparison.deviation for comparison in comparisons.values())
+    faulty = [name for name, comparison in comparisons.items() if comparison.kind]
+    basis = weakest(models[name].basis for name in comparisons) if comparisons else ""
+    if faulty:
+        # A fault that no arithmetic explains says more than one that coarser arithmetic would.
+        name = next((name for name in faulty if comparisons[name].kind != Fault.MODEL), faulty[0])
+        others = [other for other in faulty if other != name]
+        also = f"; also at fault: {', '.join(others)}" if others else ""
+        return Verdict(
+            result=Result.FAILED,
+            kind=comparisons[name].kind,
+            message=_value_message(comparisons[name], models[name]) + also,
+            basis=models[name].basis,
+            mode=mode,
+            deviations=deviations,
+            facts={OUTPUT_FACT: name},
+        )
+    return unfaulted(deviations, basis=basis, mode=mode, left="the document leaves open")
+
+
+def unfaulted(
+    deviations: tuple[Deviation, ...], *, basis: str, mode: str, left: str, facts: Mapping[str, Any] | None = None
+) -> Verdict:
+    """The verdict on outputs without a fault: a pass where at least half of the elements were compared.
+
+    `left`: why elements were not, as `the document leaves open`.
+    """
+    elements = sum(deviation.elements for deviation in deviations)
+    opened = sum(deviation.open for deviation in deviations)
+    if 2 * opened > elements:
+        message = f"{opened} of {elements} elements: {left}; too few were compared for a verdict"
+        return Verdict(
+            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, deviations=deviations, facts=facts or {}
+        )
+    return Verdict(
+        result=Result.PASSED,
+        basis=basis,
+        mode=mode,
+        judged=Judged.VALUES if elements else Judged.FORM,
+        deviations=deviations,
+        facts=facts or {},
+    )
+
+
+def _value_message(comparison: Comparison, model: ComputeModel) -> str:
+    deviation = comparison.deviation
+    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
+    beyond = f"{deviation.beyond} of {deviation.elements} elements at fault"
+    if comparison.kind == Fault.SPECIAL:
+        return f"{place} is {_number(deviation.got)}, expected {_number(deviation.expected)}; {beyond}"
+    size = (
+        "which must be exact"
+        if deviation.bound == 0.0
+        else f"± {deviation.bound:.3g}, an error of {deviation.share:.3g} times the bound"
+    )
+    text = f"{place} is {_number(deviation.got)}, expected {_number(deviation.expected)} {size}; {beyond}"
+    given = f"{model.describe()} (basis: {model.basis})"
+    if comparison.kind == Fault.MODEL:
+        return (
+            f"{text}; coarser arithmetic in the promised formats would explain it, the compute model does not: {given}"
+        )
+    return f"{text}; compute model: {given}"
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.9g}"
+
+
+def ended_badly(outcome: Outcome) -> Verdict | None:
+    """The verdict on a call that did not come back or was not run; None for one that returned or raised."""
+    ended = outcome.ended
+    if ended in (Ended.RETURNED, Ended.RAISED):
+        return None
+    said = _said(outcome)
+    if ended == Ended.INEXPRESSIBLE:
+        return Verdict(result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE, message=outcome.message)
+    if ended == Ended.NOT_RUN:
+        return Verdict(result=Result.ERROR, message=f"the call was not run{said}")
+    if ended == Ended.TIME_LIMIT:
+        return _fault(Fault.HANG, f"the call did not come back within {outcome.seconds:.3g} s{said}")
+    how = {
+        Ended.SIGNAL: f"the process died by signal {outcome.signal}",
+        Ended.EXIT: "the process ended by itself",
+        Ended.MEMORY_LIMIT: "the process grew beyond its memory limit",
+        Ended.DEVICE_FAULT: "the device reported a fault",
+    }
+    if ended not in how:
+        return Verdict(result=Result.ERROR, message=f"the call ended in an unknown way, {ended!r}{said}")
+    return _fault(Fault.CRASH, f"{how[ended]} during the call{said}")
+
+
+def memory_fault(outcome: Outcome, *, mode: str = "") -> Verdict | None:
+    """The verdict on memory that the call must leave alone: guards, what lies between a view's elements, inputs."""
+    for name, state in outcome.buffers.items():
+        if state.guard_before or state.guard_after or state.gap:
+            places = (
+                (state.guard_before, "before its memory"),
+                (state.guard_after, "behind its memory"),
+                (state.gap, "inside its storage but outside its view"),
+            )
+            where = ", ".join(f"{count} bytes {place}" for count, place in places if count)
+            return _fault(Fault.GUARD, f"{name}: the call changed {where}", output=name, mode=mode)
+    for name, state in outcome.buffers.items():
+        if state.changed:
+            message = f"{name}: the call changed {state.changed} bytes of this input"
+            return _fault(Fault.INPUT, message, output=name, mode=mode)
+    return None
+
+
+def _wrong_shape(got: Mapping[str, NDArray[Any]], outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
+    for name, tensor in outputs.items():
+        array = got.get(name)
+        if array is None:
+            return _fault(Fault.SHAPE, f"{name}: the call returned no such output", output=name, mode=mode)
+        if array.shape != tensor.shape:
+            message = f"{name} has the shape {list(array.shape)}, expected {list(tensor.shape)}"
+            return _fault(Fault.SHAPE, message, output=name, mode=mode)
+        if array.dtype != numpy_dtype(tensor.dtype):
+            message = f"{name} has the dtype {array.dtype}, expected {tensor.dtype} ({numpy_dtype(tensor.dtype)})"
+            return _fault(Fault.DTYPE, message, output=name, mode=mode)
+    return None
+
+
+def _unwritten(outcome: Outcome, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
+    for name, tensor in outputs.items():
+        state = outcome.buffers.get(name)
+        if state is not None and state.unwritten:
+            share = f"{state.unwritten} of {tensor.numel} elements"
+            message = f"{name}: {share} were never written and still hold the fill pattern"
+            return _fault(Fault.UNWRITTEN, message, output=name, mode=mode)
+    return None
+
+
+def status_text(outcome: Outcome) -> str:
+    """Which phase returned which status, as `phase one returned ACLNN_ERR_PARAM_INVALID (161002)`."""
+    phases = (
+        ("phase one", outcome.phase_one),
+        ("phase two", outcome.phase_two),
+        ("synchronisation", outcome.synchronised),
+    )
+    given = [(phase, value) for phase, value in phases if value is not None]
+    if not given:
+        return "no status came back"
+    phase, value = next(((phase, value) for phase, value in given if value), given[-1])
+    name = f"aclError {value}" if phase == "synchronisation" and value else f"{status_name(value)} ({value})"
+    return f"{phase} returned {name}"
+
+
+def _promised(allowed: tuple[str, ...]) -> str:
+    return f"the document promises {' or '.join(allowed)}"
+
+
+def _said(outcome: Outcome) -> str:
+    """The first line of the implementation's own message."""
+    line = outcome.message.strip().partition("\n")[0].strip()
+    return f": {line}" if line else ""
+
+
+def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verdict:
+    facts = {OUTPUT_FACT: output} if output else {}
+    return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts=facts)
+
+
+def signature(verdict: Verdict, *, operator: str, promise: str, constraint: str = "", dtype: str = "") -> Signature:
+    """What broke, so that failures of many cases become one finding.
+
+    `constraint` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
+    (that of the first output, say).
+    """
+    return Signature(
+        operator=operator,
+        promise=promise,
+        kind=verdict.kind,
+        constraint=constraint,
+        output=str(verdict.facts.get(OUTPUT_FACT, "")),
+        mode=verdict.mode,
+        dtype=dtype,
+    )

@@ -1,0 +1,213 @@
+"""The catalogue of seeded faults and decoys: what each is, and who is foreseen to notice it.
+
+`adapters/loopback/faults.yaml` is written before a fault is first run, and only measuring (`mutants.power`), docs and
+reports read it: whatever generates, plans or judges must not know what it is going to meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.yaml_file import read_yaml
+
+__all__ = ["CLASSES", "FORMAT", "Catalogue", "Decoy", "FaultClass", "SeededFault", "read_catalogue", "shipped_path"]
+
+FORMAT = "aclnn-cts/faults/1"
+
+FaultClass: TypeAlias = Literal["numerical", "precision", "indexing", "data", "validation", "memory", "state"]
+
+CLASSES: Mapping[FaultClass, str] = {
+    "numerical": "a term dropped or doubled, sign, scale",
+    "precision": "computed, accumulated or rounded in less than the mode promises",
+    "indexing": "off by one, wrong axis, strides and offsets ignored, tails, rank 8",
+    "data": "repeated indices, padding, counts, narrow integers, inf and nan",
+    "validation": "a check missing, too strict, with another status or in the wrong place",
+    "memory": "written outside of the output or the workspace, inputs changed, outputs left unwritten",
+    "state": "races, stale results, the cache, leaks, crashes now and then, hangs",
+}
+"""The classes of faults, each in a few words."""
+
+_INTERFACE = "interface/"
+"""Before the address of a clause of `specs/interface.yaml`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededFault:
+    """One mistake in the software device."""
+
+    id: str
+    operator: str
+    fault_class: str
+    sentence: str
+    promises: tuple[str, ...]
+    """Those that are foreseen to notice it."""
+    clauses: tuple[str, ...]
+    """Addresses in the operator's document that it breaks, or `interface/` and one of the interface's."""
+    equivalent: str = ""
+    """Where and why it cannot be told from correct behaviour; empty where it can."""
+    sentence_zh: str = ""
+    """The sentence in Chinese, for reports; empty where nobody has written it."""
+    equivalent_zh: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoy:
+    """A correct way of doing something differently."""
+
+    id: str
+    operator: str
+    sentence: str
+    why: str
+    """Why it is correct."""
+    sentence_zh: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """All of them, by id, in the order of the file."""
+
+    faults: Mapping[str, SeededFault]
+    decoys: Mapping[str, Decoy]
+    empty: Mapping[tuple[str, str], str]
+    """By operator and class that have no fault: the reason why there can be none."""
+
+    def bare_cells(self) -> Iterator[tuple[str, str]]:
+        """Operators and classes with neither a fault nor a reason for having none, among the operators of the file."""
+        filled = {(entry.operator, entry.fault_class) for entry in self.faults.values()} | set(self.empty)
+        for operator in dict.fromkeys(entry.operator for entry in self.faults.values()):
+            yield from ((operator, name) for name in CLASSES if (operator, name) not in filled)
+
+    def find(self, identifier: str) -> SeededFault | Decoy:
+        """An entry by its id; UsageError for an unknown one."""
+        entry = self.faults.get(identifier) or self.decoys.get(identifier)
+        if entry is None:
+            known = [*self.faults, *self.decoys]
+            raise UsageError(
+                f"--fault {identifier!r}: not in the catalogue{nearest(identifier, known)}; "
+                f"`aclnn-cts faults --list` lists all {len(known)}"
+            )
+        return entry
+
+
+_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+_Id = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z]+(\.[a-z0-9-]+){1,2}$")]
+_Clause = Annotated[str, StringConstraints(strict=True, pattern=r"^(interface/)?[A-Za-z0-9_.]+$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Fault(_Model):
+    id: _Id
+    operator: _Text
+    fault_class: Annotated[FaultClass, Field(alias="class")]
+    sentence: _Text
+    promises: Annotated[list[_Text], Field(min_length=1)]
+    clauses: Annotated[list[_Clause], Field(min_length=1)]
+    equivalent: _Text | None = None
+    sentence_zh: _Text | None = None
+    equivalent_zh: _Text | None = None
+
+
+class _Decoy(_Model):
+    id: Annotated[str, StringConstraints(strict=True, pattern=r"^decoy(\.[a-z0-9-]+){2}$")]
+    operator: _Text
+    sentence: _Text
+    why: _Text
+    sentence_zh: _Text | None = None
+
+
+class _Empty(_Model):
+    operator: _Text
+    fault_class: Annotated[FaultClass, Field(alias="class")]
+    reason: _Text
+
+
+class _File(_Model):
+    format: Literal["aclnn-cts/faults/1"]
+    faults: list[_Fault]
+    decoys: list[_Decoy]
+    empty: list[_Empty]
+
+
+def shipped_path() -> Path:
+    """Where our own catalogue lies."""
+    return Path(str(resources.files("aclnn_cts.adapters") / "loopback" / "faults.yaml"))
+
+
+def read_catalogue(specs: Specs, path: Path | None = None) -> Catalogue:
+    """Read a catalogue, our own by default; UsageError that names every mistake with file and line."""
+    problems = Problems(read_yaml(path or shipped_path(), name=None if path else "adapters/loopback/faults.yaml"))
+    try:
+        content = _File.model_validate(problems.file.content)
+    except ValidationError as error:
+        problems.validation(error, _File)
+        raise UsageError("\n".join(problems.sorted())) from None
+    _check(content, specs, problems)
+    if problems.messages:
+        raise UsageError("\n".join(problems.sorted()))
+    return Catalogue(
+        faults={entry.id: _as_fault(entry) for entry in content.faults},
+        decoys={
+            entry.id: Decoy(
+                id=entry.id,
+                operator=entry.operator,
+                sentence=entry.sentence,
+                why=entry.why,
+                sentence_zh=entry.sentence_zh or "",
+            )
+            for entry in content.decoys
+        },
+        empty={(entry.operator, entry.fault_class): entry.reason for entry in content.empty},
+    )
+
+
+def _as_fault(entry: _Fault) -> SeededFault:
+    return SeededFault(
+        id=entry.id,
+        operator=entry.operator,
+        fault_class=entry.fault_class,
+        sentence=entry.sentence,
+        promises=tuple(entry.promises),
+        clauses=tuple(entry.clauses),
+        equivalent=entry.equivalent or "",
+        sentence_zh=entry.sentence_zh or "",
+        equivalent_zh=entry.equivalent_zh or "",
+    )
+
+
+def _check(content: _File, specs: Specs, problems: Problems) -> None:
+    """What no schema can say: names that must exist, ids that must not stand twice."""
+    seen: set[str] = set()
+    for section in ("faults", "decoys", "empty"):
+        for number, entry in enumerate(getattr(content, section)):
+            place = (section, number)
+            problems.known(entry.operator, specs, (*place, "operator"), "operator")
+            if section == "empty":
+                continue
+            if entry.id in seen:
+                problems.add((*place, "id"), f"{entry.id!r} stands twice; give one of them another id")
+            seen.add(entry.id)
+    for number, entry in enumerate(content.faults):
+        for promise in entry.promises:
+            problems.known(promise, PROMISES, ("faults", number, "promises"), "promise")
+        if entry.operator in specs:
+            addresses = _addresses(specs, entry.operator)
+            for clause in entry.clauses:
+                problems.known(clause, addresses, ("faults", number, "clauses"), f"clause of {entry.operator}")
+
+
+def _addresses(specs: Specs, operator: str) -> list[str]:
+    own = [clause.at for clause in specs[operator].clauses]
+    return own + [_INTERFACE + clause.at for clause in specs.interface_clauses]

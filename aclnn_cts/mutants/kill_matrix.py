@@ -1,0 +1,305 @@
+"""The kill matrix: which fault was noticed by which promise, after how many cases; and which decoys were accused."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.mutants.fault_attempt import Attempt
+from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.harness_parts import differing, judging_hash
+from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.provenance import MadeBy
+
+__all__ = ["FORMAT", "MATRIX_FILE", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
+__all__ += ["build_matrix", "figures", "matrix_to_show", "read_matrix", "shipped_matrix"]
+
+FORMAT = "aclnn-cts/kill-matrix/1"
+
+MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
+"""Files of `KillMatrix.to_json`."""
+
+SOON = 100
+"""Cases within which half of the faults are to be found."""
+
+
+class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell: one fault with one seed."""
+
+    seed: int
+    found: bool
+    promise: str
+    kind: str
+    cases: int
+    seconds: float
+    errors: int = 0
+
+
+class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault: its entry in the catalogue, and what came of it."""
+
+    id: str
+    operator: str
+    fault_class: str = msgspec.field(name="class")
+    sentence: str
+    foreseen: tuple[str, ...]
+    clauses: tuple[str, ...]
+    equivalent: str | None
+    by_seed: tuple[SeedResult, ...]
+    caught_by: Mapping[str, int]
+    """How often each promise was the first to notice it."""
+    buckets: float
+    """Mean number of buckets in which its failures ended, over the seeds that found it; 0 where none did."""
+    findings: float = 0.0
+    """The same of findings, which are finer: a campaign tells promises, kinds, outputs, modes and dtypes apart."""
+
+    @property
+    def survives(self) -> bool:
+        """Whether some seed did not find it, although it can be told from correct behaviour."""
+        return self.equivalent is None and not all(result.found for result in self.by_seed)
+
+    @property
+    def cases(self) -> float:
+        """Median number of cases until it was found, over the seeds that found it; inf where none did."""
+        found = [result.cases for result in self.by_seed if result.found]
+        return statistics.median(found) if found else float("inf")
+
+    @property
+    def seconds(self) -> float:
+        """Median time until it was found, or until the plan was at its end."""
+        return statistics.median(result.seconds for result in self.by_seed) if self.by_seed else 0.0
+
+
+class Accusation(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure of a decoy: a mistake of the harness."""
+
+    seed: int
+    signature: str
+
+
+class DecoyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One decoy, run to the end with every seed."""
+
+    id: str
+    operator: str
+    sentence: str
+    cases: int
+    """Of all seeds together."""
+    accused: tuple[Accusation, ...]
+    errors: int = 0
+
+
+class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it, as it is published."""
+
+    format: str = FORMAT
+    profile: str
+    seeds: tuple[int, ...]
+    decoy_seeds: tuple[int, ...] = ()
+    to_end: bool = False
+    """Whether plans went on to their end after a fault was found, so that its buckets are those of the whole plan."""
+    made_by: MadeBy | None = None
+    """None in a document of an earlier version, which does not say."""
+    faults: tuple[FaultRow, ...]
+    decoys: tuple[DecoyRow, ...]
+
+    @property
+    def survivors(self) -> tuple[FaultRow, ...]:
+        """Faults that some seed did not find and that are not equivalent."""
+        return tuple(row for row in self.faults if row.survives)
+
+    @property
+    def accused(self) -> tuple[DecoyRow, ...]:
+        """Decoys that failed a trial."""
+        return tuple(row for row in self.decoys if row.accused)
+
+    @property
+    def errors(self) -> int:
+        """Trials without a verdict, where nothing explains them: of decoys, and of faults that were not found.
+
+        After a fault that costs the device, what follows cannot be run; by then it is found.
+        """
+        missed = sum(result.errors for row in self.faults for result in row.by_seed if not result.found)
+        return missed + sum(row.errors for row in self.decoys)
+
+    def to_json(self) -> bytes:
+        """The document, one fault or decoy a line, so that two of them can be compared line by line."""
+        document = msgspec.to_builtins(self)
+        encode = msgspec.json.encode
+        lines = [f'  "{key}": {encode(document[key]).decode()}' for key in document if key not in ("faults", "decoys")]
+        for key in ("faults", "decoys"):
+            rows = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
+            lines.append(f'  "{key}": [\n{rows}\n  ]' if rows else f'  "{key}": []')
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a matrix comes to, against which the goals are held."""
+
+    faults: int
+    equivalent: int
+    found: int
+    """Faults that are not equivalent and that every seed found."""
+    soon: int
+    """Of those, how many within `SOON` cases by the median of the seeds."""
+    foreseen: float
+    """Share of the findings whose promise was foreseen."""
+    buckets: float
+    """Mean over the faults that were found, and so is findings."""
+    findings: float
+    decoys: int
+    accused: int
+
+
+def figures(matrix: KillMatrix) -> Figures:
+    """Count."""
+    judged = [row for row in matrix.faults if row.equivalent is None]
+    results = [(row, result) for row in matrix.faults for result in row.by_seed if result.found]
+    return Figures(
+        faults=len(matrix.faults),
+        equivalent=len(matrix.faults) - len(judged),
+        found=sum(not row.survives for row in judged),
+        soon=sum(not row.survives and row.cases <= SOON for row in judged),
+        foreseen=sum(result.promise in row.foreseen for row, result in results) / max(len(results), 1),
+        buckets=_mean(row.buckets for row in matrix.faults if row.buckets),
+        findings=_mean(row.findings for row in matrix.faults if row.findings),
+        decoys=len(matrix.decoys),
+        accused=len(matrix.accused),
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean; 0 of nothing."""
+    given = list(values)
+    return statistics.fmean(given) if given else 0.0
+
+
+def build_matrix(
+    catalogue: Catalogue,
+    attempts: Iterable[Attempt],
+    *,
+    profile: str,
+    seeds: Sequence[int],
+    decoy_seeds: Sequence[int],
+    to_end: bool,
+    made_by: MadeBy | None = None,
+) -> KillMatrix:
+    """The matrix of what was tried, survivors first, then by cases until found; decoys that were accused first."""
+    by_id: dict[str, list[Attempt]] = {}
+    for attempt in sorted(attempts, key=lambda item: item.seed):
+        by_id.setdefault(attempt.id, []).append(attempt)
+    faults = [_fault_row(entry, by_id[name]) for name, entry in catalogue.faults.items() if name in by_id]
+    decoys = [_decoy_row(entry, by_id[name]) for name, entry in catalogue.decoys.items() if name in by_id]
+    return KillMatrix(
+        profile=profile,
+        seeds=tuple(seeds),
+        decoy_seeds=tuple(decoy_seeds),
+        to_end=to_end,
+        made_by=made_by,
+        faults=tuple(sorted(faults, key=lambda row: (not row.survives, -row.cases, row.id))),
+        decoys=tuple(sorted(decoys, key=lambda row: (not row.accused, row.id))),
+    )
+
+
+def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
+    found = [attempt for attempt in attempts if attempt.found]
+    return FaultRow(
+        id=entry.id,
+        operator=entry.operator,
+        fault_class=entry.fault_class,
+        sentence=entry.sentence,
+        foreseen=entry.promises,
+        clauses=entry.clauses,
+        equivalent=entry.equivalent or None,
+        by_seed=tuple(
+            SeedResult(
+                seed=attempt.seed,
+                found=attempt.found,
+                promise=attempt.promise,
+                kind=attempt.kind,
+                cases=attempt.cases,
+                seconds=round(attempt.seconds, 2),
+                errors=attempt.errors,
+            )
+            for attempt in attempts
+        ),
+        caught_by=dict(sorted(Counter(attempt.promise for attempt in found).items())),
+        buckets=round(_mean(len(attempt.buckets) for attempt in found), 2),
+        findings=round(_mean(len(attempt.findings) for attempt in found), 2),
+    )
+
+
+def _decoy_row(entry: Decoy, attempts: Sequence[Attempt]) -> DecoyRow:
+    return DecoyRow(
+        id=entry.id,
+        operator=entry.operator,
+        sentence=entry.sentence,
+        cases=sum(attempt.cases for attempt in attempts),
+        accused=tuple(
+            Accusation(seed=attempt.seed, signature=text) for attempt in attempts for text in attempt.signatures
+        ),
+        errors=sum(attempt.errors for attempt in attempts),
+    )
+
+
+def shipped_matrix() -> Path:
+    """Where the matrix of this release lies."""
+    return Path(str(resources.files("aclnn_cts.reports") / "kill_matrix.json"))
+
+
+def read_matrix(path: Path | None = None) -> KillMatrix:
+    """Read a matrix, that of this release by default; UsageError for a file that is none."""
+    file = path or shipped_matrix()
+    try:
+        matrix = msgspec.json.decode(file.read_bytes(), type=KillMatrix)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(
+            f"{file}: cannot be read as a kill matrix ({error}); `aclnn-cts faults -o` writes one"
+        ) from None
+    if matrix.format != FORMAT:
+        raise UsageError(f"{file}: format {matrix.format!r}; expected {FORMAT!r}")
+    return matrix
+
+
+def matrix_to_show(specs: Specs) -> dict[str, Any] | None:
+    """The matrix of this release as plain JSON values for a report; None where it has none.
+
+    Each sentence that the catalogue still has as it was measured has its Chinese beside it, and `another` names the
+    parts in which the harness that made it is not this one (`harness_parts`), None where it does not say which it was;
+    `judging_sha256` is of all parts together, as runs' manifests have it.
+    """
+    if not shipped_matrix().is_file():
+        return None
+    matrix = read_matrix()
+    made_by = matrix.made_by
+    document = _with_chinese(msgspec.to_builtins(matrix), read_catalogue(specs))
+    if made_by is None:
+        return {**document, "another": None, "judging_sha256": ""}
+    return {
+        **document,
+        "another": list(differing(made_by.parts)),
+        "judging_sha256": judging_hash(made_by.parts),
+    }
+
+
+def _with_chinese(document: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    known: dict[str, SeededFault | Decoy] = {**catalogue.faults, **catalogue.decoys}
+    made = dict(document)
+    for name in ("faults", "decoys"):
+        made[name] = [_translated(item, known.get(item.get("id", ""))) for item in document.get(name, ())]
+    return made
+
+
+def _translated(item: Mapping[str, Any], entry: SeededFault | Decoy | None) -> dict[str, Any]:
+    if entry is None or entry.sentence != item.get("sentence"):
+        return dict(item)
+    chinese = {"sentence_zh": entry.sentence_zh, "equivalent_zh": getattr(entry, "equivalent_zh", "")}
+    return {**item, **{key: text for key, text in chinese.items() if text}}

@@ -1,0 +1,195 @@
+"""Measuring the harness: each seeded fault is run on its operator's plan until it is found, each decoy to the end.
+
+A fault is switched on for the runner of the software device alone, by its environment; what plans, generates and judges
+is told nothing of it. Attempts are independent, so they are spread over processes, each with a device of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+
+from aclnn_cts.checks.laws import law_ids
+from aclnn_cts.checks.plan import Part, Profile, plan_parts
+from aclnn_cts.core.env import variable_set
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.signature import found_as
+from aclnn_cts.mutants.fault_attempt import Attempt, bucket
+from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
+from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["FAULT_VARIABLE", "Expanded", "Task", "attempt", "attempts", "switched_on"]
+
+FAULT_VARIABLE = "ACLNN_LOOPBACK_FAULT"
+"""Names the fault or decoy that the software device has."""
+
+_DEVICE_SECONDS = 6
+"""How long the device may take for a call of a fault. Decoys have the time that everybody has."""
+_CALL_SECONDS = 30.0
+"""How long a call may take on the whole; some are thousands of first phases."""
+_SLICE = 16
+"""Trials that are run together, so that a fault is not run much further than to its first failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One fault or decoy, with one seed."""
+
+    id: str
+    operator: str
+    seed: int
+    profile: Profile
+    decoy: bool = False
+    to_end: bool = False
+    """Go on after the first failure. Decoys always do."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    cases: int = 0
+    errors: int = 0
+    first: Record | None = None
+    first_at: int = 0
+    signatures: dict[str, None] = field(default_factory=dict)
+    buckets: dict[str, None] = field(default_factory=dict)
+    findings: dict[str, None] = field(default_factory=dict)
+
+    def add(self, record: Record, found_as: Callable[[Record], Record]) -> None:
+        self.cases += 1
+        self.errors += record.verdict.result == Result.ERROR
+        if record.verdict.result != Result.FAILED:
+            return
+        if self.first is None:
+            self.first, self.first_at = record, self.cases
+        self.signatures.setdefault(record.signature.text())
+        finding = found_as(record).signature
+        self.findings.setdefault(finding.text())
+        self.buckets.setdefault(bucket(finding))
+
+
+def switched_on(identifier: str) -> AbstractContextManager[None]:
+    """Let every software device that is opened meanwhile have the fault or decoy."""
+    return variable_set(FAULT_VARIABLE, identifier)
+
+
+class Expanded:
+    """The trials of one operator's plan with one seed, which every fault meets: made once, part by part."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, Profile] | None = None
+        self._trials: dict[Part, list[Trial]] = {}
+
+    def trials(self, task: Task, part: Part, bench: Bench) -> list[Trial]:
+        """The trials of a part; those of another operator or seed are forgotten."""
+        key = (task.operator, task.seed, task.profile)
+        if key != self._key:
+            self._key, self._trials = key, {}
+        if part not in self._trials:
+            self._trials[part] = list(bench.expand(part, seed=task.seed))
+        return self._trials[part]
+
+
+def attempt(
+    task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: False, expanded: Expanded | None = None
+) -> tuple[Attempt, Record | None]:
+    """Run one task in this process; its result, and the first failure. HarnessError where no device can be opened.
+
+    Where `stopped` comes to hold, what is left of the plan is not run.
+    """
+    began = time.perf_counter()
+    adapter, limits = ("loopback", None)
+    if not task.decoy:
+        adapter, limits = f"loopback:timeout={_DEVICE_SECONDS}", Limits(call_seconds=_CALL_SECONDS)
+    settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
+    tally = _Tally()
+    found_after = 0.0
+    # Few faults end the process: a second one, in waiting, would mostly be started in vain.
+    with switched_on(task.id), ProcessHost(adapter, target=settings.target, limits=limits, spare=False) as host:
+        # Known to fail: nobody needs to see each failure a second time.
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+
+        def execute(trial: Trial) -> Record:
+            return next(record for judged in bench.run([trial]) for record in judged.records)
+
+        for record in _records(task, bench, stopped, expanded or Expanded()):
+            tally.add(record, lambda failure: found_as(failure, specs, execute))
+            if record is tally.first:
+                found_after = time.perf_counter() - began
+    first = tally.first
+    return Attempt(
+        id=task.id,
+        seed=task.seed,
+        found=first is not None,
+        promise=first.trial.promise if first is not None else "",
+        kind=first.verdict.kind if first is not None else "",
+        cases=tally.first_at or tally.cases,
+        seconds=found_after or time.perf_counter() - began,
+        buckets=tuple(tally.buckets),
+        findings=tuple(tally.findings),
+        signatures=tuple(tally.signatures),
+        errors=tally.errors,
+    ), first
+
+
+def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Expanded) -> Iterator[Record]:
+    """Records in the order of the plan, up to the end of the slice with the first failure."""
+    spec = bench.specs[task.operator]
+    parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
+    goes_on = task.decoy or task.to_end
+    for part in parts:
+        trials = expanded.trials(task, part, bench)
+        step = len(trials) if goes_on else _SLICE
+        for start in range(0, len(trials), max(step, 1)):
+            found = False
+            for judged in bench.run(trials[start : start + step]):
+                yield from judged.records
+                found = found or any(record.verdict.result == Result.FAILED for record in judged.records)
+            if stopped() or (found and not goes_on):
+                return
+
+
+_WORKER: list[tuple[Specs, Event, Expanded]] = []
+"""The worker process's own; filled once by `_open`."""
+
+
+def _open(head: int, stop: Event) -> None:
+    leave_interrupts_to_the_head(head)
+    _WORKER.append((load_specs(), stop, Expanded()))
+
+
+def _work(task: Task) -> Attempt:
+    specs, stop, expanded = _WORKER[0]
+    return attempt(task, specs, stopped=stop.is_set, expanded=expanded)[0]
+
+
+def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None, None]:
+    """Run tasks on so many processes; results come as they are ready. HarnessError where a worker dies.
+
+    Close the iterator where not all results are wanted: what runs then is given up.
+    """
+    context = worker_context()
+    stop = context.Event()
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop)) as pool:
+        try:
+            with interrupts_held_back():
+                futures = [pool.submit(_work, task) for task in tasks]
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool:
+            raise HarnessError("a worker died; run with --fault to see of what") from None
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)

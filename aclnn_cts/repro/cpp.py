@@ -1,0 +1,123 @@
+"""A program in C++: each unlike call as functions named for its steps, and a main that takes the steps in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
+from aclnn_cts.repro.cpp_call import data, functions
+from aclnn_cts.repro.cpp_literals import braces, double, string, wrapped
+from aclnn_cts.repro.cpp_prelude import MANY_TIMES, PRELUDE, RELATIONS
+from aclnn_cts.repro.facts import Program
+from aclnn_cts.repro.relations import Side, Slot
+from aclnn_cts.repro.steps import Step
+
+__all__ = ["cpp_program"]
+
+
+def cpp_program(program: Program) -> str:
+    """The program's text. Its first lines say what it shows and how it is built."""
+    headers = dict.fromkeys(facts.header for facts in program.calls)
+    included = "\n".join(f'#include "{header}"' for header in headers)
+    lines = [*_opening(program), PRELUDE.replace("@HEADERS@", included)]
+    if any(step.verb == "refused" for step in program.steps):
+        lines.append(MANY_TIMES.replace("@GROWTH@", str(ALLOWED_GROWTH)))
+    for place, facts in enumerate(program.calls):
+        verbs = {step.verb for step in program.steps if step.call == place}
+        lines += [f"namespace {_space(place)} {{", "", *data(facts), *functions(facts, verbs), "}", ""]
+    if program.relations:
+        lines += [RELATIONS, *_relations(program)]
+    lines += _main(program)
+    return "\n".join(lines) + "\n"
+
+
+def _opening(program: Program) -> Iterator[str]:
+    first = program.calls[0]
+    yield f"// {first.operator}: {_one_line(first.sentence)}"
+    yield f"// Case {first.case_id}, {first.case.product}."
+    for line in program.about:
+        yield f"// {_one_line(line)}"
+    yield "// Build, with the toolkit's environment set:"
+    yield "//   A=$ASCEND_HOME_PATH"
+    yield "//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 -lascendcl -lnnopbase -lopapi -o repro"
+    yield "// Where a release has split libopapi.so, name its parts instead: -lopapi_nn -lopapi_cv -lopapi_math."
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "/")
+
+
+def _space(place: int) -> str:
+    return f"call_{place + 1}"
+
+
+def _relations(program: Program) -> Iterator[str]:
+    slots = {slot: place for place, slot in enumerate(program.kept)}
+    yield "const std::vector<Relation> kRelations = {"
+    for relation in program.relations:
+        yield f"    {{{string(relation.output)}, {string(relation.said)}, {string(relation.place)},"
+        yield f"     {braces(relation.shape)},"
+        yield "     {"
+        for run in relation.runs:
+            yield f"         {{{run.rows}, {_side(run.left, slots)}, {_side(run.right, slots)}}},"
+        yield "     },"
+        yield f"     {{{wrapped([double(value) for value in relation.bounds.tolist()])}}}}},"
+    yield "};"
+    yield ""
+
+
+def _side(side: Side, slots: dict[Slot, int]) -> str:
+    terms = [f"{{{slots[term.slot]}, {term.first}, {term.step}, {double(term.factor)}}}" for term in side.terms]
+    return f"{{{double(side.constant)}, {{{', '.join(terms)}}}}}"
+
+
+def _main(program: Program) -> Iterator[str]:
+    yield "int main() {"
+    yield "  CHECK_RUNTIME(aclInit(nullptr));"
+    yield "  CHECK_RUNTIME(aclrtSetDevice(0));"
+    for number in range(program.streams):
+        yield f"  aclrtStream stream_{number} = nullptr;"
+        yield f"  CHECK_RUNTIME(aclrtCreateStream(&stream_{number}));"
+    for step in program.steps:
+        if step.verb == "loop":
+            yield f"  for (int time = 0; time < {step.times}; ++time) {{"
+        elif step.verb == "end":
+            yield "  }"
+        else:
+            yield f"  TAKE({_taken(step, several=program.number > 1)});"
+    if program.relations:
+        yield f"  Relate(kRelations, {len(program.kept)});"
+    if program.beyond:
+        yield f'  if (!fault) std::printf("%s\\n", {string(program.beyond)});'
+        yield '  else std::printf("FAULT\\n");'
+    else:
+        yield '  std::printf(fault ? "FAULT\\n" : "conforms\\n");'
+    yield "  return fault ? 1 : 0;"
+    yield "}"
+
+
+_CALLED = {
+    "prepare": "Prepare()",
+    "phase_one": "PhaseOne({who})",
+    "repeatable": "MakeRepeatable()",
+    "phase_two": "PhaseTwo({who}, {stream})",
+    "judge": "Judge({who})",
+    "refill": "Refill()",
+    "destroy": "DestroyExecutor()",
+    "release": "Release()",
+}
+_WAYS = {"guarded": "Way::kGuarded", "exact": "Way::kExact", "larger": "Way::kLarger"}
+
+
+def _taken(step: Step, *, several: bool) -> str:
+    """A step as the call of a function."""
+    space, stream = _space(step.call), f"stream_{step.stream}"
+    if step.verb == "wait":
+        return f"Wait({stream})"
+    if step.verb == "workspace":
+        return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
+    if step.verb == "refused":
+        functions = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
+        return f"ManyTimes({step.times}, {functions}, &{space}::status, {space}::Judge)"
+    who = "nullptr" if step.number == 0 else f'"call {step.number}: "' if several else '""'
+    return f"{space}::{_CALLED[step.verb].format(who=who, stream=stream)}"

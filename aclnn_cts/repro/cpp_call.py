@@ -1,0 +1,207 @@
+"""One call in C++: its data, and a function for each step of its life cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aclnn_cts.core.case import Argument
+from aclnn_cts.repro.cpp_literals import braces, double, elements, wrapped
+from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
+from aclnn_cts.speclang.model import Parameter
+
+__all__ = ["data", "functions"]
+
+
+def _identifier(name: str) -> str:
+    """A name that is no word of C++ and no other name of the program."""
+    return f"the_{name}"
+
+
+def data(facts: Reproduction) -> Iterator[str]:
+    """Descriptors, contents, what conforms, and what the steps hand on to one another."""
+    for name, tensor in facts.tensors.items():
+        own = _identifier(name)
+        yield f"const std::vector<int64_t> {own}_shape = {braces(tensor.tensor.shape)};"
+        yield f"const std::vector<int64_t> {own}_strides = {braces(tensor.strides)};"
+        yield f"const std::vector<int64_t> {own}_storage_shape = {braces(tensor.storage_shape)};"
+        if tensor.storage is not None:
+            c_type, words = elements(tensor.storage, tensor.tensor.dtype)
+            yield f"const std::vector<{c_type}> {own}_data = {{{wrapped(words)}}};"
+        if tensor.expected is not None:
+            words = list(map(_range, *_columns(tensor.expected)))
+            yield f"const std::vector<Range> {own}_expected = {{{wrapped(words, each=2)}}};"
+        if facts.phases == 2:
+            yield f"Memory {own}_memory;"
+        yield f"aclTensor *{own} = nullptr;"
+        yield ""
+    for item in facts.parameters:
+        value = facts.arguments[item.name]
+        if item.kind == "int_array" and isinstance(value, tuple):
+            own = _identifier(item.name)
+            yield f"const std::vector<int64_t> {own}_items = {braces(value)};"
+            yield f"aclIntArray *{own} = nullptr;"
+    yield "Memory workspace;"
+    yield "uint64_t workspaceSize = 0;"
+    yield "aclOpExecutor *executor = nullptr;"
+    yield "aclnnStatus phaseOne = 0;"
+    yield "aclnnStatus status = 0;"
+    yield ""
+
+
+def _columns(expected: OutputFacts) -> tuple[list[Any], ...]:
+    return tuple(array.tolist() for array in (expected.lower, expected.upper, expected.judged, expected.finite_alone))
+
+
+def _range(lower: float, upper: float, judged: bool, finite_alone: bool) -> str:  # noqa: FBT001 - mapped over columns
+    return f"{{{double(lower)}, {double(upper)}, {str(judged).lower()}, {str(finite_alone).lower()}}}"
+
+
+def functions(facts: Reproduction, verbs: set[str]) -> Iterator[str]:
+    """The steps of one call, of those that the program takes. Each returns 0, or the code to exit with."""
+    many = "refused" in verbs
+    for verb, head, body in (
+        ("prepare", "int Prepare()", _prepare(facts)),
+        ("phase_one", "int PhaseOne(const char *who)", _phase_one(facts)),
+        ("workspace", "int AllocateWorkspace(Way way)", _WORKSPACE),
+        ("repeatable", "int MakeRepeatable()", _REPEATABLE),
+        ("phase_two", "int PhaseTwo(const char *who, aclrtStream stream)", _phase_two(facts)),
+        ("judge", "int Judge(const char *who)", _judge(facts)),
+        ("refill", "int Refill()", _each_memory(facts, "if ({own}_memory.Fill() != 0) return 2;")),
+        ("destroy", "int DestroyExecutor()", _DESTROY),
+        ("release", "int Release()", _release(facts)),
+    ):
+        if verb in verbs or (many and verb in ("prepare", "phase_one", "judge", "release")):
+            yield f"{head} {{"
+            yield from (f"  {line}" for line in body)
+            yield "  return 0;"
+            yield "}"
+            yield ""
+
+
+_WORKSPACE = (
+    "if (status != 0 || workspaceSize == 0) return 0;",
+    "size_t size = way == Way::kLarger ? 2 * workspaceSize + 4096 : workspaceSize;",
+    "if (workspace.Allocate(nullptr, size, way == Way::kExact ? 0 : kGuard) != 0) return 2;",
+)
+_REPEATABLE = (
+    "if (status != 0) return 0;",
+    "CHECK_RUNTIME(aclSetAclOpExecutorRepeatable(executor));",
+)
+_DESTROY = (
+    "if (phaseOne == 0 && executor != nullptr) aclDestroyAclOpExecutor(executor);",
+    "executor = nullptr;",
+)
+
+
+def _prepare(facts: Reproduction) -> Iterator[str]:
+    for name, tensor in facts.tensors.items():
+        own = _identifier(name)
+        address = "nullptr"
+        if facts.phases == 2:
+            data = f"{own}_data.data()" if tensor.storage is not None else "nullptr"
+            yield f"if ({own}_memory.Allocate({data}, {tensor.nbytes}, kGuard) != 0) return 2;"
+            address = f"{own}_memory.Address()"
+        yield f"{own} = aclCreateTensor("
+        yield (
+            f"    {own}_shape.data(), {own}_shape.size(), static_cast<aclDataType>({tensor.dtype}), "
+            f"{own}_strides.data(), {tensor.tensor.offset},"
+        )
+        yield (
+            f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
+            f"{address});"
+        )
+    for own in _arrays(facts):
+        yield f"{own} = aclCreateIntArray({own}_items.data(), {own}_items.size());"
+
+
+def _arrays(facts: Reproduction) -> Iterator[str]:
+    for item in facts.parameters:
+        if item.kind == "int_array" and isinstance(facts.arguments[item.name], tuple):
+            yield _identifier(item.name)
+
+
+def _argument(item: Parameter, value: Argument) -> str:
+    if value is None:
+        return "nullptr"
+    if item.kind in ("tensor", "int_array"):
+        return _identifier(item.name)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return double(value)
+    suffix = "ULL" if item.type.startswith("uint") else "LL"
+    if value == -(2**63):
+        return "INT64_MIN"
+    return f"static_cast<{item.type.strip()}>({value}{suffix})"
+
+
+def _phase_one(facts: Reproduction) -> Iterator[str]:
+    arguments = [_argument(item, facts.arguments[item.name]) for item in facts.parameters]
+    null = facts.case.call.null
+    arguments += ["nullptr" if pointer in null else f"&{pointer}" for pointer in ("workspaceSize", "executor")]
+    yield "workspaceSize = 0;"
+    yield "executor = nullptr;"
+    yield f"phaseOne = status = {facts.operator}GetWorkspaceSize({', '.join(arguments)});"
+    yield 'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));'
+    if "executor" not in null:
+        yield "if (status == 0 && executor == nullptr) {"
+        yield '  std::printf("%sphase one returned success and made no executor\\nFAULT\\n", who ? who : "");'
+        yield "  return 1;"
+        yield "}"
+
+
+def _phase_two(facts: Reproduction) -> Iterator[str]:
+    address = "nullptr" if "workspace" in facts.case.call.null else "workspace.Address()"
+    yield "if (phaseOne != 0) return 0;"
+    yield f"status = {facts.operator}({address}, workspace.bytes, executor, stream);"
+    yield 'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));'
+
+
+def _judge(facts: Reproduction) -> Iterator[str]:
+    allowed = " || ".join(f"status == {value}" for _, value in facts.statuses)
+    if facts.any_error:
+        allowed = f"{allowed} || status != 0" if allowed else "status != 0"
+    names = ", ".join([name for name, _ in facts.statuses] + (["any error"] if facts.any_error else []))
+    yield f"bool conforms = {allowed};"
+    yield f'if (!conforms) std::printf("%sstatus %d, expected {names}\\n", who, static_cast<int>(status));'
+    if facts.refused_in_phase_one and facts.phases == 2:
+        yield "if (phaseOne == 0 && status != 0) {"
+        yield '  std::printf("%sphase two refused what phase one accepted, which checks the arguments\\n", who);'
+        yield "  conforms = false;"
+        yield "}"
+    if facts.phases == 2:
+        yield "int result = 0;"
+        for tensor in facts.tensors.values():
+            yield f"result |= {_comparison(tensor)};"
+        yield "result |= workspace.LookAround(who);"
+        yield "if (result & 2) return 2;"
+        yield "conforms = conforms && result == 0;"
+    yield 'std::printf("%s%s\\n", who, conforms ? "conforms" : "does not conform");'
+    yield "fault = fault || !conforms;"
+
+
+def _comparison(tensor: TensorFacts) -> str:
+    own = _identifier(tensor.name)
+    if tensor.storage is not None:
+        return f'{own}_memory.Unchanged(who, "{tensor.name}")'
+    size = tensor.nbytes // max(tensor.tensor.storage_numel, 1)
+    expected = f"&{own}_expected" if tensor.expected is not None else "nullptr"
+    return (
+        f'Compare(who, "{tensor.name}", {own}_memory, {tensor.dtype}, {size}, {own}_shape, {own}_strides, '
+        f"{tensor.tensor.offset}, status == 0 ? {expected} : nullptr)"
+    )
+
+
+def _each_memory(facts: Reproduction, line: str) -> Iterator[str]:
+    for name in facts.tensors if facts.phases == 2 else ():
+        yield line.format(own=_identifier(name))
+
+
+def _release(facts: Reproduction) -> Iterator[str]:
+    for name in facts.tensors:
+        yield f"aclDestroyTensor({_identifier(name)});"
+    for own in _arrays(facts):
+        yield f"aclDestroyIntArray({own});"
+    yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
+    yield "if (workspace.Free() != 0) return 2;"

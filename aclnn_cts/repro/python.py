@@ -1,0 +1,162 @@
+"""A reproduction as one Python script with numpy and ctypes alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
+from aclnn_cts.core.case import Argument, Tensor
+from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
+from aclnn_cts.repro.python_script import SCRIPT
+from aclnn_cts.repro.relations import Relation, Side, Slot
+from aclnn_cts.repro.steps import Step
+
+__all__ = ["python_program"]
+
+_WIDTH = 110
+
+
+def python_program(program: Program) -> str:
+    """The script's text."""
+    first = program.calls[0]
+    slots = {slot: place for place, slot in enumerate(program.kept)}
+    document = {
+        "calls": [_call(facts) for facts in program.calls],
+        "steps": _steps(program.steps),
+        "number": program.number,
+        "streams": program.streams,
+        "growth": ALLOWED_GROWTH,
+        "kept": len(slots),
+        "relations": [_relation(relation, slots) for relation in program.relations],
+        "beyond": program.beyond,
+    }
+    fields = {
+        "@OPERATOR@": first.operator,
+        "@SENTENCE@": _plain(first.sentence),
+        "@CASE@": first.case_id,
+        "@PRODUCT@": first.case.product,
+        "@ABOUT@": "".join(f"\n{_plain(line)}" for line in program.about),
+        "@JSON@": _written(document),
+    }
+    text = SCRIPT
+    for mark, value in fields.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def _steps(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """The steps of a loop within it."""
+    found: list[dict[str, Any]] = []
+    inner: list[dict[str, Any]] | None = None
+    for step in steps:
+        if step.verb == "loop":
+            inner = []
+            found.append({"verb": "loop", "times": step.times, "steps": inner})
+        elif step.verb == "end":
+            inner = None
+        else:
+            (found if inner is None else inner).append(
+                {
+                    "verb": step.verb,
+                    "call": step.call,
+                    "number": step.number,
+                    "stream": step.stream,
+                    "way": step.way,
+                    "times": step.times,
+                }
+            )
+    return found
+
+
+def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON value
+    """JSON, an entry a line where one line would be too long for them all."""
+    line = json.dumps(value)
+    if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list):
+        return line
+    inner = indent + " "
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(key)}: {_written(entry, inner)}" for key, entry in value.items()]
+    else:
+        entries = [_written(entry, inner) for entry in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    joined = ",\n".join(inner + entry for entry in entries)
+    return f"{opening}\n{joined}\n{indent}{closing}"
+
+
+def _relation(relation: Relation, slots: dict[Slot, int]) -> dict[str, Any]:
+    return {
+        "output": relation.output,
+        "said": relation.said,
+        "place": relation.place,
+        "shape": list(relation.shape),
+        "bounds": _encoded(relation.bounds.astype("<f8").tobytes()),
+        "runs": [
+            {"rows": run.rows, "left": _side(run.left, slots), "right": _side(run.right, slots)}
+            for run in relation.runs
+        ],
+    }
+
+
+def _side(side: Side, slots: dict[Slot, int]) -> list[Any]:
+    terms = [[slots[term.slot], term.first, term.step, term.factor.hex()] for term in side.terms]
+    return [side.constant.hex(), terms]
+
+
+def _plain(text: str) -> str:
+    """On one line, with nothing that ends a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def _call(facts: Reproduction) -> dict[str, Any]:
+    return {
+        "operator": facts.operator,
+        "phases": facts.phases,
+        "null": list(facts.case.call.null),
+        "statuses": [value for _, value in facts.statuses],
+        "any_error": facts.any_error,
+        "refused_in_phase_one": facts.refused_in_phase_one,
+        "parameters": [
+            {"name": item.name, "kind": item.kind, "type": item.type.strip(), "value": _value(facts, item.name)}
+            for item in facts.parameters
+        ],
+    }
+
+
+def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON value
+    value: Argument = facts.arguments[name]
+    if isinstance(value, Tensor):
+        return _tensor(facts.tensors[name])
+    if isinstance(value, tuple):
+        return list(value)
+    return value.hex() if isinstance(value, float) else value
+
+
+def _tensor(tensor: TensorFacts) -> dict[str, Any]:
+    expected = None
+    if tensor.expected is not None:
+        expected = {
+            "lower": _encoded(tensor.expected.lower.astype("<f8").tobytes()),
+            "upper": _encoded(tensor.expected.upper.astype("<f8").tobytes()),
+            "judged": _encoded(tensor.expected.judged.tobytes()),
+            "finite_alone": _encoded(tensor.expected.finite_alone.tobytes()),
+        }
+    return {
+        "shape": list(tensor.tensor.shape),
+        "dtype": tensor.dtype,
+        "format": tensor.format,
+        "strides": list(tensor.strides),
+        "offset": tensor.tensor.offset,
+        "storage_shape": list(tensor.storage_shape),
+        "bytes": tensor.nbytes,
+        "itemsize": itemsize(tensor.tensor.dtype),
+        "data": _encoded(tensor.storage.tobytes()) if tensor.storage is not None else None,
+        "expected": expected,
+    }
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,142 @@
+"""Making the programs of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.checks.laws import PREFIX, exact_law, law_of
+from aclnn_cts.checks.life_cycle import asked_calls
+from aclnn_cts.checks.promises import VALUED, as_trial, promise
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.repro.cpp import cpp_program
+from aclnn_cts.repro.facts import MAX_ELEMENTS, Program, Reproduction, TooManyElementsError, reproduction
+from aclnn_cts.repro.python import python_program
+from aclnn_cts.repro.relations import relations_of
+from aclnn_cts.repro.steps import steps_before, steps_of
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.output_file import Recognizer, begins
+
+__all__ = ["LANGUAGES", "WRITTEN_BY_US", "Programs"]
+
+_REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
+
+LANGUAGES: Mapping[str, Callable[[Program], str]] = {"cpp": cpp_program, "python": python_program}
+
+WRITTEN_BY_US: Mapping[str, Recognizer] = {
+    "cpp": begins(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
+    "python": begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, '),
+}
+"""Recognizes a program by its language."""
+
+_MANNERS = frozenset({"cache"})
+"""What calls of promises that are not about a manner may ask for: a program is a fresh process."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Programs:
+    """Makes programs, of many trials where need be: what they share is loaded once."""
+
+    specs: Mapping[str, Spec]
+    spec_folders: Sequence[Path] = ()
+    _judges: Judges = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Programs tell of the statuses that a real implementation returns."""
+        self._judges = Judges(has_statuses=True, spec_folders=self.spec_folders)
+
+    def texts(self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None) -> dict[str, str]:
+        """One program a language: all calls of the trial in its manner, or that of the number `call` by itself.
+
+        UsageError for a number that is none of the trial's, for a trial
+        whose promise cannot take its case, and for cases that are too large.
+        """
+        made = self.program(item, call=call)
+        return {language: LANGUAGES[language](made) for language in languages}
+
+    def program(self, item: Trial | Case, *, call: int | None = None) -> Program:
+        """What the programs of `texts` do."""
+        spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
+        trial = as_trial(spec, item)
+        entry = promise(trial.promise, where="trial")
+        cases = entry.calls(trial, spec)
+        if call is not None and not 1 <= call <= len(cases):
+            raise UsageError(
+                f"--call {call}: the trial of {trial.promise!r} makes {_calls(len(cases))}; "
+                + ("name one by its number" if len(cases) > 1 else "leave --call out")
+            )
+        if call is not None:
+            alone = msgspec.structs.replace(trial, after=())
+            one = replace(self._made([Asked(cases[call - 1])], alone), about=_about_one(trial, call, len(cases)))
+            return one if len(cases) > 1 else replace(one, about=())
+        asked = asked_calls(trial, spec, cases, known=_MANNERS)
+        made = self._made(asked, trial)
+        sentence = law_of(spec, trial.promise).en if trial.promise.startswith(PREFIX) else entry.sentence
+        if trial.promise.startswith(PREFIX):
+            made = self._related(made, trial, spec)
+        elif len(cases) == 1 and not asked[0].manner:
+            return replace(made, about=_about_before(trial))
+        return replace(made, about=(f"A trial of {trial.promise}: {sentence}.", *made.about, *_about_before(trial)))
+
+    def _related(self, made: Program, trial: Trial, spec: Spec) -> Program:
+        """The program, with the relations of its law."""
+        relations = relations_of(*exact_law(trial, self._judges.of(spec)))
+        if relations is not None:
+            return replace(made, relations=relations)
+        beyond = f"what the outputs have to do with one another is no sum of elements; this judges it: {_REPLAY}"
+        return replace(made, beyond=beyond, about=(f"Each call is judged by itself; {beyond}",))
+
+    def _made(self, asked: Sequence[Asked], trial: Trial) -> Program:
+        # Calls that are made together have memory of their own each, however alike they are.
+        own = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
+        before = [(case_id(item.case), None) for item in trial.after]
+        keys = [*own, *before]
+        unlike = list(dict.fromkeys(keys))
+        every = [*(item.case for item in asked), *(item.case for item in trial.after)]
+        cases = dict(zip(keys, every, strict=True))
+        elements = sum(
+            tensor.storage_numel for case in cases.values() if case.call.phases == 2 for _, tensor in case.tensors()
+        )
+        if elements > MAX_ELEMENTS and len(asked) > 1:
+            raise TooManyElementsError(
+                f"the calls of the trial have {elements} elements; a program holds at most {MAX_ELEMENTS}: name one of "
+                f"its {len(asked)} calls with --call N",
+                elements,
+            )
+        return Program(
+            calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED, judged=key in own) for key in unlike),
+            steps=(
+                *steps_before(trial.after, [unlike.index(key) for key in before]),
+                *steps_of(asked, [unlike.index(key) for key in own]),
+            ),
+        )
+
+    def _facts(self, case: Case, *, valued: bool, judged: bool) -> Reproduction:
+        spec = self.specs[case.operator]
+        evaluation = evaluate(spec, case)
+        broken = ", ".join(constraint.id for constraint in evaluation.broken)
+        promised = " or ".join(evaluation.statuses)
+        sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
+        return reproduction(case, spec, self._judges.of(spec), sentence=sentence, valued=valued, judged=judged)
+
+
+def _about_before(trial: Trial) -> tuple[str, ...]:
+    number = sum(item.times for item in trial.after)
+    return (f"It shows after {_calls(number)} before it, made first and not judged.",) if number else ()
+
+
+def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
+    return (f"Of a trial of {trial.promise}: call {call} of its {_calls(calls)}, by itself.",)
+
+
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{number} calls"

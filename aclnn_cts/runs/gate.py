@@ -1,0 +1,308 @@
+"""The conformance run as a gate: one promise of one operator at a time, for a test runner that reports by test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from aclnn_cts.adapters.registry import choose
+from aclnn_cts.checks.laws import law_ids
+from aclnn_cts.checks.plan import Profile, plan_parts, profile
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import OWN_PRODUCT, Target
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.explain import explain, replay_command
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.matching import pinned_trials, pins_for, waivers_of_run
+from aclnn_cts.findings.waivers.report import WaiverEvidence
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import check_product
+from aclnn_cts.store.counts import Counts, total_of
+from aclnn_cts.store.files import storage_failure, write_atomically
+from aclnn_cts.store.run_directory import failure_name
+from aclnn_cts.store.run_verdict import MIN_JUDGED, Conclusion, Plan, Terms, explained, headline, listed_rules
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
+from aclnn_cts.trials.confirm import preference
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["PINNED", "Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
+
+PINNED = "pinned/"
+"""Before the name of a case that a waiver pins (`GateOptions.pinned`), where a promise's id may stand."""
+
+_SEEDS = 2**64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """What a gate is opened with."""
+
+    settings: BenchSettings
+    profile: Profile
+    seed: int
+    specs: Specs
+    operators: tuple[Spec, ...]
+    """Those that are to be tested, in the order of the files."""
+    waivers: tuple[Waiver, ...] = ()
+    min_judged: int = MIN_JUDGED
+    """Percent of a promise's trials that must be judged."""
+    named: frozenset[str] = frozenset()
+    """Operators that the command line names; empty: all."""
+
+    def pinned(self, spec: Spec) -> tuple[str, ...]:
+        """The cases of an operator that waivers for this adapter pin, by names that `Gate.check` takes."""
+        pins = pins_for(self.waivers, self.settings.adapter, [spec])[spec.operator]
+        return tuple(PINNED + name for name in pins)
+
+
+def gate_options(  # noqa: PLR0913 - one parameter an option
+    *,
+    adapter: str,
+    product: str | None = None,
+    operators: Sequence[str] = (),
+    profile_name: str = "quick",
+    seed: int = 0,
+    waivers: Sequence[Path] = (),
+    spec_folders: Sequence[Path] = (),
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    min_judged: int = MIN_JUDGED,
+) -> GateOptions:
+    """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
+    choose(adapter)
+    specs = load_specs(spec_folders)
+    if product is not None:
+        check_product(product, where="--product")
+    if not 0 <= seed < _SEEDS:
+        raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
+    if max_bytes < 1:
+        raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
+    if not 1 <= min_judged <= 100:
+        raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
+    chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
+    return GateOptions(
+        settings=BenchSettings(
+            adapter=adapter,
+            target=Target(product=product or OWN_PRODUCT),
+            spec_folders=tuple(spec_folders),
+            max_bytes=max_bytes,
+        ),
+        profile=profile(profile_name),
+        seed=seed,
+        specs=specs,
+        operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
+        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        min_judged=min_judged,
+        named=chosen,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFinding:
+    """Failures with one signature."""
+
+    record: Record
+    """The one that is shown: shrunk where a search met the finding, else the smallest that the plan met."""
+    number: int
+    file: Path
+    """Its trial file, for `replay`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """What one promise of one operator came to."""
+
+    counts: Counts
+    """Of pinned cases too, which are counted apart elsewhere."""
+    conclusion: Conclusion
+    findings: tuple[GateFinding, ...]
+    """Unwaived ones, the most frequent first."""
+    waived: dict[str, int]
+    errors: tuple[str, ...]
+    beside: str = ""
+    """Why nothing was tried; empty where something was."""
+    unjudged: tuple[str, ...] = ()
+    """Why it is inconclusive, in lines; empty where enough was judged, or nothing is to be."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    summary: Summary
+    failures: dict[str, tuple[Record, int]] = field(default_factory=dict)
+    waived: dict[str, int] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        verdict, case = record.verdict, record.trial.case
+        self.summary.plan(case.operator, case.origin.kind)
+        self.summary.add(record)
+        if verdict.result == Result.ERROR:
+            self.errors.append(verdict.message)
+        if verdict.result != Result.FAILED:
+            return
+        if record.waiver:
+            self.waived[record.waiver] = self.waived.get(record.waiver, 0) + 1
+            return
+        key = record.signature.text()
+        shown, number = self.failures.get(key, (record, 0))
+        smaller = preference(record) < preference(shown)
+        self.failures[key] = (record if smaller else shown, number + 1)
+
+    def show(self, record: Record) -> None:
+        """Let a record that was added stand for its finding."""
+        key = record.signature.text()
+        self.failures[key] = (record, self.failures[key][1])
+
+
+class Gate:
+    """An open implementation, tried promise by promise."""
+
+    def __init__(self, options: GateOptions, host: SessionHost, *, failures: Path) -> None:
+        self.options = options
+        self._failures = failures
+        self._host = host
+        self.bench = Bench(specs=options.specs, host=host, settings=options.settings)
+        self._waivers = waivers_of_run(
+            options.waivers,
+            settings=options.settings,
+            environment=host.environment,
+            specs=options.specs,
+            operators=options.operators,
+        )
+        self._told = WaiverEvidence()
+
+    def check(self, spec: Spec, promise: str) -> GateResult:
+        """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases.
+
+        Or one case that a waiver pins.
+        """
+        if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
+            return self._not_offered(spec)
+        tally = self._tally(spec, promise)
+        if promise.startswith(PINNED):
+            return self._check_pinned(spec, promise.removeprefix(PINNED), tally)
+        parts = plan_parts(
+            [spec], product=self.options.settings.target.product, chosen=self.options.profile, laws=law_ids
+        )
+        for part in parts:
+            if part.promise == promise:
+                for record in self._run(self.bench.expand(part, seed=self.options.seed)):
+                    tally.add(record)
+        if promise in SEARCHED:
+            self._search(spec, promise, tally)
+        return self._result(tally)
+
+    def _check_pinned(self, spec: Spec, name: str, tally: _Tally) -> GateResult:
+        trial = pins_for(self.options.waivers, self.options.settings.adapter, [spec])[spec.operator][name]
+        if trial not in pinned_trials(self._waivers, [spec]):
+            target = self.options.settings.target.product
+            version = self._host.environment.get("version", "of an unknown version")
+            what = f"its waiver does not cover {self.options.settings.adapter} {version} on {target}"
+            return self._result(tally, beside=what)
+        for record in self._run([trial]):
+            tally.add(record)
+        return self._result(tally)
+
+    def _tally(self, spec: Spec, promise: str) -> _Tally:
+        """Nothing yet, and what the trials of a promise must come to."""
+        options, scope = self.options, self.bench.scope
+        product = options.settings.target.product
+        named = (spec.operator,) if spec.operator in options.named else ()
+        terms = Terms(Plan.PROMISE, min_judged=options.min_judged, named=named)
+        summary = Summary(terms=terms, scope=scope, finished=True)
+        if promise == "values":
+            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).dtype_rows))
+        elif promise == "status" and scope.statuses:
+            summary.demand(spec.operator, rules=listed_rules(spec, product))
+        return _Tally(summary)
+
+    def _result(self, tally: _Tally, *, beside: str = "") -> GateResult:
+        failures = sorted(tally.failures.values(), key=lambda failure: -failure[1])
+        conclusion = tally.summary.conclusion
+        counted = sum(found.counted for found in conclusion.operators.values())
+        unjudged: tuple[str, ...] = ()
+        if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
+            unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
+        return GateResult(
+            counts=total_of(part for found in tally.summary.operators.values() for part in found.kinds.values()),
+            conclusion=conclusion,
+            findings=tuple(self._finding(record, number) for record, number in failures),
+            waived=tally.waived,
+            errors=tuple(tally.errors),
+            beside=beside,
+            unjudged=unjudged,
+        )
+
+    def _not_offered(self, spec: Spec) -> GateResult:
+        """What a test of an operator comes to that the adapter does not offer."""
+        tally = self._tally(spec, "")
+        tally.summary.plan(spec.operator, "valid")
+        reason = f"{OutOfScope.OPERATOR} {spec.operator}"
+        tally.summary.skip(spec.operator, "valid", reason=reason, result=Result.OUT_OF_SCOPE)
+        result = self._result(tally, beside=f"{spec.operator}: the adapter does not offer it")
+        if spec.operator in self.options.named:
+            return replace(result, unjudged=tuple(explained(result.conclusion)))
+        return result
+
+    def expired(self) -> tuple[str, ...]:
+        """Why the gate fails whatever the trials say: waivers that have expired."""
+        return tuple(note.text for note in self._waivers.report().violations())
+
+    @property
+    def ignored_waivers(self) -> str:
+        """One line about waivers for other versions of the implementation; empty where there are none."""
+        return self._waivers.ignored
+
+    def news(self) -> WaiverEvidence:
+        """What the trials since the last call say of waivers."""
+        news = self._waivers.evidence.beyond(self._told)
+        self._told.include(news)
+        return news
+
+    def describe(self, finding: GateFinding, spec: Spec) -> Iterator[str]:
+        """Lines about a finding: how often, one case whole, and the command that replays it."""
+        yield f"{finding.number} {'trial fails' if finding.number == 1 else 'trials fail'} like this:"
+        yield from explain(finding.record, spec)
+        settings = self.options.settings
+        yield f"replay: {replay_command(finding.file, settings.adapter, spec_folders=settings.spec_folders)}"
+
+    def close(self) -> None:
+        """Close the implementation."""
+        self._host.close()
+
+    def _run(self, trials: Iterable[Trial]) -> Iterator[Record]:
+        for judged in self.bench.run(list(trials)):
+            for record in judged.records:
+                yield self._waivers.apply(record)
+
+    def _finding(self, record: Record, number: int) -> GateFinding:
+        file = self._failures / failure_name(record.signature)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_failure(file.parent, error) from error
+        write_atomically(file, json.dumps(trial_to_json(record.shown), indent=2).encode() + b"\n")
+        return GateFinding(record=record, number=number, file=file)
+
+    def _search(self, spec: Spec, promise: str, tally: _Tally) -> None:
+        """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""
+        strategy = trial_strategy(spec, self.options.settings.target, promise)
+        found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
+        for record in found.records:
+            tally.add(record)
+        if found.smallest is not None:
+            tally.show(found.smallest)
+
+
+def open_gate(options: GateOptions, *, failures: Path) -> Gate:
+    """Open the implementation; trial files of findings go to `failures`. Raises as `open_host` does."""
+    host = options.settings.open_host(options.specs)
+    settings = options.settings.on(host, options.specs.values())
+    return Gate(replace(options, settings=settings), host, failures=failures)

@@ -1,0 +1,286 @@
+"""A run: a plan made, tried part by part, and told to whoever listens."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.checks.laws import law_ids
+from aclnn_cts.checks.plan import Part, Profile, plan_parts
+from aclnn_cts.checks.promises import as_trial
+from aclnn_cts.checks.sentinel import check_sentinels
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import OutOfScope, Result, Skip
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
+from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
+from aclnn_cts.runs.pool import PoolOptions, judge_parts
+from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
+from aclnn_cts.speclang.load import Specs, package_folder
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.events import (
+    BatchJudged,
+    Consumer,
+    Event,
+    Notice,
+    PhaseStarted,
+    Planned,
+    RunFinished,
+    RunStarted,
+    Skipped,
+)
+from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
+from aclnn_cts.store.run_writer import RunWriter, create_run
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.trial_runner import Bench, Judged
+
+__all__ = ["RunOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run is asked for."""
+
+    command: str
+    arguments: tuple[str, ...]
+    specs: Specs
+    operators: tuple[Spec, ...]
+    settings: BenchSettings
+    out: Path
+    seed: int = 0
+    profile: Profile | None = None
+    """None: the trials given, and no plan."""
+    trials: tuple[Trial | Case, ...] = ()
+    workers: int = 1
+    min_judged: int = MIN_JUDGED
+    """Percent of the planned valid calls of each operator that must be judged on values."""
+    named: tuple[str, ...] = ()
+    """Operators that the command line names; empty: all."""
+    waivers: tuple[Waiver, ...] = ()
+    pins: bool = True
+    """Whether the cases that waivers pin are run first."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of case and waiver files by path."""
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Passes events on: first to the store, so that nobody shows what is not kept."""
+
+    consumers: list[Consumer]
+
+    def tell(self, event: Event) -> None:
+        for consumer in self.consumers:
+            consumer(event)
+
+
+def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
+    """Do a run and keep it in `options.out`. An interrupt finishes what is stored, and says where it is."""
+    began = time.monotonic()
+    with options.settings.open_host(options.specs) as host:
+        settings = options.settings.on(host, options.operators)
+        options = replace(options, settings=settings)
+        environment = dict(host.environment)
+        manifest = _manifest(options, environment, host.capabilities)
+        spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
+        waivers = waivers_of_run(
+            options.waivers,
+            settings=settings,
+            environment=environment,
+            specs=options.specs,
+            operators=options.operators,
+        )
+        bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
+        _load_oracles(bench, options)
+        if settings.phases == 1:
+            samplers = [bench.sampler(spec) for spec in options.operators if _is_asked(spec, options)]
+            check_sentinels(host, samplers, options.specs, phases=1)
+        waiver_files = waiver_texts(options.waivers)
+        terms = _terms(options)
+        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
+            _demand(options, bench, writer.summary)
+            teller = _Teller([writer, *consumers])
+            try:
+                teller.tell(RunStarted(manifest=manifest))
+                _skip_unsupported(options, teller)
+                if options.pins:
+                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, teller)
+                _run_trials(bench, _given_trials(bench, teller, options), waivers, teller)
+                if options.profile is not None:
+                    _run_plan(bench, options, options.profile, waivers, teller)
+                    _check_both_sides(options, writer)
+                report = waivers.report()
+                writer.summary.violate(report.violations())
+                writer.summary.notices.extend(report.notices())
+                for message in report.notices():
+                    teller.tell(Notice(message=message))
+            except KeyboardInterrupt as error:
+                ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
+                with interrupts_held_back():
+                    writer(ended)
+                with contextlib.suppress(OSError):
+                    # The terminal may be gone with whoever sent the signal.
+                    _Teller(list(consumers)).tell(ended)
+                raise interrupted(error, f"what had finished is kept in {options.out}") from None
+            with interrupts_held_back():
+                teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
+            return writer.summary
+
+
+def _terms(options: RunOptions) -> Terms:
+    """What the run's counts are measured by."""
+    whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
+    plan = Plan.CASES if options.profile is None else whole
+    return Terms(plan=plan, min_judged=options.min_judged, named=options.named)
+
+
+def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
+    """Name every listed dtype and status rule that a run of a profile must judge."""
+    product = options.settings.target.product
+    for spec in options.operators if options.profile is not None else ():
+        if not _is_asked(spec, options):
+            continue
+        rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
+        dtypes = bench.scope.listed_dtypes(rows)
+        summary.demand(spec.operator, dtypes=dtypes, rules=listed_rules(spec, product) if bench.scope.statuses else ())
+
+
+def _load_oracles(bench: Bench, options: RunOptions) -> None:
+    """Whatever is wrong with an oracle is said before the run has a directory."""
+    if options.settings.phases == 1:
+        return
+    named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
+    for spec in options.operators:
+        if spec.operator in named or (options.profile is not None and _is_asked(spec, options)):
+            bench.judge(spec)
+
+
+def _file_of(spec: Spec) -> Path:
+    shipped = package_folder() / f"{spec.stem}.yaml"
+    return shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)
+
+
+def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
+    settings = options.settings
+    return Manifest(
+        command=options.command,
+        arguments=options.arguments,
+        operators=tuple(spec.operator for spec in options.operators),
+        adapter=settings.adapter,
+        profile=options.profile.name if options.profile is not None else "",
+        seed=options.seed,
+        target=settings.target,
+        started=timestamp(),
+        inputs=dict(options.inputs),
+        scope=settings.scope,
+        scope_sha256=settings.scope.sha256 if settings.scope is not None else "",
+        settings={
+            "phases": settings.phases,
+            "max_bytes": settings.max_bytes,
+            "workers": options.workers,
+            "unsafe": settings.unsafe,
+            "spec_folders": [str(folder) for folder in settings.spec_folders],
+            "rulers": list(settings.measuring.gate),
+            "min_judged": options.min_judged,
+            "named": list(options.named),
+        },
+        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+    )
+
+
+def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
+    if options.profile is None:
+        return
+    for spec in options.operators:
+        if _is_asked(spec, options):
+            continue
+        reason, result = Skip.UNSUPPORTED, Result.SKIPPED
+        if options.settings.target.product in spec.products:
+            reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
+        teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
+        teller.tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
+
+
+def _is_asked(spec: Spec, options: RunOptions) -> bool:
+    """Whether the document names the product for an operator, and the adapter offers that."""
+    product, scope = options.settings.target.product, options.settings.scope
+    return product in spec.products and (scope is None or scope.offers(spec.operator, product))
+
+
+def _given_trials(bench: Bench, teller: _Teller, options: RunOptions) -> Sequence[Trial]:
+    """Trials of files; those of operators that are not chosen are skipped."""
+    chosen = {spec.operator for spec in options.operators}
+    trials = []
+    for item in options.trials:
+        case = _case_of(item)
+        if case.operator in chosen:
+            trials.append(as_trial(bench.specs[case.operator], item))
+        else:
+            teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.NOT_CHOSEN))
+    return trials
+
+
+def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, teller: _Teller) -> None:
+    """Trials that are given, each under its own kind."""
+    for trial in trials:
+        teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+    for judged in bench.run(trials):
+        _tell_judged(judged, waivers, teller)
+
+
+def _case_of(item: Trial | Case) -> Case:
+    return item.case if isinstance(item, Trial) else item
+
+
+def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
+    records = tuple(waivers.apply(record) for record in judged.records)
+    teller.tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
+
+
+def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
+    product = options.settings.target.product
+    operators = [spec for spec in options.operators if _is_asked(spec, options)]
+    parts = plan_parts(operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
+    for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
+        if number:
+            teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
+        _tell_judged(judged, waivers, teller)
+
+
+def _judged_parts(
+    bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
+) -> Iterator[tuple[Part, int, Judged]]:
+    if options.workers > 1:
+        pool = PoolOptions(
+            settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
+        )
+        yield from judge_parts(parts, pool)
+        return
+    phase = ("", "")
+    for part, number, judged in bench.run_parts(parts, seed=options.seed):
+        if phase != (phase := (part.operator, part.kind)):
+            tell(PhaseStarted(name=part.kind, operator=part.operator))
+        yield part, number, judged
+
+
+def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
+    """A constraint that no trial held, or none broke, and a law that none tried, is a failure of the harness."""
+    product = options.settings.target.product
+    constraints = {
+        spec.operator: [item.id for item in spec.constraints_for(product)]
+        for spec in options.operators
+        if _is_asked(spec, options)
+    }
+    writer.summary.miss(writer.summary.one_sided(constraints))
+    if options.settings.phases == 1:
+        return
+    laws = {spec.operator: law_ids(spec) for spec in options.operators if _is_asked(spec, options)}
+    writer.summary.miss(writer.summary.untried(laws))

@@ -1,0 +1,142 @@
+"""Which call broke the device: a fault may show only in a later call than the one that caused it.
+
+A device runs asynchronously, so that the call which is told of a fault need not be to blame. It is only where it meets
+the fault alone in a fresh process too. Else the calls before it are tried: the fault is that of the one after which it
+comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
+from aclnn_cts.sandbox.call_groups import end_of_group
+
+__all__ = ["attributed", "faulty"]
+
+Again = Callable[[Sequence[int]], Sequence[Outcome]]
+
+_PROCESS_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED, Ended.INEXPRESSIBLE, Ended.NOT_RUN})
+_NAMED = 4
+"""Calls of a batch that a message names."""
+
+
+def faulty(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a fault of the device showed in one of these calls."""
+    return any(item.ended == Ended.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
+
+
+def attributed(
+    calls: Sequence[Call], outcomes: Sequence[Outcome], *, alone: Again, company: Again, trials: int | None = None
+) -> list[Outcome]:
+    """The outcomes of a batch, with each fault of the device given to the call that causes it.
+
+    - `alone`: makes the calls of these places again, in a fresh process and their own buffers.
+    - `company`: makes them in a fresh process and in memory of their own, so that nothing else changes.
+    - `trials`: so many calls are the batch's own; those after them only look whether the device is well.
+
+    A call that is told of a fault, and that nothing shows to cause it, keeps it, and is said to be in company.
+    """
+    found = list(outcomes)
+    own = len(calls) if trials is None else trials
+    first = place = 0
+    while place < len(calls):
+        end = end_of_group(calls, place)
+        members = range(place, end)
+        told = [found[member] for member in members]
+        if faulty(told):
+            _settle(
+                calls, found, range(min(first, own), min(place, own)), members, alone=alone, company=company, own=own
+            )
+            first = place if all(item.ended in _PROCESS_WENT_ON for item in told) else end
+        elif any(item.ended not in _PROCESS_WENT_ON for item in told):
+            first = end
+        place = end
+    return found
+
+
+def _settle(
+    calls: Sequence[Call],
+    found: list[Outcome],
+    before: Sequence[int],
+    members: Sequence[int],
+    *,
+    alone: Again,
+    company: Again,
+    own: int,
+) -> None:
+    told = next(item for item in (found[member] for member in members) if faulty([item]))
+    earlier = EARLIER_FAULT in told.facts
+    message = (str(told.facts[EARLIER_FAULT]) if earlier else told.message).partition("\n")[0]
+    conforming: Sequence[Outcome] = ()
+    if not earlier and before:
+        conforming = alone(members)
+        if faulty(conforming):
+            return
+    culprit = _culprit(calls, before, members, company)
+    if culprit:
+        if conforming:
+            for member, outcome in zip(members, conforming, strict=True):
+                found[member] = outcome
+        for member in culprit:
+            said = f"{message}; it shows in a call after this one, and does so again where this one alone is before it"
+            found[member] = _fault(found[member], said)
+        return
+    if not before or (earlier and culprit is None):
+        # Nothing of this batch was before it, so that it has met the fault as good as alone; or the fault of a call
+        # before it does not come again, and nothing can be said of whose it was.
+        return
+    names = ", ".join(case_id(calls[member].case)[:12] for member in before[-_NAMED:])
+    more = f" and {len(before) - _NAMED} before these" if len(before) > _NAMED else ""
+    said = (
+        f"{message}; not alone in a fresh process, and after none of the calls before it alone: only in company, of "
+        f"the {len(before)} calls before it in its batch (cases {names}{more})"
+    )
+    # A look at the device is no trial: what it shows is told of the last call.
+    where = members[0] if members[0] < own else before[-1]
+    found[where] = _fault(found[where], said)
+
+
+def _culprit(
+    calls: Sequence[Call], before: Sequence[int], members: Sequence[int], company: Again
+) -> Sequence[int] | None:
+    """The places of the call, or of the group, after which alone the fault comes again.
+
+    Empty where it comes again after all of them together, and None where it does not.
+    """
+    groups = _groups(calls, before)
+    if not groups or not faulty(company([*before, *members])):
+        return None
+    low, high = 0, len(groups)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if faulty(company([*_flat(groups[middle:]), *members])):
+            low = middle
+        else:
+            high = middle
+    if low == len(groups) - 1 or faulty(company([*groups[low], *members])):
+        return groups[low]
+    return ()
+
+
+def _groups(calls: Sequence[Call], places: Sequence[int]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    for place in places:
+        if groups and (group := calls[place].group) is not None and calls[groups[-1][0]].group == group:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
+
+
+def _flat(groups: Sequence[Sequence[int]]) -> list[int]:
+    return [place for group in groups for place in group]
+
+
+def _fault(outcome: Outcome, message: str) -> Outcome:
+    facts = {name: value for name, value in outcome.facts.items() if name != EARLIER_FAULT}
+    return msgspec.structs.replace(outcome, ended=Ended.DEVICE_FAULT, message=message, facts=facts)

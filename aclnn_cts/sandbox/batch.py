@@ -1,0 +1,106 @@
+"""The outcomes of a batch while it is made, and what the end of a runner means for the calls that it held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.sandbox.call_groups import end_of_group
+
+if TYPE_CHECKING:
+    from aclnn_cts.sandbox.child import Ending
+
+__all__ = ["BatchOutcomes"]
+
+_TRIES_BEFORE_CALL = 2
+"""Runners that may die before a call begins until the call is given up."""
+
+
+class BatchOutcomes:
+    """One outcome a call, in their order, as runners come and go."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = calls
+        self.known: list[Outcome] = []
+        self._deaths = 0
+        """Runners in a row that died before the next call began."""
+        self._refreshed = -1
+        """The call that has asked for a fresh process."""
+        self._met_lost_device = -1
+        """The call that has met a device which was lost before it."""
+        self._met_fault: dict[int, str] = {}
+        """What calls were told of faults that were there before them."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call has its outcome."""
+        return len(self.known) >= len(self._calls)
+
+    def note_faults(self) -> None:
+        """Tell of calls that met the fault of one before them, by a fact; when all calls have their outcome."""
+        for place, message in self._met_fault.items():
+            outcome = self.known[place]
+            self.known[place] = msgspec.structs.replace(outcome, facts={**outcome.facts, EARLIER_FAULT: message})
+
+    def fill(self, outcome: Outcome) -> None:
+        """The same outcome for all that is left."""
+        self.known += [outcome] * (len(self._calls) - len(self.known))
+
+    def runner_ended(self, answers: Sequence[Outcome], ending: Ending) -> Outcome | None:
+        """A runner has ended that gave these answers, which `known` holds by now.
+
+        A call that must meet a fresh process is left to the next runner, and all others that began have an outcome
+        afterwards. Gives the outcome that casts doubt on the device, if one does.
+        """
+        last = answers[-1] if answers else None
+        if last is not None and last.ended == Ended.WANTS_FRESH:
+            self._wants_fresh()
+            return None
+        if last is not None and last.ended == Ended.DEVICE_LOST:
+            self._lost_device(last)
+            return last
+        if last is not None and last.ended in PROCESS_ENDS:
+            self._deaths = 0
+            self.known += [last] * self._rest_of_group(len(self.known))
+            return last
+        first = len(self.known) - len(answers)
+        if ending.in_flight is None or self._answered(first + ending.in_flight):
+            self._between_calls(answers, ending)
+            return None
+        self._deaths = 0
+        self.known += [ending.outcome()] * (1 + self._rest_of_group(len(self.known) + 1))
+        return self.known[-1]
+
+    def _wants_fresh(self) -> None:
+        self.known.pop()
+        if self._refreshed == len(self.known):
+            self.known.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
+        self._refreshed = len(self.known)
+
+    def _lost_device(self, fault: Outcome) -> None:
+        """What an earlier call left behind ends with the process: one more try. What is the device's own does not."""
+        self.known.pop()
+        if EARLIER_FAULT in fault.facts:
+            self._met_fault.setdefault(len(self.known), str(fault.facts[EARLIER_FAULT]))
+        if self._met_lost_device == len(self.known):
+            unrun = Outcome(ended=Ended.NOT_RUN, message=fault.message)
+            self.known += [unrun] * (1 + self._rest_of_group(len(self.known) + 1))
+        self._met_lost_device = len(self.known)
+
+    def _between_calls(self, answers: Sequence[Outcome], ending: Ending) -> None:
+        self._deaths = 0 if answers else self._deaths + 1
+        if self._deaths == _TRIES_BEFORE_CALL:
+            self._deaths = 0
+            self.known.append(Outcome(ended=Ended.NOT_RUN, message=f"runners die before the call: {ending.message}"))
+
+    def _answered(self, first: int) -> bool:
+        """Whether the group that begins at `first` has all its outcomes: the runner died right after it."""
+        return len(self.known) > first + self._rest_of_group(first + 1)
+
+    def _rest_of_group(self, start: int) -> int:
+        """How many calls from `start` on belong to the group of the call before it."""
+        return end_of_group(self._calls, start - 1) - start

@@ -1,0 +1,271 @@
+"""The judge's side of runners: batches go to a warm child, and what kills it costs one case.
+
+A crash, an exit, a call that takes too long or too much memory ends the runner; the call that was in flight gets the
+outcome that says so, with the runner's last words, and the rest of the batch goes to the spare.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Call, Capabilities
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.sandbox.adaptive_timeout import Patience
+from aclnn_cts.sandbox.arena import Arena
+from aclnn_cts.sandbox.async_batch import Aside, Pending, UnderWay
+from aclnn_cts.sandbox.batch import BatchOutcomes
+from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.limits import Limits, beyond
+from aclnn_cts.sandbox.runners import Runners
+from aclnn_cts.sandbox.wire import Batch, Opening, Place, WireCall
+
+__all__ = ["Limits", "ProcessHost"]
+
+_WORTH_SECONDS = 0.005
+"""Of work, from which on a thread costs little beside it."""
+
+_Answers: TypeAlias = tuple[list[Outcome], Ending | None]
+"""Of a runner, and how it ended if it did."""
+
+
+class ProcessHost:
+    """An adapter in a process of its own, replaced as often as it dies.
+
+    The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
+
+    Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        adapter: str,
+        *,
+        target: Target,
+        spec_folders: Sequence[Path] = (),
+        limits: Limits | None = None,
+        spare: bool = True,
+    ) -> None:
+        opening = Opening(
+            adapter=adapter, target=target, spec_folders=tuple(str(folder.resolve()) for folder in spec_folders)
+        )
+        self._limits = limits or Limits()
+        self._encoder = msgspec.msgpack.Encoder()
+        self._outcomes = msgspec.msgpack.Decoder(Outcome)
+        self._arena = Arena()
+        self._runners = Runners(opening, arena=self._arena, limits=self._limits, spare=spare)
+        self._check: Callable[[], str] | None = None
+        self._lost: Outcome | None = None
+        """What every call comes to once the device was taken out."""
+        self._no_runner = ""
+        """Why none could be started for the last calls."""
+        self._under_way = UnderWay()
+        self._call_seconds: float | None = None
+        """How long a call has taken lately, the way to the runner and back included."""
+        try:
+            self._opened = self._runners.opened()
+            if limits is None:
+                self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
+            self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
+        except BaseException:
+            self._runners.kill()
+            raise
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the adapter said when it was first opened."""
+        return self._opened.capabilities
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the adapter said when it was first opened."""
+        return self._opened.environment
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory of the runner at work, as `Limits.memory_bytes` counts it; 0 where none is."""
+        return self._runners.resident_bytes
+
+    @property
+    def isolated(self) -> bool:
+        """Always: that is what this host is for."""
+        return True
+
+    @property
+    def gone(self) -> str:
+        """Why calls are `not run`: the device is lost, or no runner could be started; empty where they can be made."""
+        return self._lost.message if self._lost is not None else self._no_runner
+
+    def on_device_fault(self, check: Callable[[], str]) -> None:
+        """After a fault of the device, or a death on one, `check` is asked in the fresh runner why the device is lost.
+
+        Empty: it is not.
+
+        What is run on a device that is lost is `not run`, and nobody's fault.
+        """
+        self._check = check
+
+    def memory(self, size: int) -> NDArray[np.uint8]:
+        """A block in memory that the runner shares. Raises HarnessError where there is none."""
+        return self._arena.lend(size)
+
+    def recycle(self) -> None:
+        """End all loans of memory."""
+        self._arena.recycle()
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Make the calls in order; one that ends its runner ends no other.
+
+        Raises HarnessError for buffers that do not lie in this host's memory. What a runner that cannot be replaced
+        leaves undone is `not run`.
+        """
+        self._under_way.finish()
+        outcomes = BatchOutcomes(calls)
+        for _ in self._made(outcomes, calls, aside=False):
+            pass
+        return outcomes.known
+
+    def start(self, calls: Sequence[Call]) -> Pending:
+        """Have the calls made while the caller does something else. What was started before is finished first.
+
+        A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
+        the caller's thread, with which they would end. Few quick calls are not worth a thread, and are made at once.
+        """
+        self._under_way.finish()
+        held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
+        outcomes = BatchOutcomes(calls)
+        worth = self._call_seconds is None or len(calls) * self._call_seconds >= _WORTH_SECONDS
+        return self._under_way.begin(
+            self._made(outcomes, calls, aside=worth),
+            outcomes=outcomes.known,
+            release=partial(self._arena.release, held),
+        )
+
+    def _made(
+        self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
+    ) -> Generator[Aside[_Answers], None, None]:
+        """Make the calls; with `aside` it yields what to wait for whenever a runner has been given some."""
+        wired = [self._wire(call) for call in calls]
+        while not outcomes.complete:
+            done = len(outcomes.known)
+            if isinstance(refused := self._lost or wired[done], Outcome):
+                outcomes.known.append(refused)
+                continue
+            seconds = map(self._patience.seconds, calls[done:])
+            sendable = tuple(zip(_leading_raw(wired[done:]), seconds, strict=False))
+            try:
+                child = self._runners.ready()
+            except (HarnessError, UsageError) as error:
+                self._no_runner = f"no runner could be started: {error}"
+                outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=self._no_runner))
+                break
+            self._no_runner = ""
+            work: Callable[[], _Answers] = partial(self._work, child, sendable)
+            if aside:
+                work = Aside(work, strike=child.strike)
+                try:
+                    yield work
+                except GeneratorExit:
+                    # Nobody waits for it any more.
+                    self._runners.retire(child)
+                    raise
+            with self._runners.ended_on_interrupt():
+                answers, ending = work()
+            outcomes.known += answers
+            suspicion = None
+            if ending is not None:
+                self._runners.retire(child)
+                suspicion = outcomes.runner_ended(answers, ending)
+            for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
+                self._patience.saw(call, outcome)
+            if suspicion is not None and self._may_be_of_device(suspicion):
+                self._look_at_device(suspicion)
+        outcomes.note_faults()
+
+    def refresh(self) -> None:
+        """Replace the runner by one that has made no call yet, and wait for each call in full again."""
+        self._under_way.finish()
+        self._patience.renew()
+        self._runners.refresh()
+
+    def close(self) -> None:
+        """End all runners, kindly where they are idle, and give the memory back."""
+        self._under_way.end()
+        self._runners.close()
+
+    def __enter__(self) -> ProcessHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wire(self, call: Call) -> msgspec.Raw | Outcome:
+        place = None
+        if call.buffers is not None:
+            block = call.buffers.memory
+            place = Place(self._arena.locate(block), block.nbytes, tuple(call.buffers.outputs))
+        try:
+            return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.manner), call.group)))
+        except OverflowError:
+            message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
+            return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
+
+    def _work(self, child: Child, calls: Sequence[tuple[msgspec.Raw, float]]) -> _Answers:
+        """Have calls made, each within its time limit."""
+        began = time.monotonic()
+        outcomes: list[Outcome] = []
+        batch = self._encoder.encode(Batch(self._arena.size, tuple(raw for raw, _ in calls)))
+        if ending := child.send(batch, seconds=self._limits.call_seconds):
+            return outcomes, ending
+        for _, seconds in calls:
+            note = self._patience.note(seconds)
+            reply = child.receive(seconds=seconds, memory_bytes=self._runners.memory_bytes, note=note)
+            if isinstance(reply, Ending):
+                return outcomes, reply
+            try:
+                outcomes.append(self._outcomes.decode(reply))
+            except msgspec.DecodeError as error:
+                return outcomes, child.end(
+                    f"the runner's reply cannot be read ({error}): something wrote into its pipe"
+                )
+            if outcomes[-1].ended in PROCESS_ENDS:
+                return outcomes, child.end("the process came to its end with this call")
+        lately = (time.monotonic() - began) / len(calls)
+        self._call_seconds = lately if self._call_seconds is None else (self._call_seconds + lately) / 2.0
+        return outcomes, None
+
+    def _may_be_of_device(self, outcome: Outcome) -> bool:
+        """A fault is; and who dies or hangs in the middle of a device's work may leave it unfit."""
+        return outcome.ended in PROCESS_ENDS or self._opened.capabilities.target is not None
+
+    def _look_at_device(self, fault: Outcome) -> None:
+        check, self._check = self._check, None
+        if check is None:
+            return
+        try:
+            reason = check()
+        finally:
+            self._check = check
+        if reason:
+            what = fault.message.partition("\n")[0]
+            message = f"the device is taken out: after {fault.ended} ({what}) it also fails {reason}"
+            self._lost = Outcome(ended=Ended.NOT_RUN, message=message)
+
+
+def _leading_raw(wired: Sequence[msgspec.Raw | Outcome]) -> Iterator[msgspec.Raw]:
+    for item in wired:
+        if isinstance(item, Outcome):
+            return
+        yield item

@@ -1,0 +1,188 @@
+"""The expendable child: holds one adapter, makes the calls that come down the pipe, and may die doing so.
+
+Started as `python -m aclnn_cts.sandbox.runner MEMORY CONTROL REPLIES PARENT` by `sandbox.process`, never forked: device
+runtimes and thread pools do not survive a fork. The arguments are inherited file descriptors: the memory in which the
+arrays lie, the page with the in-flight word, and the pipe for replies; and the id of the process
+that it must not outlive. Batches come on standard input; standard output
+and standard error are a log, whose end becomes a dead runner's last words.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from aclnn_cts.adapters.protocol import Buffers, Call, Session
+from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
+from aclnn_cts.sandbox.wire import (
+    CONTROL_SIZE,
+    IDLE,
+    IN_FLIGHT,
+    LOG_POSITION,
+    Batch,
+    Opened,
+    Opening,
+    Place,
+    Refused,
+    WireCall,
+    read_frame,
+    write_frame,
+)
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["main"]
+
+_STANDARD_INPUT = 0
+_LOG = 2
+
+
+class _LazySpecs(Mapping[str, Spec]):
+    """The specs, loaded when an adapter first reads one: most adapters never do."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = [Path(folder) for folder in folders]
+        self._specs: Mapping[str, Spec] | None = None
+
+    def _loaded(self) -> Mapping[str, Spec]:
+        if self._specs is None:
+            self._specs = load_specs(self._folders)
+        return self._specs
+
+    def __getitem__(self, operator: str) -> Spec:
+        return self._loaded()[operator]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+
+class _Memory:
+    """The parent's memory, mapped here again whenever it has grown."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._size = 0
+        self._bytes = np.empty(0, np.uint8)
+
+    def resize(self, size: int) -> None:
+        if size > self._size:
+            self._bytes = np.frombuffer(mmap.mmap(self._descriptor, size), np.uint8)
+            self._size = size
+
+    def buffers(self, case: Case, place: Place) -> Buffers:
+        from aclnn_cts.generate.buffers import attach  # noqa: PLC0415 - calls of the first phase alone have none
+
+        block = self._bytes[place.start : place.start + place.size]
+        buffers: Buffers = attach(case, outputs=frozenset(place.outputs), memory=block)
+        return buffers
+
+
+class _Runner:
+    def __init__(self, session: Session, *, memory: _Memory, control: memoryview, replies: int) -> None:
+        self._session = session
+        self._memory = memory
+        self._control = control
+        self._replies = replies
+        self._calls = msgspec.msgpack.Decoder(WireCall)
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def batch(self, batch: Batch) -> None:
+        """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
+        self._memory.resize(batch.memory)
+        calls = [self._calls.decode(raw) for raw in batch.calls]
+        start = 0
+        while start < len(calls):
+            end = end_of_group(calls, start)
+            self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
+            self._control[IN_FLIGHT] = start
+            for outcome in self._perform(calls[start:end]):
+                write_frame(self._replies, self._encoder.encode(outcome))
+                if outcome.ended in PROCESS_ENDS:
+                    os._exit(os.EX_OK)
+            self._control[IN_FLIGHT] = IDLE
+            start = end
+
+    def _perform(self, wired: Sequence[WireCall]) -> list[Outcome]:
+        try:
+            calls = [
+                Call(
+                    item.case,
+                    None if item.place is None else self._memory.buffers(item.case, item.place),
+                    manner=item.manner,
+                    group=item.group,
+                )
+                for item in wired
+            ]
+        except Exception as error:  # noqa: BLE001 - one case whose buffers cannot be laid out must not cost the batch
+            message = f"the runner cannot lay out the buffers: {type(error).__name__}: {error}"[:MESSAGE_LIMIT]
+            return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(wired)
+        return perform(self._session, calls)
+
+
+def _open(opening: Opening) -> Session:
+    adapter = load(choose(opening.adapter))
+    return adapter.open(opening.target, _LazySpecs(opening.spec_folders))
+
+
+def _answer(opening: Opening, replies: int) -> Session | None:
+    try:
+        session = _open(opening)
+        answer: Opened | Refused = Opened(session.capabilities, dict(session.environment))
+        encoded = msgspec.msgpack.encode(answer)
+    except (UsageError, HarnessError) as error:
+        encoded = msgspec.msgpack.encode(Refused(isinstance(error, UsageError), str(error)))
+    except Exception as error:  # noqa: BLE001 - whatever an adapter raises, the parent must hear of it
+        message = f"--adapter {opening.adapter}: opening it failed: {type(error).__name__}: {error}"
+        encoded = msgspec.msgpack.encode(Refused(usage=False, message=message[:MESSAGE_LIMIT]))
+    else:
+        write_frame(replies, encoded)
+        return session
+    write_frame(replies, encoded)
+    return None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Open what the first frame names, then run batches until standard input ends."""
+    memory, control, replies, parent = (int(argument) for argument in arguments)
+    die_with(parent)
+    for number in ENDINGS:
+        # A worker ignores them, and what it starts inherits that: here they do what they do to any program.
+        signal.signal(number, signal.SIG_DFL)
+    for descriptor in (memory, control, replies):
+        # What native code may start must not keep the pipe open after this process has died.
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it
+    body = read_frame(_STANDARD_INPUT)
+    if body is None:
+        return os.EX_OK
+    session = _answer(msgspec.msgpack.decode(body, type=Opening), replies)
+    if session is None:
+        return os.EX_UNAVAILABLE
+    words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
+    runner = _Runner(session, memory=_Memory(memory), control=words, replies=replies)
+    batches = msgspec.msgpack.Decoder(Batch)
+    keep_for_good()
+    while (body := read_frame(_STANDARD_INPUT)) is not None:
+        runner.batch(batches.decode(body))
+    session.close()
+    return os.EX_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""Documents as data: YAML to `Spec`, the constraint kinds, the expression language, evaluation and lint."""

@@ -1,0 +1,82 @@
+"""Whether the arguments of a case fit the C prototype: names, kinds and C types. What the document says comes after."""
+
+from __future__ import annotations
+
+from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.speclang.kinds_number import C_RANGES
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Parameter, Spec
+from aclnn_cts.speclang.package import check_product
+
+__all__ = ["bind_case", "check_prototype"]
+
+
+def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
+    """The spec of a case's operator, after checking operator, product and arguments; UsageError says what is wrong."""
+    known = list(specs)
+    if case.operator not in specs:
+        raise UsageError(
+            f"{where}: $.operator: {case.operator!r} is not known; expected one of {', '.join(known)}"
+            f"{nearest(case.operator, known)}"
+        )
+    spec = specs[case.operator]
+    check_product(case.product, where=f"{where}: $.product")
+    check_prototype(spec, case, where=where)
+    return spec
+
+
+def check_prototype(spec: Spec, case: Case, *, where: str) -> None:
+    """UsageError where the arguments do not fit the prototype or its C types."""
+    names = [item.name for item in spec.parameters]
+    for name in case.arguments:
+        if name not in names:
+            raise UsageError(
+                f"{where}: $.arguments: unknown argument {name!r}; {spec.operator} takes {', '.join(names)}"
+                f"{nearest(name, names)}"
+            )
+    for item in spec.parameters:
+        if item.name not in case.arguments:
+            raise UsageError(
+                f"{where}: $.arguments.{item.name}: missing; {spec.operator} takes {', '.join(names)} (null for a "
+                "null pointer)"
+            )
+        _check_argument(item, case.arguments[item.name], where=f"{where}: $.arguments.{item.name}")
+
+
+def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
+    if value is None:
+        if item.kind in ("tensor", "int_array"):
+            return
+        raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{item.kind!r}: ...}}")
+    kind = _kind(value)
+    if kind == "int" and item.kind == "double":
+        raise UsageError(f"{where}: int; expected {{'double': ...}} for the C type double")
+    if kind != item.kind:
+        raise UsageError(f"{where}: {kind}; expected {item.kind} for the C type {item.type}")
+    if item.kind == "int" and isinstance(value, int):
+        low, high = C_RANGES[item.c_type]
+        if not low <= value <= high:
+            raise UsageError(f"{where}: {value}; expected {item.type}, in [{low}, {high}]")
+    if isinstance(value, tuple):
+        _check_int64(value, where)
+    if isinstance(value, Tensor):
+        for sizes in (value.shape, value.strides or (), value.storage_shape or (), (value.offset,)):
+            _check_int64(sizes, where)
+
+
+def _check_int64(values: tuple[int, ...], where: str) -> None:
+    low, high = C_RANGES["int64_t"]
+    for value in values:
+        if not low <= value <= high:
+            raise UsageError(f"{where}: {value}; expected int64_t, in [{low}, {high}]")
+
+
+def _kind(value: Argument) -> str:
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, tuple):
+        return "int_array"
+    if isinstance(value, bool):
+        return "bool"
+    return "int" if isinstance(value, int) else "double"

@@ -1,0 +1,136 @@
+"""Clauses of a spec file, and whether each is encoded once and each constraint has one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from aclnn_cts.core.verdict import Fault
+from aclnn_cts.speclang.model import Clause
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel
+
+__all__ = ["FAULTS", "build_clause", "check_clauses", "clauses_by_constraint"]
+
+FAULTS = tuple(sorted(value for name, value in vars(Fault).items() if name.isupper()))
+"""The kinds of fault that a clause may name."""
+
+_ENCODINGS = ("constraints", "promise", "interface", "example", "untestable")
+
+
+def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str, ...]]:
+    """The addresses of the clauses that name each constraint."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in models:
+        for identifier in entry.constraints or ():
+            found[identifier] = (*found.get(identifier, ()), entry.at)
+    return found
+
+
+def build_clause(
+    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str] | tuple[()]
+) -> Clause:
+    """One clause with its condition compiled; `names` are those that its condition may read."""
+    return Clause(
+        at=entry.at,
+        en=entry.en,
+        zh=entry.zh,
+        certainty=entry.certainty,
+        products=tuple(entry.products or ()),
+        constraints=tuple(entry.constraints or ()),
+        promise=entry.promise,
+        when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
+        when_text=entry.when,
+        output=entry.output,
+        faults=tuple(entry.faults or ()),
+        interface=entry.interface,
+        example=entry.example,
+        untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
+        contradicts=tuple(entry.contradicts),
+    )
+
+
+def check_clauses(
+    clauses: Sequence[ClauseModel],
+    constraints: Sequence[ConstraintModel],
+    problems: Problems,
+    *,
+    interface: Sequence[Clause] | None,
+    examples: Sequence[str],
+    outputs: Sequence[str],
+    products: Sequence[str],
+) -> None:
+    """Report addresses that stand twice, what is encoded by nothing or twice, and constraints without a clause."""
+    identifiers = [entry.id for entry in constraints]
+    named: set[str] = set()
+    seen: set[str] = set()
+    addresses = [entry.at for entry in clauses]
+    for number, entry in enumerate(clauses):
+        path = ("clauses", number)
+        if entry.at in seen:
+            problems.add((*path, "at"), f"clause {entry.at!r} stands twice; an address is never reused")
+        seen.add(entry.at)
+        given = [name for name in _ENCODINGS if getattr(entry, name) is not None]
+        if len(given) != 1:
+            problems.add(
+                path,
+                f"clause {entry.at}: {' and '.join(given) or 'nothing'} given; expected exactly one of "
+                f"{', '.join(_ENCODINGS)}",
+            )
+        _check_products(entry, (*path, "products"), problems, products)
+        for identifier in entry.constraints or ():
+            problems.known(identifier, identifiers, (*path, "constraints"), "constraint")
+            named.add(identifier)
+        if entry.interface is not None and interface is not None:
+            problems.known(
+                entry.interface,
+                [clause.at for clause in interface],
+                (*path, "interface"),
+                "clause of the interface",
+            )
+        if entry.example is not None:
+            problems.known(entry.example, examples, (*path, "example"), "example")
+        if entry.output is not None:
+            _check_output(entry, entry.output, (*path, "output"), problems, outputs)
+        if entry.faults is not None:
+            _check_faults(entry, entry.faults, (*path, "faults"), problems)
+        for address in entry.contradicts:
+            problems.known(address, addresses, (*path, "contradicts"), "clause")
+    _check_encoded(constraints, named, problems)
+
+
+def _check_products(
+    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, products: Sequence[str]
+) -> None:
+    for number, product in enumerate(entry.products or ()):
+        problems.known(product, products, (*path, number), "product")
+    if entry.products == []:
+        problems.add(path, f"clause {entry.at}: no product; where it is stated for all, leave `products` out")
+
+
+def _check_output(
+    entry: ClauseModel, output: str, path: tuple[str | int, ...], problems: Problems, outputs: Sequence[str]
+) -> None:
+    problems.known(output, outputs, path, "output")
+    if entry.promise is None:
+        problems.add(path, f"clause {entry.at}: `output` goes with a promise; take it away")
+
+
+def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | int, ...], problems: Problems) -> None:
+    if entry.promise is None:
+        problems.add(path, f"clause {entry.at}: `faults` goes with a promise; take it away")
+    if not faults:
+        problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
+    for number, kind in enumerate(faults):
+        if problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
+            problems.add((*path, number), f"clause {entry.at}: the kind of fault {kind!r} stands twice")
+    if set(faults) >= set(FAULTS):
+        problems.add(path, f"clause {entry.at}: every kind of fault is named; leave `faults` out")
+
+
+def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str], problems: Problems) -> None:
+    for number, constraint in enumerate(constraints):
+        if constraint.id not in named:
+            problems.add(
+                ("constraints", number),
+                f"constraint {constraint.id!r} encodes no clause; name it in the clause that it comes from",
+            )

@@ -1,0 +1,81 @@
+"""From a constraint's entry in the file to a `Constraint` with its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
+from aclnn_cts.speclang.build_context import ConstraintContext, Path
+from aclnn_cts.speclang.build_rules import KINDS
+from aclnn_cts.speclang.expression import Compiled
+from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.schema import ConstraintModel
+
+__all__ = ["build_constraint"]
+
+
+def build_constraint(model: ConstraintModel, path: Path, context: ConstraintContext) -> Constraint | None:
+    """One entry as a `Constraint`; its mistakes go to `context.problems`."""
+    problems = context.problems
+    if not problems.known(model.kind, KINDS, (*path, "kind"), "kind of constraint"):
+        return None
+    statuses = _statuses(model, path, context)
+    for product in model.products or ():
+        problems.known(product, context.products, (*path, "products"), "product")
+    places = [*context.draws, *context.kinds]
+    for key, entries in (("breaks", model.breaks), ("limits", model.limits)):
+        for number, entry in enumerate(entries):
+            for name in entry:
+                problems.known(name.partition("[")[0], places, (*path, key, number, name), "draw or parameter")
+    when = problems.expression(model.when, (*path, "when"), context.kinds) if model.when is not None else None
+    return Constraint(
+        id=model.id,
+        kind=model.kind,
+        rule=KINDS[model.kind](model, path, context),
+        clauses=context.clauses.get(model.id, ()),
+        strength=model.strength,
+        statuses=statuses,
+        products=frozenset(model.products) if model.products is not None else None,
+        when=when,
+        when_text=model.when,
+        requires=tuple(model.requires),
+        also=frozenset(model.also),
+        group=model.group,
+        breaks=_assignments(model.breaks, (*path, "breaks"), context),
+        near=_assignments(model.limits, (*path, "limits"), context),
+        unsafe=model.unsafe,
+    )
+
+
+def _assignments(
+    entries: Sequence[Mapping[str, Any]], path: Path, context: ConstraintContext
+) -> tuple[Mapping[str, Any], ...]:
+    """Assignments whose expressions read the drawn names (and the arguments of the base case)."""
+    names = [*context.draws, *context.kinds]
+    return tuple(
+        {name: _assigned(value, (*path, number, name), names, context) for name, value in entry.items()}
+        for number, entry in enumerate(entries)
+    )
+
+
+def _assigned(value: object, path: Path, names: list[str], context: ConstraintContext) -> Compiled:
+    if not isinstance(value, list):
+        return context.problems.expression(value, path, names)
+    sizes = [context.problems.expression(size, path, names) for size in value]
+    return lambda arguments, target: tuple([size(arguments, target) for size in sizes])
+
+
+def _statuses(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[str, ...]:
+    names = [model.status] if isinstance(model.status, str) else list(model.status or ())
+    for name in names:
+        context.problems.known(name, (*STATUSES, ANY_ERROR), (*path, "status"), "status")
+    if model.strength == Strength.LISTED and not names:
+        context.problems.add(path, "status: missing; a listed constraint names the code that the document promises")
+    if model.strength == Strength.LIMIT and names not in ([], [ANY_ERROR]):
+        context.problems.add(
+            path, f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error"
+        )
+    if model.strength == Strength.OPEN and names:
+        context.problems.add(path, f"status: {names}; an open constraint promises none: leave it out")
+    return tuple(names)

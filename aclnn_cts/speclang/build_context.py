@@ -1,0 +1,58 @@
+"""What the entries of one file may refer to while its constraints are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from aclnn_cts.speclang.model import Modes
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import ConstraintModel
+
+__all__ = ["ConstraintContext", "Path", "product_table"]
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where an entry stands in the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintContext:
+    """What the entries of one file may refer to."""
+
+    problems: Problems
+    kinds: Mapping[str, str]
+    """Kind of argument (`tensor`, `int`, ...) of each parameter."""
+    products: tuple[str, ...]
+    tables: Mapping[str, Mapping[str, tuple[str, ...]]]
+    draws: tuple[str, ...]
+    models: tuple[ConstraintModel, ...]
+    clauses: Mapping[str, tuple[str, ...]]
+    """Clause addresses by constraint id."""
+    modes: Modes | None = None
+    rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
+    row_parameters: tuple[str, ...] = ()
+    call_level: frozenset[str] = field(default_factory=frozenset)
+    """Names that stand for pointers of the interface itself."""
+
+
+def product_table(
+    value: object, path: Path, context: ConstraintContext, known: Mapping[str, Any], what: str
+) -> dict[str, tuple[str, ...]]:
+    """A list, a list by product or a table's name, as a list for each product of the operator."""
+    if isinstance(value, str):
+        if context.problems.known(value, context.tables, path, "table"):
+            return dict(context.tables[value])
+        return dict.fromkeys(context.products, ())
+    by_product = value if isinstance(value, Mapping) else dict.fromkeys(context.products, value)
+    table: dict[str, tuple[str, ...]] = dict.fromkeys(context.products, ())
+    for product, names in by_product.items():
+        if not context.problems.known(product, context.products, path, "product"):
+            continue
+        if not isinstance(names, (list, tuple)):
+            context.problems.add(path, f"{names!r}; expected a list of {what}s")
+            continue
+        for name in names:
+            context.problems.known(str(name), known, path, what)
+        table[product] = tuple(str(name) for name in names)
+    return table

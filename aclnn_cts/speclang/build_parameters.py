@@ -1,0 +1,160 @@
+"""Parameters, precision modes and rows of dtypes of an operator's spec file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.speclang.build_context import ConstraintContext, product_table
+from aclnn_cts.speclang.kinds_number import C_RANGES
+from aclnn_cts.speclang.model import Draw, Modes, Parameter
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import OperatorModel
+
+__all__ = ["build_modes", "build_parameters", "build_rows", "kind_of_type", "parameter_kinds"]
+
+
+def kind_of_type(c_type: str) -> str | None:
+    """What stands in a case for a C type: `tensor`, `int_array`, `int`, `bool` or `double`; None for an unknown one."""
+    words = c_type.replace("*", " * ").split()
+    bare = [word for word in words if word not in ("const", "*")]
+    if len(bare) != 1:
+        return None
+    pointers = {"aclTensor": "tensor", "aclIntArray": "int_array"}
+    if bare[0] in pointers:
+        return pointers[bare[0]] if words.count("*") == 1 else None
+    if "*" in words:
+        return None
+    return {"bool": "bool", "double": "double", "float": "double"}.get(bare[0], "int" if bare[0] in C_RANGES else None)
+
+
+def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
+    """What stands in a case for each parameter (`kind_of_type`); an unknown C type is a problem, and a tensor."""
+    kinds: dict[str, str] = {}
+    for number, item in enumerate(model.parameters):
+        if item.name in kinds:
+            problems.add(("parameters", number, "name"), f"parameter {item.name!r} stands twice; keep one")
+        kind = kind_of_type(item.type)
+        if kind is None:
+            problems.add(
+                ("parameters", number, "type"),
+                f"C type {item.type!r} is not known; expected a pointer to aclTensor or aclIntArray, an integer "
+                "type, bool or double",
+            )
+        kinds[item.name] = kind or "tensor"
+    return kinds
+
+
+def build_parameters(
+    model: OperatorModel, problems: Problems, context: ConstraintContext, draws: Sequence[Draw]
+) -> tuple[Parameter, ...]:
+    """The parameters in C order, with their shapes, dtypes and data compiled."""
+    parameters: list[Parameter] = []
+    names = [draw.name for draw in draws]
+    for number, item in enumerate(model.parameters):
+        path = ("parameters", number)
+        kind = context.kinds[item.name]
+        text = item.shape if kind == "tensor" else item.items
+        earlier = [other.name for other in parameters if other.kind in ("tensor", "int_array")]
+        if kind in ("tensor", "int_array") and text is None:
+            problems.add(
+                path, f"{item.name}: {'shape' if kind == 'tensor' else 'items'} missing; say how a valid one is made"
+            )
+        scalar = kind in ("int", "bool", "double")
+        if scalar and item.name not in names and (context.modes is None or context.modes.attribute != item.name):
+            problems.add(path, f"{item.name}: no draw of that name; add one to `draws`")
+        for reference, key in ((item.dtype, "dtype"), (item.format, "format")):
+            if reference is not None and not (reference.startswith("as ") and reference[3:] in earlier):
+                problems.add((*path, key), f"{reference!r}; expected 'as NAME' with an earlier tensor")
+        needs_dtype = kind == "tensor" and item.dtype is None and item.dtypes is None
+        if needs_dtype and item.name not in context.row_parameters:
+            problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
+        templates: dict[str, tuple[Mapping[str, Any], ...]] = {
+            data_kind: tuple(
+                {
+                    key: problems.expression(value, (*path, "data"), context.kinds)
+                    if isinstance(value, str) and key not in ("recipe", "of")
+                    else value
+                    for key, value in entry.items()
+                }
+                for entry in entries
+            )
+            for data_kind, entries in item.data.items()
+        }
+        parameters.append(
+            Parameter(
+                name=item.name,
+                type=item.type,
+                kind=kind,
+                role=item.role,
+                shape=problems.shape(text, (*path, "shape"), [*names, *earlier]) if text is not None else None,
+                dtypes=product_table(item.dtypes, (*path, "dtypes"), context, DTYPES, "dtype")
+                if item.dtypes is not None
+                else {},
+                dtype_as=item.dtype[3:] if item.dtype is not None else None,
+                formats=product_table(item.formats or ["ND"], (*path, "formats"), context, FORMATS, "format")
+                if kind == "tensor"
+                else {},
+                format_as=item.format[3:] if item.format is not None else None,
+                strided=item.strided,
+                data=templates,
+            )
+        )
+    return tuple(parameters)
+
+
+def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, str]) -> Modes | None:
+    """The precision modes, where the operator has an attribute for them."""
+    if model.modes is None:
+        return None
+    entry = model.modes
+    problems.known(entry.attribute, kinds, ("modes", "attribute"), "parameter")
+    problems.known(entry.by, kinds, ("modes", "by"), "parameter")
+    names: dict[int, str] = {}
+    for value, name in entry.names.items():
+        if not value.isdigit():
+            problems.add(("modes", "names", value), f"{value!r}; expected an integer value of the attribute")
+            continue
+        names[int(value)] = name
+    formats = (*DTYPES, "HFLOAT32")
+    for product, by_dtype in entry.operand.items():
+        problems.known(product, model.products, ("modes", "operand", product), "product")
+        for dtype, row in by_dtype.items():
+            problems.known(dtype, DTYPES, ("modes", "operand", product, dtype), "dtype")
+            for operand in row:
+                if operand is not None:
+                    problems.known(operand, formats, ("modes", "operand", product, dtype), "operand format")
+            if len(row) != len(names):
+                problems.add(
+                    ("modes", "operand", product, dtype), f"{len(row)} entries; expected {len(names)}, one a mode"
+                )
+    operands = {
+        product: {dtype: tuple(row) for dtype, row in by_dtype.items()} for product, by_dtype in entry.operand.items()
+    }
+    return Modes(attribute=entry.attribute, by=entry.by, names=names, operand=operands)
+
+
+def build_rows(
+    model: OperatorModel, problems: Problems, kinds: Mapping[str, str]
+) -> tuple[Mapping[str, tuple[tuple[str, ...], ...]] | None, tuple[str, ...]]:
+    """The combinations of dtypes that are listed as rows: by product, and the parameters that they name."""
+    if model.rows is None:
+        return None, ()
+    parameters = tuple(str(name) for name in model.rows.get("parameters", ()))
+    for name in parameters:
+        problems.known(name, kinds, ("rows", "parameters"), "parameter")
+    rows: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for product, entries in model.rows.items():
+        if product == "parameters" or not problems.known(product, model.products, ("rows", product), "product"):
+            continue
+        for number, row in enumerate(entries):
+            for dtype in row:
+                problems.known(dtype, DTYPES, ("rows", product, number), "dtype")
+            if len(row) != len(parameters):
+                problems.add(
+                    ("rows", product, number), f"{len(row)} dtypes; expected {len(parameters)}, one a parameter"
+                )
+        rows[product] = tuple(tuple(row) for row in entries)
+    return rows, parameters

@@ -1,0 +1,221 @@
+"""From a constraint's entry in the file to its rule: one function a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table
+from aclnn_cts.speclang.kinds import Rule
+from aclnn_cts.speclang.kinds_data import Elements, Finite
+from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, ModeSupported, SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_number import Holds, Range
+from aclnn_cts.speclang.kinds_size import Dims, Length, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
+from aclnn_cts.speclang.schema import ConstraintModel
+
+__all__ = ["KINDS"]
+
+MAX_ITEMS = 1024
+"""Of an int array: a break makes one of four times as many."""
+
+_Builder: TypeAlias = Callable[[ConstraintModel, Path, ConstraintContext], Rule]
+
+
+def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: str) -> str:
+    if not isinstance(model.of, str):
+        context.problems.add(path, f"of: {model.of!r}; expected the name of a parameter")
+        return next(iter(context.kinds), "")
+    if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
+        kind = context.kinds[model.of]
+        if kind not in kinds:
+            context.problems.add(
+                (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {' or '.join(kinds)}"
+            )
+    return model.of
+
+
+def _other(model: ConstraintModel, path: Path, context: ConstraintContext) -> str:
+    if model.as_ is None:
+        context.problems.add(path, f"as: missing; {model.kind} compares with another parameter")
+        return next(iter(context.kinds), "")
+    context.problems.known(model.as_, context.kinds, (*path, "as"), "parameter")
+    return model.as_
+
+
+def _bounds(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[Any, Any]:
+    if not isinstance(model.in_, list) or len(model.in_) != 2:
+        context.problems.add(path, f"in: {model.in_!r}; expected [low, high]")
+        return 0, 0
+    for bound in model.in_:
+        if bound is not None:
+            context.problems.node(bound, (*path, "in"), context.kinds)
+    return model.in_[0], model.in_[1]
+
+
+def _integers(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[int, int]:
+    low, high = _bounds(model, path, context)
+    if type(low) is int and type(high) is int and low <= high:
+        return low, high
+    context.problems.add((*path, "in"), f"{model.in_!r}; expected two integers in ascending order")
+    return 0, 0
+
+
+def _group_members(model: ConstraintModel, context: ConstraintContext) -> tuple[str, ...]:
+    if model.group is None:
+        return ()
+    return tuple(
+        str(other.of)
+        for other in context.models
+        if other.group == model.group
+        and other.kind == model.kind
+        and other.id != model.id
+        and isinstance(other.of, str)
+    )
+
+
+def _present(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if isinstance(model.of, str) and model.of in context.call_level:
+        return CallPresent(model.of)
+    return Present(_of(model, path, context, "tensor", "int_array"))
+
+
+def _dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    table = product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
+    return DtypeIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
+
+
+def _format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    table = product_table(model.in_, (*path, "in"), context, FORMATS, "format")
+    return FormatIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
+
+
+def _rows(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if context.rows is None:
+        context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
+    return DtypeRows(parameters=context.row_parameters, rows=context.rows or {})
+
+
+def _mode(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if context.modes is None:
+        context.problems.add(path, "mode needs the top-level table `modes`; add it")
+        return ModeSupported(attribute="", by="", operand={})
+    return ModeSupported(attribute=context.modes.attribute, by=context.modes.by, operand=context.modes.operand)
+
+
+def _rank(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    low, high = _integers(model, path, context)
+    return Rank(of=_of(model, path, context, "tensor"), low=low, high=high)
+
+
+def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    count = model.is_
+    if type(count) is not int or not 0 <= count <= MAX_ITEMS:
+        context.problems.add(path, f"is: {count!r}; expected a number of items, at most {MAX_ITEMS}")
+        count = 0
+    return Length(of=_of(model, path, context, "int_array"), count=count)
+
+
+def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    for bound in (low, high):
+        if bound is not None and type(bound) is not int:
+            context.problems.add((*path, "in"), f"{bound!r}; expected an integer or null")
+            low = high = None
+    axes = tuple(model.axes) if model.axes is not None else None
+    return Dims(of=_of(model, path, context, "tensor"), low=low, high=high, axes=axes)
+
+
+def _shape(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    text = model.is_ if isinstance(model.is_, str) else "[]"
+    if not isinstance(model.is_, str):
+        context.problems.add(path, f"is: {model.is_!r}; expected a shape expression such as '[*input]'")
+    return ShapeIs(
+        of=_of(model, path, context, "tensor", "int_array"),
+        shape=context.problems.shape(text, (*path, "is"), context.kinds),
+    )
+
+
+def _size(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if model.axis is None or model.is_ is None:
+        context.problems.add(path, "size needs `axis` and `is`; add them")
+    node = context.problems.node(model.is_ if model.is_ is not None else 0, (*path, "is"), context.kinds)
+    text = str(model.is_) if node is not None else "0"
+    return SizeIs(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
+
+
+def _range(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    of = str(model.of)
+    readable = context.problems.node(of, (*path, "of"), context.kinds) is not None
+    if model.draw is not None:
+        context.problems.known(model.draw, (*context.draws, *context.kinds), (*path, "draw"), "draw")
+    elif readable and of not in context.kinds:
+        context.problems.add(path, f"of: {of!r} is no attribute; name the `draw` that a break changes")
+    return Range(of=of if readable else "0", low=low, high=high, draw=model.draw)
+
+
+def _holds(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    text = model.that or "true"
+    if model.that is None:
+        context.problems.add(path, "holds needs `that`: a predicate over the arguments")
+    if context.problems.node(text, (*path, "that"), context.kinds) is None:
+        text = "true"
+    if not model.breaks:
+        context.problems.add(path, "holds needs `breaks`: assignments to draws that break it")
+    return Holds(text)
+
+
+def _contiguous(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    return Contiguous(_of(model, path, context, "tensor"))
+
+
+def _not_empty(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    return NotEmpty(_of(model, path, context, "tensor"))
+
+
+def _finite(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    names = [model.of] if isinstance(model.of, str) else model.of
+    if not isinstance(names, list):
+        context.problems.add(path, f"of: {model.of!r}; expected a list of parameters")
+        names = []
+    for name in names:
+        context.problems.known(name, context.kinds, (*path, "of"), "parameter")
+    return Finite(tuple(names))
+
+
+def _elements(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    return Elements(of=_of(model, path, context, "tensor"), low=low, high=high)
+
+
+def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    return SameDtype(of=_of(model, path, context, "tensor"), other=_other(model, path, context))
+
+
+def _same_format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    return SameFormat(of=_of(model, path, context, "tensor"), other=_other(model, path, context))
+
+
+KINDS: Mapping[str, _Builder] = {
+    "present": _present,
+    "dtype": _dtype,
+    "same_dtype": _same_dtype,
+    "dtype_rows": _rows,
+    "mode": _mode,
+    "format": _format,
+    "same_format": _same_format,
+    "rank": _rank,
+    "length": _length,
+    "dims": _dims,
+    "shape": _shape,
+    "size": _size,
+    "range": _range,
+    "holds": _holds,
+    "contiguous": _contiguous,
+    "not_empty": _not_empty,
+    "finite": _finite,
+    "elements": _elements,
+}

@@ -1,0 +1,83 @@
+"""What a document promises of one case: which constraints it breaks, and which statuses conform."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["Evaluation", "evaluate", "promised_statuses"]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """Every constraint on one case: broken, not applicable (it requires a broken one, or is undefined), or holding."""
+
+    broken: tuple[Constraint, ...]
+    not_applicable: tuple[Constraint, ...]
+    held: tuple[Constraint, ...]
+    """Those that hold and were put to the test (their `when` is true)."""
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """The statuses that conform, most specific first."""
+        return promised_statuses(self.broken)
+
+    @property
+    def strength(self) -> str:
+        """`valid` where nothing is broken, else the strongest promise among the broken: listed, limit or open."""
+        strengths = {item.strength for item in self.broken}
+        for strength in (Strength.LISTED, Strength.LIMIT, Strength.OPEN):
+            if strength in strengths:
+                return strength
+        return "valid"
+
+
+def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
+    """The statuses that conform where `broken` are broken: names, then `ACLNN_ERR_*`, then success.
+
+    Codes that the document lists win. Where something without a code is broken beside them, any error conforms, since
+    the document does not order its checks. Success conforms only where nothing broken is promised to be an error.
+    """
+    if not broken:
+        return (SUCCESS,)
+    names = dict.fromkeys(name for item in broken for name in item.statuses if name != ANY_ERROR)
+    silent = [item for item in broken if not item.statuses]
+    anonymous = [item for item in broken if ANY_ERROR in item.statuses]
+    promised = list(names)
+    if anonymous or silent:
+        promised.append(ANY_ERROR)
+    if len(silent) == len(broken):
+        promised.append(SUCCESS)
+    return tuple(promised)
+
+
+def evaluate(spec: Spec, case: Case) -> Evaluation:
+    """Evaluate every constraint of the case's product; KeyError where the operator does not support the product."""
+    arguments, target = case.arguments, case.target
+    bad = 0
+    broken: list[Constraint] = []
+    not_applicable: list[Constraint] = []
+    held: list[Constraint] = []
+    for bit, requires, test, constraint in spec.compiled[target.product]:
+        if bad & requires:
+            bad |= bit
+            not_applicable.append(constraint)
+            continue
+        try:
+            outcome = test(arguments, target)
+        except UNDEFINED:
+            bad |= bit
+            not_applicable.append(constraint)
+            continue
+        if outcome:
+            held.append(constraint)
+        elif outcome is False:
+            bad |= bit
+            broken.append(constraint)
+    for pointer, constraint in spec.pointers:
+        (broken if pointer in case.call.null else held).append(constraint)
+    return Evaluation(tuple(broken), tuple(not_applicable), tuple(held))

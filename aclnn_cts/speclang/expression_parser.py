@@ -1,0 +1,193 @@
+"""The syntax of expressions: from the text to its tree, within limits of length and depth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.expression import COMPARISONS, FUNCTIONS, Node
+
+__all__ = ["Expression", "ExpressionError", "parse"]
+
+MAX_LENGTH = 400
+MAX_DEPTH = 24
+MAX_EXPONENT = 64
+
+_TARGET_FIELDS = frozenset(Target.__struct_fields__)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<float>[0-9]+\.[0-9]+([eE][-+]?[0-9]{1,3})?)|(?P<int>[0-9]{1,40}(?![0-9]))"
+    r"|(?P<string>\"[^\"]*\")|(?P<name>[A-Za-z_][A-Za-z_0-9]*(\.[a-z_]+)?)"
+    r"|(?P<op>\*\*|//|<=|>=|==|!=|[-+*/%<>(),\[\]:]))"
+)
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read; the message says what and where, the caller adds file and line."""
+
+
+class Expression:
+    """A cursor over the tokens of one expression (the parser's state; callers use `parse`)."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_LENGTH:
+            raise ExpressionError(f"{len(text)} characters; an expression has at most {MAX_LENGTH}")
+        self.text = text
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    def peek(self) -> tuple[str, str]:
+        return self.tokens[self.at]
+
+    def take(self, *words: str) -> str | None:
+        """Consume the next token if it is one of `words`."""
+        kind, word = self.tokens[self.at]
+        if kind in ("op", "name") and word in words:
+            self.at += 1
+            return word
+        return None
+
+    def expect(self, word: str) -> None:
+        if self.take(word) is None:
+            raise ExpressionError(f"{self.text!r}: expected {word!r} before {self.peek()[1] or 'the end'!r}")
+
+    def disjunction(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ExpressionError(f"{self.text[:60]!r}: nested deeper than {MAX_DEPTH}; simplify it")
+        node = self._chain("or", lambda: self._chain("and", self._negation))
+        self.depth -= 1
+        return node
+
+    def _chain(self, word: str, inner: Callable[[], Node]) -> Node:
+        nodes = [inner()]
+        while self.take(word):
+            nodes.append(inner())
+        return nodes[0] if len(nodes) == 1 else Node(word, None, tuple(nodes))
+
+    def _negation(self) -> Node:
+        count = 0
+        while self.take("not"):
+            count += 1
+        node = self._comparison()
+        for _ in range(2 - count % 2 if count else 0):
+            node = Node("not", None, (node,))
+        return node
+
+    def _comparison(self) -> Node:
+        operands = [self._sum()]
+        operators: list[str] = []
+        while word := self.take(*COMPARISONS):
+            operators.append(word)
+            operands.append(self._sum())
+        return Node("compare", tuple(operators), tuple(operands)) if operators else operands[0]
+
+    def _sum(self) -> Node:
+        return self._left(self._product, "+", "-")
+
+    def _product(self) -> Node:
+        return self._left(self._unary, "*", "/", "//", "%")
+
+    def _left(self, inner: Callable[[], Node], *words: str) -> Node:
+        node = inner()
+        while word := self.take(*words):
+            node = Node("arithmetic", word, (node, inner()))
+        return node
+
+    def _unary(self) -> Node:
+        negative = False
+        while self.take("-"):
+            negative = not negative
+        node = self._power()
+        return Node("negative", None, (node,)) if negative else node
+
+    def _power(self) -> Node:
+        base = self._atom()
+        if not self.take("**"):
+            return base
+        kind, word = self.peek()
+        if base.kind != "number" or kind != "int" or int(word) > MAX_EXPONENT or abs(base.value) > MAX_EXPONENT:
+            raise ExpressionError(
+                f"{self.text[:60]!r}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
+            )
+        self.at += 1
+        return Node("number", base.value ** int(word))
+
+    def _atom(self) -> Node:
+        kind, word = self.peek()
+        if kind == "end":
+            raise ExpressionError(f"{self.text!r}: ends too early; expected a value")
+        self.at += 1
+        if kind == "int":
+            return Node("number", int(word))
+        if kind == "float":
+            return Node("number", float(word))
+        if kind == "string":
+            return Node("word", word[1:-1])
+        if word == "(":
+            node = self.disjunction()
+            self.expect(")")
+            return node
+        if kind == "name":
+            return self._name(word)
+        raise ExpressionError(f"{self.text!r}: {word!r} cannot stand here; expected a value")
+
+    def _name(self, word: str) -> Node:
+        if word in ("true", "false"):
+            return Node("number", word == "true")
+        if word in ("and", "or", "not"):
+            raise ExpressionError(f"{self.text!r}: {word!r} cannot stand here; expected a value")
+        if "." in word:
+            owner, _, fact = word.partition(".")
+            if owner != "target" or fact not in _TARGET_FIELDS:
+                known = [f"target.{name}" for name in sorted(_TARGET_FIELDS)]
+                raise ExpressionError(
+                    f"{self.text!r}: {word!r} is not known; expected one of {', '.join(known)}{nearest(word, known)}"
+                )
+            return Node("target", fact)
+        if self.peek() != ("op", "("):
+            return Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
+        if word not in FUNCTIONS:
+            raise ExpressionError(
+                f"{self.text!r}: no function {word!r}; expected one of {', '.join(FUNCTIONS)}{nearest(word, FUNCTIONS)}"
+            )
+        self.at += 1
+        operands: list[Node] = []
+        while not self.take(")"):
+            if operands:
+                self.expect(",")
+            operands.append(self.disjunction())
+        arity = FUNCTIONS[word][0]
+        if arity != len(operands) and not (arity < 0 and len(operands) >= 2):
+            expected = "at least 2" if arity < 0 else str(arity)
+            raise ExpressionError(f"{self.text!r}: {word} takes {expected} arguments, not {len(operands)}")
+        return Node("call", word, tuple(operands))
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    position = 0
+    stripped = text.rstrip()
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
+        if match is None:
+            raise ExpressionError(f"{text!r}: {stripped[position:].strip()[:12]!r} cannot be read")
+        tokens.append((match.lastgroup or "op", match.group(match.lastgroup or 0)))
+        position = match.end()
+    tokens.append(("end", ""))
+    return tokens
+
+
+def parse(text: str | float) -> Node:
+    """Parse an expression; a number stands for itself."""
+    if isinstance(text, (int, float)):
+        return Node("number", text)
+    cursor = Expression(text)
+    node = cursor.disjunction()
+    if cursor.peek()[0] != "end":
+        raise ExpressionError(f"{text!r}: {cursor.peek()[1]!r} is left over; expected the end")
+    return node

@@ -1,0 +1,245 @@
+"""Rules about dtypes and formats, and about the compute mode that a dtype takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.model import Spec
+
+__all__ = ["DtypeIn", "DtypeRows", "FormatIn", "ModeSupported", "SameDtype", "SameFormat"]
+
+OTHER_DTYPES = (
+    "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
+    "UINT64",
+)  # fmt: skip
+OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
+
+
+def _other_names(
+    spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
+) -> Iterator[Way]:
+    """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
+    old = getattr(tensor_of(case, of), what)
+    followers = _followers(spec, case, of, what)
+    for name in names:
+        text = f"{of}: {what} {old} -> {name}"
+        yield _renamed(what, text, {**followers, of: name})
+        if followers:
+            yield _renamed(what, f"{text}, with {', '.join(followers)}", {of: name})
+        if group:
+            yield _renamed(what, f"{text}, with {', '.join(group)}", dict.fromkeys((of, *group), name))
+
+
+def _followers(spec: Spec, case: Case, of: str, what: str) -> dict[str, str]:
+    """The dtype or format, as it is now, of each tensor that takes that of another."""
+    return {
+        item.name: getattr(tensor_of(case, item.name), what)
+        for item in spec.parameters
+        if (item.dtype_as if what == "dtype" else item.format_as) == of
+    }
+
+
+def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
+    return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed(NoLimits):
+    """The dtype or format is in the product's list."""
+
+    of: str
+    table: Mapping[str, tuple[str, ...]]
+    group: tuple[str, ...] = ()
+    """Parameters of the other rules of its group, which change together with it."""
+
+    what: ClassVar[str]
+    what_zh: ClassVar[str]
+    others: ClassVar[tuple[str, ...]]
+    """Those that a break may choose among."""
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        names = [name for name in self.others if name not in self.table[case.product]]
+        yield from _other_names(spec, case, self.of, self.what, names, self.group)
+
+    def describe(self, product: str) -> str:
+        return f"{self.what} of {self.of} is one of {', '.join(self.table.get(product, ())) or 'nothing'}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的{self.what_zh}为 {', '.join(self.table.get(product, ())) or '无'} 之一"
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeIn(_Listed):
+    """The dtype is in the product's list."""
+
+    what: ClassVar[str] = "dtype"
+    what_zh: ClassVar[str] = "数据类型"
+    others: ClassVar[tuple[str, ...]] = OTHER_DTYPES
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: arguments[of].dtype in table[target.product]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatIn(_Listed):
+    """The format is in the product's list."""
+
+    what: ClassVar[str] = "format"
+    what_zh: ClassVar[str] = "数据格式"
+    others: ClassVar[tuple[str, ...]] = OTHER_FORMATS
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: arguments[of].format in table[target.product]
+
+
+@dataclass(frozen=True, slots=True)
+class SameDtype(NoLimits):
+    """Two dtypes are equal."""
+
+    of: str
+    other: str
+
+    @property
+    def test(self) -> Test:
+        of, other = self.of, self.other
+        return lambda arguments, _target: arguments[of].dtype == arguments[other].dtype
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        old = tensor_of(case, self.of).dtype
+        followers = _followers(spec, case, self.of, "dtype")
+        listed = _listed_dtypes(spec, self.of, case.product)
+        for dtype in (*listed, *(name for name in OTHER_DTYPES if name not in listed)):
+            if dtype == old:
+                continue
+            text = f"{self.of}: dtype {old} -> {dtype}"
+            if followers:
+                yield Way(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
+            yield Way(text=text, dtypes={**followers, self.of: dtype})
+
+    def describe(self, product: str) -> str:
+        return f"dtype of {self.of} equals dtype of {self.other}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 与 {self.other} 的数据类型相同"
+
+
+def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
+    parameter = spec.parameter(name)
+    while parameter.dtype_as is not None:
+        parameter = spec.parameter(parameter.dtype_as)
+    return parameter.dtypes.get(product, ())
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeRows(NoLimits):
+    """The dtypes of several parameters stand in one row of the product's table."""
+
+    parameters: tuple[str, ...]
+    rows: Mapping[str, tuple[tuple[str, ...], ...]]
+
+    @property
+    def test(self) -> Test:
+        names = self.parameters
+        rows = {product: frozenset(entries) for product, entries in self.rows.items()}
+        return lambda arguments, target: tuple([arguments[name].dtype for name in names]) in rows[target.product]
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        rows = self.rows[case.product]
+        for position, name in enumerate(self.parameters):
+            old = tensor_of(case, name).dtype
+            for dtype in dict.fromkeys((*(row[position] for row in rows), "FLOAT", "FLOAT16", "BF16")):
+                if dtype != old:
+                    yield Way(text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype})
+
+    def describe(self, product: str) -> str:
+        count = len(self.rows.get(product, ()))
+        return f"dtypes of {', '.join(self.parameters)} stand in a row of the table ({count} rows)"
+
+    def describe_zh(self, product: str) -> str:
+        count = len(self.rows.get(product, ()))
+        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内，共 {count} 行"
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSupported(NoLimits):
+    """The compute mode is one that the document does not reject for the product and dtype."""
+
+    attribute: str
+    by: str
+    operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
+
+    @property
+    def test(self) -> Test:
+        attribute, by, operand = self.attribute, self.by, self.operand
+
+        def supported(arguments: Mapping[str, Any], target: Target) -> bool:
+            row = operand[target.product][arguments[by].dtype]
+            value = arguments[attribute]
+            if value < 0:
+                raise IndexError(value)
+            return row[value] is not None
+
+        return supported
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        by_dtype = self.operand.get(case.product, {})
+        old = tensor_of(case, self.by).dtype
+        for dtype in dict.fromkeys((old, *by_dtype)):
+            for value, promised in enumerate(by_dtype.get(dtype, ())):
+                if promised is None:
+                    yield Way(
+                        text=f"{self.attribute}: {value} for {dtype}",
+                        values={self.attribute: value},
+                        dtypes={} if dtype == old else {self.by: dtype},
+                    )
+
+    def describe(self, product: str) -> str:
+        rejected = [f"{value} with {dtype}" for value, dtype in self._rejected(product)]
+        return f"{self.attribute} is supported for the dtype" + (f" (not {', '.join(rejected)})" if rejected else "")
+
+    def describe_zh(self, product: str) -> str:
+        rejected = [f"{dtype} 不支持 {value}" for value, dtype in self._rejected(product)]
+        return f"该数据类型支持此 {self.attribute}" + (f" ({', '.join(rejected)})" if rejected else "")
+
+    def _rejected(self, product: str) -> Iterator[tuple[int, str]]:
+        for dtype, row in self.operand.get(product, {}).items():
+            yield from ((value, dtype) for value, promised in enumerate(row) if promised is None)
+
+
+@dataclass(frozen=True, slots=True)
+class SameFormat(NoLimits):
+    """Two formats are equal."""
+
+    of: str
+    other: str
+
+    @property
+    def test(self) -> Test:
+        of, other = self.of, self.other
+        return lambda arguments, _target: arguments[of].format == arguments[other].format
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        old = tensor_of(case, self.of).format
+        listed = spec.parameter(self.of).formats.get(case.product, ())
+        for name in (*listed, *OTHER_FORMATS):
+            if name != old:
+                yield Way(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
+
+    def describe(self, product: str) -> str:
+        return f"format of {self.of} equals format of {self.other}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 与 {self.other} 的数据格式相同"

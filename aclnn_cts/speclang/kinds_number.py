@@ -1,0 +1,137 @@
+"""Rules about numbers: ranges, and predicates over the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
+from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.model import Spec
+
+__all__ = ["C_RANGES", "Holds", "Range", "bound_text"]
+
+C_RANGES: Mapping[str, tuple[int, int]] = {
+    "int8_t": (-(2**7), 2**7 - 1),
+    "int16_t": (-(2**15), 2**15 - 1),
+    "int32_t": (-(2**31), 2**31 - 1),
+    "int64_t": (-(2**63), 2**63 - 1),
+    "uint8_t": (0, 2**8 - 1),
+    "uint16_t": (0, 2**16 - 1),
+    "uint32_t": (0, 2**32 - 1),
+    "uint64_t": (0, 2**64 - 1),
+}
+"""Least and most of the integer types of C headers."""
+
+
+def bound_text(low: object, high: object) -> str:
+    """The interval between two bounds."""
+    left = "(-inf" if low is None else f"[{low}"
+    right = "inf)" if high is None else f"{high}]"
+    return f"{left}, {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number lies between two bounds, either of which may be absent."""
+
+    of: str
+    low: str | float | None
+    high: str | float | None
+    draw: str | None = None
+    """The draw that a break changes."""
+
+    def _compiled(self) -> tuple[Compiled, Compiled | None, Compiled | None]:
+        value = compile_node(parse(self.of))
+        low = compile_node(parse(self.low)) if self.low is not None else None
+        high = compile_node(parse(self.high)) if self.high is not None else None
+        return value, low, high
+
+    @property
+    def test(self) -> Test:
+        value, low, high = self._compiled()
+        if low is None and high is not None:
+            return lambda arguments, target: bool(value(arguments, target) <= high(arguments, target))
+        if high is None and low is not None:
+            return lambda arguments, target: bool(low(arguments, target) <= value(arguments, target))
+        if low is None or high is None:
+            return lambda _arguments, _target: True
+        if isinstance(self.low, (int, float)) and isinstance(self.high, (int, float)):
+            least, most = self.low, self.high
+            return lambda arguments, target: bool(least <= value(arguments, target) <= most)
+        return lambda arguments, target: bool(
+            low(arguments, target) <= value(arguments, target) <= high(arguments, target)
+        )
+
+    def _bounds(self, case: Case) -> tuple[Any, Any, Any]:
+        value, low, high = self._compiled()
+        target = case.target
+        return (
+            value(case.arguments, target),
+            low(case.arguments, target) if low is not None else None,
+            high(case.arguments, target) if high is not None else None,
+        )
+
+    def _way(self, spec: Spec, old: object, new: float) -> Way | None:
+        name = self.draw or self.of
+        parameter = next((item for item in spec.parameters if item.name == name), None)
+        if parameter is not None and parameter.kind == "int":
+            least, most = C_RANGES[parameter.c_type]
+            if not least <= new <= most:
+                return None
+        if parameter is not None and parameter.kind == "double":
+            return Way(text=f"{name}: {old} -> {float(new)}", values={name: float(new)})
+        if any(draw.name == name for draw in spec.draws):
+            return Way(text=f"{name}: {old} -> {new}", assign={name: new})
+        return Way(text=f"{name}: {old} -> {new}", values={name: int(new)})
+
+    def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Way]:
+        try:
+            old, low, high = self._bounds(case)
+        except UNDEFINED:
+            return
+        values = [low + step for step in offsets[0] if low is not None] + [
+            high + step for step in offsets[1] if high is not None
+        ]
+        for value in dict.fromkeys(values):
+            if (way := self._way(spec, old, value)) is not None:
+                yield way
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        near = (-1, -2, -1000, -(2**31), -(2**62))
+        yield from self._values(spec, case, (near, tuple(-step for step in near)))
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} lies in {bound_text(self.low, self.high)}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds(NoLimits):
+    """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
+
+    text: str
+
+    @property
+    def test(self) -> Test:
+        predicate = compile_node(parse(self.text))
+        return lambda arguments, target: bool(predicate(arguments, target))
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        return iter(())
+
+    def describe(self, product: str) -> str:
+        return self.text
+
+    def describe_zh(self, product: str) -> str:
+        return self.text

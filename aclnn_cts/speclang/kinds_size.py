@@ -1,0 +1,216 @@
+"""Rules about sizes: dimensions, shapes, and items of arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.expression import compile_node
+from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds_number import bound_text
+from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.model import Spec
+
+__all__ = ["Dims", "Length", "ShapeIs", "SizeIs", "sizes_of"]
+
+INT64_MAX = 2**63 - 1
+
+
+def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an int array
+    """The shape of a tensor, or the items of an array."""
+    if isinstance(value, tuple):
+        return value
+    shape: tuple[int, ...] = value.shape
+    return shape
+
+
+def _axis_way(of: str, axis: int, old: object, new: int, spec: Spec) -> Way:
+    return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """An int array has a given number of items."""
+
+    of: str
+    count: int
+
+    @property
+    def test(self) -> Test:
+        of, count = self.of, self.count
+        return lambda arguments, _target: len(arguments[of]) == count
+
+    def _way(self, case: Case, count: int) -> Way:
+        items = sizes_of(case.arguments[self.of])
+        changed = (*items, *([1] * count))[:count]
+        return Way(text=f"{self.of}: {len(items)} -> {count} items", values={self.of: changed})
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for count in dict.fromkeys((self.count + 1, self.count - 1, 0, self.count * 4)):
+            if 0 <= count != self.count:
+                yield self._way(case, count)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        for count in (self.count - 1, self.count, self.count + 1):
+            if count >= 0:
+                yield self._way(case, count)
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} has {self.count} item{'s' if self.count != 1 else ''}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 有 {self.count} 个元素"
+
+
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """Every dimension of a tensor (or those of some axes) lies in a range; a bound may be absent."""
+
+    of: str
+    low: int | None
+    high: int | None
+    axes: tuple[int, ...] | None = None
+
+    @property
+    def test(self) -> Test:
+        of, axes = self.of, self.axes
+        low = self.low if self.low is not None else -INT64_MAX - 1
+        high = self.high if self.high is not None else INT64_MAX
+        if axes is None:
+
+            def every(arguments: Mapping[str, Any], _target: Target) -> bool:
+                shape = arguments[of].shape
+                return not shape or (low <= min(shape) and max(shape) <= high)
+
+            return every
+        return lambda arguments, _target: all([low <= arguments[of].shape[axis] <= high for axis in axes])
+
+    def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[Way]:
+        shape = sizes_of(case.arguments[self.of])
+        chosen = [value for value in dict.fromkeys(values) if -INT64_MAX <= value <= INT64_MAX]
+        for axis in self.axes if self.axes is not None else range(len(shape)):
+            for value in chosen:
+                yield from _place_ways(spec, shape, self.of, axis, value)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        values = [self.low - 1] if self.low is not None else []
+        values += [self.high + 1, self.high * 2, 2**40, INT64_MAX] if self.high is not None else []
+        if self.low is not None and self.low < 1:
+            values.append(-(2**31))
+        yield from self._ways(spec, case, values)
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
+
+    def describe(self, product: str) -> str:
+        where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
+        return f"{where} of {self.of} lies in {bound_text(self.low, self.high)}"
+
+    def describe_zh(self, product: str) -> str:
+        where = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
+        return f"{self.of} 的{where}在 {bound_text(self.low, self.high)} 内"
+
+
+def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
+    """Ways to give a dimension a value: through the draw that it comes from, so that the rest follows, and outright."""
+    text = f"{of}[{axis}]: {shape[axis]} -> {value}"
+    expression = spec.parameter(of).shape
+    items = expression.items if expression is not None else ()
+    draws = {draw.name: draw.kind for draw in spec.draws}
+    position = 0
+    for item in items:
+        name = item.node.value
+        if not item.spliced:
+            if position == axis and item.node.kind == "name" and draws.get(name) == "integer":
+                yield Way(text=text, assign={name: value})
+            position += 1
+            continue
+        if draws.get(name) == "run" and item.start is item.stop is None:
+            rest = len(shape) - position if item is items[-1] else None
+            if rest is not None and axis >= position:
+                run = list(shape[position:])
+                run[axis - position] = value
+                yield Way(text=text, assign={name: tuple(run)})
+        break
+    yield Way(text=text, axes={(of, axis): value})
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeIs(NoLimits):
+    """A shape (or the items of an array) equals a shape expression."""
+
+    of: str
+    shape: ShapeExpression
+
+    @property
+    def test(self) -> Test:
+        of, expected = self.of, compile_shape(self.shape)
+        return lambda arguments, target: sizes_of(arguments[of]) == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        sizes = sizes_of(case.arguments[self.of])
+        for axis, size in enumerate(sizes):
+            yield _axis_way(self.of, axis, size, size + 1, spec)
+            if axis == 0:
+                yield from self._as_many(case, sizes)
+        for axis, size in enumerate(sizes):
+            if size > 1:
+                yield _axis_way(self.of, axis, size, size - 1, spec)
+            yield _axis_way(self.of, axis, size, size * 2 + 1, spec)
+            if size != 1:
+                yield _axis_way(self.of, axis, size, 1, spec)
+
+    def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[Way]:
+        """Other shapes of as many elements: two sizes exchanged, one dimension more, one less."""
+        for first, second in itertools.combinations(range(len(sizes)), 2):
+            if sizes[first] != sizes[second]:
+                yield Way(
+                    text=f"{self.of}: sizes {sizes[first]} and {sizes[second]} exchanged",
+                    axes={(self.of, first): sizes[second], (self.of, second): sizes[first]},
+                )
+                break
+        if isinstance(case.arguments[self.of], Tensor):
+            for rank in (len(sizes) + 1, len(sizes) - 1):
+                yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
+
+    def describe(self, product: str) -> str:
+        return f"{self.of} is shaped {self.shape.text}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 的 shape 为 {self.shape.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeIs(NoLimits):
+    """One dimension (or item) equals an expression."""
+
+    of: str
+    axis: int
+    text: str
+
+    @property
+    def test(self) -> Test:
+        of, axis, expected = self.of, self.axis, compile_node(parse(self.text))
+        return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        sizes = sizes_of(case.arguments[self.of])
+        axis = self.axis % len(sizes)
+        old = sizes[axis]
+        for new in dict.fromkeys((old + 1, old - 1, old * 2 + 1, 1)):
+            if new > 0 and new != old:
+                yield _axis_way(self.of, axis, old, new, spec)
+
+    def describe(self, product: str) -> str:
+        return f"{self.of}[{self.axis}] equals {self.text}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of}[{self.axis}] 等于 {self.text}"

@@ -1,0 +1,172 @@
+"""The specs that a command works with: those of the package, and those of a user's own folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.speclang.build import Interface, build_interface, build_spec
+from aclnn_cts.speclang.model import Clause, Spec
+from aclnn_cts.speclang.package import package_folder
+from aclnn_cts.speclang.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
+
+__all__ = [
+    "SHARED_FILES",
+    "LintedFile",
+    "Specs",
+    "lint_files",
+    "load_spec_file",
+    "load_specs",
+    "package_folder",
+    "specs_from_texts",
+]
+
+SHARED_FILES = frozenset({"interface", "products", "precision"})
+"""Stems of the files in `specs/` that are no operator."""
+
+
+class Specs(Mapping[str, Spec]):
+    """Specs by C name, in the order of their files; found by stem too."""
+
+    def __init__(self, specs: Sequence[Spec], interface: Interface) -> None:
+        self._specs: dict[str, Spec] = {}
+        self.interface_clauses: tuple[Clause, ...] = interface.clauses
+        for spec in specs:
+            for other in self._specs.values():
+                if spec.operator == other.operator or spec.stem == other.stem:
+                    raise UsageError(
+                        f"{spec.path}: {spec.operator} ({spec.stem}) is already defined by {other.path}; rename "
+                        "or remove one"
+                    )
+            self._specs[spec.operator] = spec
+
+    def __getitem__(self, operator: str) -> Spec:
+        return self._specs[operator]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def find(self, word: str, *, where: str = "operator") -> Spec:
+        """An operator by its C name or its file's stem; UsageError for an unknown one."""
+        for spec in self._specs.values():
+            if word in (spec.operator, spec.stem):
+                return spec
+        known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
+        raise UsageError(f"{where}: {word!r} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}")
+
+    def select(self, words: Sequence[str]) -> tuple[Spec, ...]:
+        """The operators named, in the order of the files; all where none is named."""
+        if not words:
+            return tuple(self._specs.values())
+        chosen = {self.find(word).operator for word in words}
+        return tuple(spec for spec in self._specs.values() if spec.operator in chosen)
+
+
+def _operator_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: is no folder; --specs takes a folder with one YAML file an operator")
+    return sorted(path for path in folder.glob("*.yaml") if path.stem not in SHARED_FILES)
+
+
+def _shown(path: Path) -> str:
+    folder = package_folder()
+    return f"specs/{path.name}" if path.parent == folder else str(path)
+
+
+def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
+    path = folder / "interface.yaml"
+    if not path.exists():
+        return Interface(), ()
+    interface, problems = build_interface(read_yaml(path, name=_shown(path)))
+    return interface, problems.sorted()
+
+
+def load_specs(folders: Sequence[Path] = ()) -> Specs:
+    """Load the package's operators and those of `folders`. Any mistake is a UsageError that shows the first few."""
+    interface, messages = _interface(package_folder())
+    specs: list[Spec] = []
+    for folder in (package_folder(), *folders):
+        for path in _operator_files(folder):
+            spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+            messages = (*messages, *problems.sorted())
+            if spec is not None:
+                specs.append(spec)
+    if messages:
+        shown = "\n".join(messages[:5])
+        more = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
+        raise UsageError(f"{shown}{more}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
+    return Specs(specs, interface)
+
+
+@dataclass(frozen=True, slots=True)
+class LintedFile:
+    """An operator file whose form and names are right: its spec, and the lines for what is found out later."""
+
+    spec: Spec
+    file: YamlFile
+
+
+def specs_from_texts(texts: Mapping[str, str]) -> Specs:
+    """The specs of these texts by stem, and no others, such as a run used them; UsageError with every message."""
+    interface, messages = _interface(package_folder())
+    specs: list[Spec] = []
+    for stem, text in texts.items():
+        spec, problems = build_spec(parse_yaml(text, name=f"specs/{stem}.yaml"), stem=stem, interface=interface)
+        messages = (*messages, *problems.sorted())
+        if spec is not None:
+            specs.append(spec)
+    if messages:
+        raise UsageError("\n".join(messages))
+    return Specs(specs, interface)
+
+
+def lint_files(files: Sequence[Path] = ()) -> tuple[list[LintedFile], list[str]]:
+    """Build each file (all of the package where none is named) and return those without a mistake and every message."""
+    interface, interface_messages = _interface(package_folder())
+    messages = [] if files else list(interface_messages)
+    linted: list[LintedFile] = []
+    for path in files or _operator_files(package_folder()):
+        if path.stem in SHARED_FILES:
+            if path.stem == "interface":
+                messages.extend(_lint_interface(path))
+            continue
+        try:
+            file: YamlFile = read_yaml(path, name=_shown(path))
+        except YamlError as error:
+            messages.append(str(error))
+            continue
+        spec, problems = build_spec(file, stem=path.stem, interface=interface)
+        messages.extend(problems.sorted())
+        if spec is not None and not problems.messages:
+            linted.append(LintedFile(spec, file))
+    return linted, messages
+
+
+def _lint_interface(path: Path) -> list[str]:
+    try:
+        _, problems = build_interface(read_yaml(path, name=_shown(path)))
+    except YamlError as error:
+        return [str(error)]
+    return list(problems.sorted())
+
+
+def load_spec_file(path: Path) -> Spec:
+    """Build an operator's spec from one file, such as that of a run directory; UsageError with every message."""
+    interface, _ = _interface(package_folder())
+    spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+    if spec is None or problems.messages:
+        raise UsageError("\n".join(problems.sorted()))
+    return spec
+
+
+def spec_from_text(text: str, *, stem: str, name: str = "<text>") -> Spec:
+    """Build a spec from text, for tests and documentation; UsageError with every message where it is wrong."""
+    spec, problems = build_spec(parse_yaml(text, name=name), stem=stem, interface=Interface())
+    if spec is None or problems.messages:
+        raise UsageError("\n".join(problems.sorted()))
+    return spec

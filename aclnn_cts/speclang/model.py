@@ -1,0 +1,259 @@
+"""`Spec`: one operator as the rooms after this one see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from aclnn_cts.core.case import Argument, Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.kinds_data import Elements
+from aclnn_cts.speclang.shape import ShapeExpression
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.schema import PrecisionModel  # pydantic, which readers of a run do without
+
+__all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
+
+Evaluator: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of the first phase, in the order of the C prototype."""
+
+    name: str
+    type: str
+    """The C type as the prototype writes it."""
+    kind: str
+    """`tensor`, `int_array`, `int`, `bool` or `double`: what stands for it in a case."""
+    role: str
+    """`input`, `output` or `attribute`."""
+    shape: ShapeExpression | None = None
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What generation draws from, by product."""
+    dtype_as: str | None = None
+    formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    format_as: str | None = None
+    strided: bool = False
+    """Whether the document allows a tensor that is not contiguous."""
+    data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
+
+    @property
+    def c_type(self) -> str:
+        """The C type without qualifiers: `int8_t` for `const int8_t`."""
+        return " ".join(word for word in self.type.split() if word != "const")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One name of generation, in the order in which names are drawn. Bounds are compiled over earlier names."""
+
+    name: str
+    kind: str
+    """`integer`, `derived`, `choice`, `run` or `factorisation`."""
+    low: Evaluator | None = None
+    high: Evaluator | None = None
+    value: Evaluator | None = None
+    choices: tuple[Evaluator, ...] = ()
+    sizes: tuple[Evaluator, Evaluator] | None = None
+
+    def bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
+        """Least and most of an integer, or of the length of a run or factorisation; TypeError for other kinds."""
+        if self.low is None or self.high is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no bounds")
+        return self.low(names, target), self.high(names, target)
+
+    def given(self, names: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401 - what an expression gives
+        """What a derived name is, or the product of a factorisation; TypeError for other kinds."""
+        if self.value is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no value of its own")
+        return self.value(names, target)
+
+    def size_bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
+        """Least and most of each size of a run; TypeError for other kinds."""
+        if self.sizes is None:
+            raise TypeError(f"{self.name}: a draw of kind {self.kind} has no sizes")
+        low, high = self.sizes
+        return low(names, target), high(names, target)
+
+
+class Mode(msgspec.Struct, frozen=True, kw_only=True):
+    """The compute precision that a call asks for."""
+
+    name: str
+    """The enumerator (`KEEP_DTYPE`, ...), or empty where the operator has none."""
+    operand: str | None
+    """The format that operands are rounded to: a dtype name or `HFLOAT32`; None: their own dtype."""
+
+
+_NO_MODE = Mode(name="", operand=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes:
+    """The attribute that chooses the compute precision, and what each value promises."""
+
+    attribute: str
+    by: str
+    names: Mapping[int, str]
+    operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
+    """By product and dtype of `by`: the operand format of each value; None where the document says error."""
+
+    def supported(self, product: str, dtype: str) -> tuple[int, ...]:
+        """The values that the document does not reject."""
+        row = self.operand.get(product, {}).get(dtype, ())
+        return tuple(value for value, operand in enumerate(row) if operand is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """One statement of a document: where it stands, our wording, how certain it is, and how it is encoded."""
+
+    at: str
+    en: str
+    zh: str
+    certainty: str
+    products: tuple[str, ...] = ()
+    """Where it is stated; everywhere where it names none."""
+    constraints: tuple[str, ...] = ()
+    promise: str | None = None
+    when: Evaluator | None = None
+    when_text: str | None = None
+    output: str | None = None
+    """The one output that the clause is about, where its address does not name it."""
+    faults: tuple[str, ...] = ()
+    """The kinds of fault that contradict it; all where it names none."""
+    interface: str | None = None
+    example: str | None = None
+    untestable: tuple[str, str] | None = None
+    """Why no test can show it, in English and Chinese."""
+    contradicts: tuple[str, ...] = ()
+
+    def applies_to(self, product: str) -> bool:
+        """Whether the document states it for a product."""
+        return not self.products or product in self.products
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A worked example of the document."""
+
+    name: str
+    at: str
+    product: str | None
+    arguments: Mapping[str, Argument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtkArgument:
+    """What the executor of ATK case files puts in the place of an argument. Expressions read the file's inputs."""
+
+    shape: ShapeExpression | None = None
+    dtype: str | None = None
+    dtype_as: str | None = None
+    data: Mapping[str, Any] | None = None
+    """A recipe and its parameters, expressions compiled."""
+    items: ShapeExpression | None = None
+    value: Evaluator | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atk:
+    """How the operator's ATK case files differ from its prototype."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The prototype's name by the files' own, where they differ in more than capitals."""
+    others: tuple[str, ...] = ()
+    """Inputs of the files that are no parameters."""
+    format: str | None = None
+    """The format that the executor gives every tensor, whatever the files say."""
+    arguments: Mapping[str, AtkArgument] = field(default_factory=dict)
+    """By parameter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One operator: what its document promises, executable."""
+
+    operator: str
+    """The C name."""
+    stem: str
+    """The file's stem, which names the oracle too."""
+    path: str
+    sha256: str
+    document: str
+    products: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    draws: tuple[Draw, ...]
+    constraints: tuple[Constraint, ...]
+    """In evaluation order: what a constraint requires stands before it."""
+    clauses: tuple[Clause, ...]
+    examples: tuple[Example, ...]
+    modes: Modes | None = None
+    rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
+    row_parameters: tuple[str, ...] = ()
+    precision: tuple[PrecisionModel, ...] = ()
+    """Compute models of its own, which `judgement.model` adds to those of `precision.yaml`."""
+    header: str | None = None
+    atk: Atk | None = None
+    compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(
+        default_factory=dict, repr=False
+    )
+
+    pointers: tuple[tuple[str, Constraint], ...] = ()
+    """Constraints on the pointers of the call itself, by pointer."""
+
+    inputs: tuple[str, ...] = field(init=False, repr=False)
+    """Names of the input tensors."""
+    outputs: tuple[str, ...] = field(init=False, repr=False)
+    """Names of the output tensors."""
+    unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
+    """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
+
+    def __post_init__(self) -> None:
+        """Gather the names that are asked for with every call."""
+        tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
+        object.__setattr__(self, "inputs", tensors)
+        object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
+        unsafe = [item for item in self.constraints if item.unsafe is not None]
+        ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
+        object.__setattr__(self, "unsafe_elements", ranged)
+
+    def parameter(self, name: str) -> Parameter:
+        """A parameter by its name; KeyError where there is none."""
+        for item in self.parameters:
+            if item.name == name:
+                return item
+        raise KeyError(name)
+
+    def constraint(self, identifier: str) -> Constraint:
+        """A constraint by its id; KeyError where there is none."""
+        for item in self.constraints:
+            if item.id == identifier:
+                return item
+        raise KeyError(identifier)
+
+    def constraints_for(self, product: str) -> tuple[Constraint, ...]:
+        """The constraints that apply to a product."""
+        return tuple(item for item in self.constraints if item.products is None or product in item.products)
+
+    def clauses_of(self, constraint: str) -> tuple[str, ...]:
+        """Addresses of the clauses that a constraint encodes."""
+        return tuple(clause.at for clause in self.clauses if constraint in clause.constraints)
+
+    def mode(self, case: Case) -> Mode:
+        """The compute precision that a case asks for (its own dtype's where the operator has no modes)."""
+        if self.modes is None:
+            return _NO_MODE
+        value = case.arguments.get(self.modes.attribute)
+        source = case.arguments.get(self.modes.by)
+        dtype = getattr(source, "dtype", "")
+        row = self.modes.operand.get(case.product, {}).get(dtype, ())
+        operand = row[value] if isinstance(value, int) and 0 <= value < len(row) else None
+        return Mode(name=self.modes.names.get(value, "") if isinstance(value, int) else "", operand=operand)

@@ -1,0 +1,52 @@
+"""The files in `specs/` that are no operator: where they lie, and what `products.yaml` says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import ValidationError
+
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel
+from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
+
+__all__ = ["check_product", "checked_file", "package_folder", "product_names", "products"]
+
+
+def package_folder() -> Path:
+    """The folder of the specs that ship with the package."""
+    return Path(__file__).resolve().parent.parent / "specs"
+
+
+@functools.cache
+def products() -> Mapping[str, ProductModel]:
+    """Every product that a spec, a case or `--product` may name, in the order of the file."""
+    path = package_folder() / "products.yaml"
+    model = checked_file(read_yaml(path, name=f"specs/{path.name}"), ProductsModel)
+    return MappingProxyType(model.products)
+
+
+def product_names() -> tuple[str, ...]:
+    """Their names."""
+    return tuple(products())
+
+
+def check_product(word: str, *, where: str) -> None:
+    """UsageError for a word that names no product."""
+    known = product_names()
+    if word not in known:
+        raise UsageError(f"{where}: {word!r} is not known; expected one of {', '.join(known)}{nearest(word, known)}")
+
+
+def checked_file(file: YamlFile, model: type[FileModel]) -> FileModel:
+    """The content of a file of this form; UsageError with every mistake and its line."""
+    problems = Problems(file)
+    try:
+        return model.model_validate(file.content)
+    except ValidationError as error:
+        problems.validation(error, model)
+        raise UsageError("\n".join(problems.sorted())) from None

@@ -1,0 +1,126 @@
+"""Mistakes of a spec file, gathered so that lint shows all of them with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from aclnn_cts.core.errors import nearest
+from aclnn_cts.speclang.expression import Compiled, Node, compile_node
+from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
+from aclnn_cts.speclang.yaml_file import YamlFile
+
+__all__ = ["Problems"]
+
+_UNION_BRANCHES = frozenset(
+    {"bool", "int", "float", "str", "list[str]", "list[any]", "dict[str,list[str]]", "list[union[int,str]]"}
+)
+"""How pydantic names the alternatives of a union in the place of a mistake."""
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collects messages of one file; every helper returns something usable after a mistake."""
+
+    file: YamlFile
+    messages: dict[str, None] = field(default_factory=dict)
+
+    def add(self, path: Sequence[str | int], message: str) -> None:
+        """Record a mistake at a path."""
+        self.messages[f"{self.file.at(path)}: {message}"] = None
+
+    def sorted(self) -> tuple[str, ...]:
+        """The messages in the order of the file."""
+        return tuple(sorted(self.messages, key=lambda text: int(text[len(self.file.name) + 1 :].split(":", 1)[0])))
+
+    def validation(self, error: ValidationError, model: type[BaseModel]) -> None:
+        """The mistakes of form that pydantic found."""
+        for item in error.errors():
+            path = tuple(item["loc"])
+            while path and path[-1] in _UNION_BRANCHES:
+                path = path[:-1]
+            shown = ".".join(str(part) for part in path)
+            if item["type"] == "extra_forbidden":
+                known = _fields_at(model, path[:-1])
+                self.add(
+                    path, f"unknown key {path[-1]!r}; expected any of {', '.join(known)}{nearest(str(path[-1]), known)}"
+                )
+            elif item["type"] == "missing":
+                self.add(path, f"{shown}: missing; add it")
+            elif item["type"] == "too_short":
+                self.add(path, f"{shown}: {item.get('input')!r:.60}; expected at least {item['ctx']['min_length']}")
+            elif path != tuple(item["loc"]):
+                self.add(
+                    path,
+                    f"{shown}: {item.get('input')!r:.60}; expected a value of another form (see docs/spec-format.md)",
+                )
+            else:
+                self.add(path, f"{shown}: {item.get('input')!r:.60}: {item['msg']}")
+
+    def known(self, word: str, names: Iterable[str], path: Sequence[str | int], what: str) -> bool:
+        """Whether `word` is among `names`; a mistake where not."""
+        options = list(names)
+        if word in options:
+            return True
+        self.add(path, f"unknown {what} {word!r}; expected any of {', '.join(options)}{nearest(word, options)}")
+        return False
+
+    def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
+        """Parse an expression and check its names."""
+        if not isinstance(text, (str, int, float)):
+            self.add(path, f"{text!r}; expected an expression or a number")
+            return None
+        try:
+            node = parse(text)
+        except ExpressionError as error:
+            self.add(path, str(error))
+            return None
+        options = list(names)
+        ok = all(
+            [self.known(name, options, path, f"name in the expression {str(text)!r}:") for name in sorted(node.names())]
+        )
+        return node if ok else None
+
+    def expression(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Compiled:
+        """Compile an expression; after a mistake, one that gives 0."""
+        node = self.node(text, path, names)
+        return compile_node(node) if node is not None else (lambda _arguments, _target: 0)
+
+    def shape(self, text: str, path: Sequence[str | int], names: Iterable[str]) -> ShapeExpression:
+        """Parse a shape expression and check its names; after a mistake, the shape of rank 0."""
+        try:
+            shape = parse_shape(text)
+        except ExpressionError as error:
+            self.add(path, str(error))
+            return ShapeExpression(text=text, items=())
+        options = list(names)
+        ok = all([self.known(name, options, path, f"name in the shape {text!r}:") for name in sorted(shape.names())])
+        return shape if ok else ShapeExpression(text=text, items=())
+
+
+def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    """The keys that the model allows at a path (integers step into lists)."""
+    current: type[BaseModel] | None = model
+    for part in path:
+        if isinstance(part, int) or current is None:
+            continue
+        info: Mapping[str, Any] = current.model_fields
+        entry = next((value for name, value in info.items() if part in (name, value.alias)), None)
+        current = _model_in(entry.annotation) if entry is not None else current
+    if current is None:
+        return []
+    return [value.alias or name for name, value in current.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found: Callable[[Any], type[BaseModel] | None] = _model_in
+    for argument in getattr(annotation, "__args__", ()):
+        if (model := found(argument)) is not None:
+            return model
+    return None

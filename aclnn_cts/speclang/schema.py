@@ -1,0 +1,342 @@
+"""The form of a spec file: pydantic models, which report every mistake at once with its path.
+
+Only the form is settled here. Expressions, names and the relations between entries are the business of
+`speclang.build`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+__all__ = [
+    "PRECISION_SECTIONS",
+    "AtkArgumentModel",
+    "AtkModel",
+    "Basis",
+    "ClauseModel",
+    "ConstraintModel",
+    "DocumentModel",
+    "DrawModel",
+    "ExampleModel",
+    "FileModel",
+    "FunctionName",
+    "InterfaceModel",
+    "ModesModel",
+    "OperatorModel",
+    "ParameterModel",
+    "PrecisionFileModel",
+    "PrecisionFunctionModel",
+    "PrecisionModel",
+    "ProductModel",
+    "ProductsModel",
+    "ResultFormat",
+    "Scalar",
+]
+
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+"""A literal, or (a string) an expression."""
+Assigned = Scalar | list[StrictInt | StrictStr]
+"""What a break assigns: a value, an expression, or the sizes of a run."""
+Names = list[StrictStr]
+ByProduct = dict[StrictStr, Names]
+Bounds = Annotated[list[Scalar | None], Field(min_length=2, max_length=2)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+FileModel = TypeVar("FileModel", bound=_Strict)
+"""The form of a whole file."""
+
+
+class Bilingual(_Strict):
+    """A text of ours in both languages."""
+
+    en: StrictStr
+    zh: StrictStr
+
+
+class DocumentModel(_Strict):
+    """The document that a file encodes, and which edition of it."""
+
+    title: StrictStr
+    language: Literal["zh", "en"]
+    sha256: Annotated[StrictStr, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    edition: StrictStr | None = None
+
+
+class ParameterModel(_Strict):
+    """One parameter of the C prototype, and how a valid argument for it is made."""
+
+    name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
+    type: StrictStr
+    role: Literal["input", "output", "attribute"]
+    shape: StrictStr | None = None
+    items: StrictStr | None = None
+    dtypes: StrictStr | Names | ByProduct | None = None
+    dtype: StrictStr | None = None
+    formats: Names | ByProduct | None = None
+    format: StrictStr | None = None
+    strided: StrictBool = False
+    data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
+
+
+class DrawModel(_Strict):
+    """One free or derived name of generation."""
+
+    name: StrictStr | None = None
+    run: StrictStr | None = None
+    in_: Bounds | None = Field(default=None, alias="in")
+    is_: Scalar | None = Field(default=None, alias="is")
+    one_of: list[Scalar] | None = None
+    length: Bounds | None = None
+    sizes: Bounds | None = None
+    numel: StrictStr | None = None
+
+
+class ModesModel(_Strict):
+    """An attribute that chooses the compute precision."""
+
+    attribute: StrictStr
+    by: StrictStr
+    names: dict[StrictStr, StrictStr]
+    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None]]]
+
+
+class ConstraintModel(_Strict):
+    """One documented rule; which fields a kind reads is checked by `speclang.kinds`."""
+
+    id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
+    kind: StrictStr
+    of: StrictStr | StrictInt | Names | None = None
+    as_: StrictStr | None = Field(default=None, alias="as")
+    in_: StrictStr | list[Any] | ByProduct | None = Field(default=None, alias="in")
+    is_: Scalar | None = Field(default=None, alias="is")
+    that: StrictStr | None = None
+    axis: StrictInt | None = None
+    axes: list[StrictInt] | None = None
+    draw: StrictStr | None = None
+    strength: Literal["listed", "limit", "open"]
+    status: StrictStr | Names | None = None
+    products: Names | None = None
+    operators: dict[StrictStr, dict[StrictStr, Any]] | None = None
+    when: StrictStr | None = None
+    requires: Names = []
+    also: Names = []
+    group: StrictStr | None = None
+    breaks: list[dict[StrictStr, Assigned]] = []
+    limits: list[dict[StrictStr, Assigned]] = []
+    unsafe: StrictStr | None = None
+
+
+class ClauseModel(_Strict):
+    """One statement of the document, with exactly one way in which it is encoded."""
+
+    at: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")]
+    en: StrictStr
+    zh: StrictStr
+    certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
+    constraints: Names | None = None
+    promise: StrictStr | None = None
+    when: StrictStr | None = None
+    output: StrictStr | None = None
+    faults: Names | None = None
+    interface: StrictStr | None = None
+    example: StrictStr | None = None
+    untestable: Bilingual | None = None
+    contradicts: Names = []
+    products: Names | None = None
+
+
+class ExampleModel(_Strict):
+    """A worked example of the document, as the arguments of a case file."""
+
+    name: StrictStr
+    at: StrictStr
+    product: StrictStr | None = None
+    arguments: dict[StrictStr, Any]
+
+
+class AtkArgumentModel(_Strict):
+    """What takes the place of an argument that ATK case files declare, or lack."""
+
+    shape: StrictStr | None = None
+    dtype: StrictStr | None = None
+    data: dict[StrictStr, Scalar] | None = None
+    items: StrictStr | None = None
+    value: Scalar | None = None
+
+
+class AtkModel(_Strict):
+    """How ATK case files of the operator differ from its prototype, and what their executors put in place of it."""
+
+    names: dict[StrictStr, StrictStr] = {}
+    others: Names = []
+    format: StrictStr | None = None
+    arguments: dict[StrictStr, AtkArgumentModel] = {}
+
+
+Basis: TypeAlias = Literal["assumed", "published", "document"]
+"""On what a statement of a compute model rests, from the weakest to the strongest."""
+ResultFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
+FunctionName: TypeAlias = Literal["div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"]
+_OperandFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
+
+
+class _Statement(_Strict):
+    basis: Basis
+    source: StrictStr
+
+
+class PrecisionOperandModel(_Statement):
+    """What operands may be rounded to before they are used."""
+
+    from_: Literal["storage", "mode"] = Field(alias="from")
+
+
+class PrecisionAccumulationModel(_Statement):
+    """What intermediates are kept in."""
+
+    format: ResultFormat
+    rounding: Literal["nearest", "truncation"]
+
+
+class PrecisionResultModel(_Statement):
+    """What the result may pass through on its way to the output."""
+
+    from_: Literal["accumulation", "operand", "input"] = Field(alias="from")
+
+
+class PrecisionOutputModel(_Statement):
+    """The last rounding."""
+
+    rounding: Literal["nearest", "truncation"]
+
+
+class PrecisionSubnormalsModel(_Statement):
+    """What becomes of numbers below the normal range."""
+
+    compute: Literal["kept", "may_flush"]
+    result: Literal["kept", "may_flush"]
+
+
+class PrecisionRepeatableModel(_Statement):
+    """Whether the same call gives the same bits."""
+
+    when: Literal["always", "deterministic", "never"]
+    source_zh: StrictStr = ""
+
+
+class PrecisionFunctionModel(_Statement):
+    """How far an elementary function may be from the exact one; the sum of the three counts."""
+
+    ulps: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+class PrecisionModel(_Strict):
+    """One entry of compute models: what it is for (everything, where a selector is left out) and what it says."""
+
+    operator: StrictStr | None = None
+    outputs: Names | None = None
+    products: Names | None = None
+    dtypes: list[ResultFormat] | None = None
+    operands: list[_OperandFormat] | None = None
+    operand: PrecisionOperandModel | None = None
+    accumulation: PrecisionAccumulationModel | None = None
+    result: PrecisionResultModel | None = None
+    output: PrecisionOutputModel | None = None
+    subnormals: PrecisionSubnormalsModel | None = None
+    repeatable: PrecisionRepeatableModel | None = None
+    functions: dict[FunctionName, PrecisionFunctionModel] = {}
+
+
+PRECISION_SECTIONS = ("operand", "accumulation", "result", "output", "subnormals", "repeatable")
+"""What an entry of compute models may say; its other fields say what it is for."""
+
+
+class PrecisionSignificandModel(_Statement):
+    """Significand bits of an operand format that a bound may count on."""
+
+    bits: StrictInt
+
+
+class PrecisionFileModel(_Strict):
+    """`precision.yaml`: the compute models of all operators."""
+
+    format: Literal["aclnn-cts/precision/1"]
+    significands: dict[StrictStr, PrecisionSignificandModel] = {}
+    models: list[PrecisionModel]
+
+
+class OperatorModel(_Strict):
+    """A whole operator file."""
+
+    operator: Annotated[StrictStr, Field(pattern="^aclnn[A-Za-z0-9]+$")]
+    header: StrictStr | None = None
+    document: DocumentModel
+    products: Annotated[Names, Field(min_length=1)]
+    tables: dict[StrictStr, ByProduct] = {}
+    parameters: Annotated[list[ParameterModel], Field(min_length=1)]
+    rows: dict[StrictStr, Any] | None = None
+    draws: list[DrawModel] = []
+    modes: ModesModel | None = None
+    constraints: list[ConstraintModel]
+    examples: list[ExampleModel] = []
+    precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
+    atk: AtkModel | None = None
+    clauses: list[ClauseModel]
+
+
+class InterfaceModel(_Strict):
+    """`interface.yaml`: what the documents say of the two phases, for every operator."""
+
+    interface: StrictStr
+    documents: list[DocumentModel] = []
+    constraints: list[ConstraintModel] = []
+    clauses: list[ClauseModel]
+
+
+class SocModel(_Strict):
+    """The full SoC names of a product, and how others are told to be of it."""
+
+    names: Names
+    exact: Names
+    prefixes: Names
+
+
+class CoresModel(_Strict):
+    """Cores of one SoC; null where they are not counted apart."""
+
+    ai: StrictInt
+    vector: StrictInt | None
+
+
+class OverflowModel(_Strict):
+    """What becomes of an overflow, and what it can be set to."""
+
+    default: Literal["saturation", "infnan"]
+    modes: list[Literal["saturation", "infnan"]]
+
+
+class ProductModel(_Strict):
+    """One product: its chips and what promises depend on."""
+
+    title: Bilingual
+    short_soc: StrictStr
+    npu_arch: StrictInt
+    soc: SocModel
+    cores: dict[StrictStr, CoresModel]
+    overflow: OverflowModel
+    bf16: StrictBool
+    note: Bilingual | None = None
+
+
+class ProductsModel(_Strict):
+    """`products.yaml`: the closed list of products."""
+
+    products: dict[StrictStr, ProductModel]

@@ -1,0 +1,121 @@
+"""Shape expressions: `[To, B, Co]`, `[*A, *G]`, `[*x[0:rank(x) - rank(gamma)]]`.
+
+An item is an expression, a run or a tensor's whole shape (`*x`), or a slice of one. They say how a valid tensor is
+constructed and what a shape must equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.expression import Compiled, Node, compile_node
+from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
+
+__all__ = ["ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeItem:
+    """One item: an expression (`spliced` false), or the sizes of a name, sliced or whole."""
+
+    node: Node
+    spliced: bool = False
+    start: Node | None = None
+    stop: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeExpression:
+    """A parsed shape expression."""
+
+    text: str
+    items: tuple[ShapeItem, ...]
+
+    def names(self) -> frozenset[str]:
+        """Every name that it reads."""
+        nodes = [part for item in self.items for part in (item.node, item.start, item.stop) if part is not None]
+        return frozenset().union(*(node.names() for node in nodes))
+
+    def whole(self) -> str | None:
+        """The name whose shape it copies, if it is `[*name]`."""
+        if len(self.items) == 1 and self.items[0].spliced and self.items[0].start is self.items[0].stop is None:
+            return str(self.items[0].node.value)
+        return None
+
+
+def parse_shape(text: str) -> ShapeExpression:
+    """Parse a shape expression; ExpressionError says what is wrong."""
+    cursor = Expression(text)
+    cursor.expect("[")
+    items: list[ShapeItem] = []
+    while not cursor.take("]"):
+        if items:
+            cursor.expect(",")
+        items.append(_item(cursor))
+    if cursor.peek()[0] != "end":
+        raise ExpressionError(f"{text!r}: {cursor.peek()[1]!r} is left over; expected the end")
+    return ShapeExpression(text=text, items=tuple(items))
+
+
+def _item(cursor: Expression) -> ShapeItem:
+    if not cursor.take("*"):
+        return ShapeItem(cursor.disjunction())
+    kind, word = cursor.peek()
+    if kind != "name":
+        raise ExpressionError(f"{cursor.text!r}: * is followed by {word!r}; expected a run or a tensor")
+    cursor.at += 1
+    start = stop = None
+    if cursor.take("["):
+        if cursor.peek() != ("op", ":"):
+            start = cursor.disjunction()
+        cursor.expect(":")
+        if cursor.peek() != ("op", "]"):
+            stop = cursor.disjunction()
+        cursor.expect("]")
+    return ShapeItem(Node("name", word), spliced=True, start=start, stop=stop)
+
+
+def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target], tuple[int, ...]]:
+    """A function of `(arguments, target)` that gives the shape; names map to sizes, runs (tuples) or tensors."""
+    if (name := shape.whole()) is not None:
+        return lambda arguments, _target: _sizes(arguments[name])
+    parts = [(_compile_item(item), item.spliced) for item in shape.items]
+    if not any(spliced for _, spliced in parts):
+        plain = [part for part, _ in parts]
+        return lambda arguments, target: tuple([part(arguments, target) for part in plain])
+
+    def build(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
+        sizes: list[int] = []
+        for part, spliced in parts:
+            if spliced:
+                sizes.extend(part(arguments, target))
+            else:
+                sizes.append(part(arguments, target))
+        return tuple(sizes)
+
+    return build
+
+
+def _sizes(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a run or a tensor
+    sizes: tuple[int, ...] = value if isinstance(value, tuple) else value.shape
+    return sizes
+
+
+def _compile_item(item: ShapeItem) -> Compiled:
+    if not item.spliced:
+        return compile_node(item.node)
+    name = str(item.node.value)
+    start = compile_node(item.start) if item.start is not None else None
+    stop = compile_node(item.stop) if item.stop is not None else None
+    if start is None and stop is None:
+        return lambda arguments, _target: _sizes(arguments[name])
+
+    def splice(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
+        first = start(arguments, target) if start is not None else None
+        last = stop(arguments, target) if stop is not None else None
+        return _sizes(arguments[name])[first:last]
+
+    return splice

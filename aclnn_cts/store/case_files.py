@@ -1,0 +1,89 @@
+"""Case and trial files: read with the place of every mistake, written whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_to_json, strict_json
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
+from aclnn_cts.store.output_file import OutputFile
+
+__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "write_case_file"]
+
+DOCUMENT_LIMIT = 64 * 1024 * 1024
+"""Bytes of one document: explicit data of several million elements."""
+
+_LINES = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEntry:
+    """One document of a file. A bare case stands for the trial that its promise makes of it."""
+
+    where: str
+    """The file, and the line in a file of lines."""
+    content: Trial | Case
+
+
+def read_case_file(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseEntry]:
+    """The documents of a file: one a line where its name ends in `.jsonl`, else one.
+
+    A stream: a file of lines is never in memory as a whole. Every mistake (no such file, no document in it, a document
+    beyond `limit` bytes, and all that `trial_from_json` refuses) is a UsageError that names the file and the line.
+    """
+    try:
+        with path.open("rb") as file:
+            documents = _lines(file, path, limit) if path.suffix == _LINES else _whole(file, path, limit)
+            for where, text in documents:
+                yield CaseEntry(where, trial_from_json(strict_json(text, where=where), where=where))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a case file (.json or .jsonl)") from None
+
+
+def _whole(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    text = file.read(limit + 1)
+    _check_size(text, limit, str(path))
+    if not text.strip():
+        raise UsageError(f"{path}: empty; expected one JSON object")
+    yield str(path), text
+
+
+def _lines(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    number = 0
+    empty = True
+    while text := file.readline(limit + 1):
+        number += 1
+        where = f"{path}:{number}"
+        _check_size(text, limit, where)
+        if text.strip():
+            empty = False
+            yield where, text
+    if empty:
+        raise UsageError(f"{path}: empty; expected one JSON object a line")
+
+
+def _check_size(text: bytes, limit: int, where: str) -> None:
+    if len(text) > limit:
+        raise UsageError(f"{where}: longer than {limit} bytes; describe large data by a recipe instead of values")
+
+
+def write_case_file(output: OutputFile, entries: Iterable[Trial | Case]) -> int:
+    """Write one document a line, all or none; how many. Raises HarnessError where the file cannot be written."""
+    number = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal number
+        for entry in entries:
+            document = trial_to_json(entry) if isinstance(entry, Trial) else case_to_json(entry)
+            number += 1
+            yield msgspec.json.encode(document) + b"\n"
+
+    output.write(lines())
+    return number

@@ -1,0 +1,327 @@
+"""Counts of trials by how they ended, and what they say of each rule, dtype and law."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from aclnn_cts.core.aims import JUDGED, Aim, aim_of, compares_values
+from aclnn_cts.core.case_text import case_text
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+
+__all__ = [
+    "PINNED",
+    "ConstraintCount",
+    "Counts",
+    "CoverageCount",
+    "LawCount",
+    "OperatorSummary",
+    "Tried",
+    "Unjudged",
+    "total_of",
+]
+
+PINNED = "pinned"
+"""The kind of case that a waiver pins. Such cases are counted apart: they are in no total."""
+
+
+class Counts(msgspec.Struct):
+    """How many trials were planned and how they ended; `waived` is a part of `failed`."""
+
+    cases: int = 0
+    """Planned."""
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    errors: int = 0
+    skipped: int = 0
+    skipped_by_reason: dict[str, int] = {}
+    out_of_scope: int = 0
+    out_of_scope_by_reason: dict[str, int] = {}
+    """By what the adapter declared not to offer."""
+
+    @property
+    def ended(self) -> int:
+        """Trials with an end: what `cases` must equal."""
+        return self.passed + self.failed + self.errors + self.skipped + self.out_of_scope
+
+    @property
+    def judged(self) -> int:
+        """Trials that say something of the implementation."""
+        return self.passed + self.failed
+
+    @property
+    def unwaived(self) -> int:
+        """Failures that no waiver accepts."""
+        return self.failed - self.waived
+
+    @property
+    def open(self) -> int:
+        """Trials of which the document leaves open what conforms."""
+        return self.skipped_by_reason.get(Skip.OPEN, 0)
+
+    @property
+    def unsafe(self) -> int:
+        """Trials that the harness never makes on a device."""
+        return self.skipped_by_reason.get(Skip.UNSAFE, 0)
+
+    @property
+    def counted(self) -> int:
+        """Trials that are to be judged: planned, and not out of scope, open or unsafe."""
+        return self.cases - self.out_of_scope - self.open - self.unsafe
+
+    def include(self, other: Counts) -> None:
+        """Add another's counts to these."""
+        self.cases += other.cases
+        self.passed += other.passed
+        self.failed += other.failed
+        self.waived += other.waived
+        self.errors += other.errors
+        self.skipped += other.skipped
+        self.out_of_scope += other.out_of_scope
+        _add(self.skipped_by_reason, other.skipped_by_reason)
+        _add(self.out_of_scope_by_reason, other.out_of_scope_by_reason)
+
+    def count(self, result: str, *, reason: str, waived: bool, number: int = 1) -> None:
+        """Count an end of trials.
+
+        `reason`: why they were skipped, or what is not offered. A result that nobody knows is a HarnessError.
+        """
+        if result == Result.PASSED:
+            self.passed += number
+        elif result == Result.FAILED:
+            self.failed += number
+            self.waived += number if waived else 0
+        elif result == Result.ERROR:
+            self.errors += number
+        elif result in (Result.SKIPPED, Result.OUT_OF_SCOPE):
+            if not reason:
+                raise HarnessError(f"a trial is {result} without a reason; expected one")
+            if result == Result.SKIPPED:
+                self.skipped += number
+                _add(self.skipped_by_reason, {reason: number})
+            else:
+                self.out_of_scope += number
+                _add(self.out_of_scope_by_reason, {reason: number})
+        else:
+            raise HarnessError(f"result {result!r}; expected passed, failed, error, skipped or out of scope")
+
+
+class ConstraintCount(msgspec.Struct):
+    """Trials whose case holds one constraint, and whose case breaks it, whatever came of them."""
+
+    held: int = 0
+    broken: int = 0
+
+
+class LawCount(msgspec.Struct):
+    """Trials of one law, whatever came of them, and those that were planned and could not be generated."""
+
+    tried: int = 0
+    withheld: int = 0
+
+
+class CoverageCount(msgspec.Struct):
+    """How much of one sort of thing that can be covered was (`campaign.corpus.promise_coverage`)."""
+
+    met: int = 0
+    of: int = 0
+    """Without those apart."""
+    apart: int = 0
+    """Tried, and never judged: this implementation cannot be given them, say."""
+
+
+class Tried(msgspec.Struct):
+    """Trials of one dtype or rule that are to be judged, and those that were."""
+
+    planned: int = 0
+    judged: int = 0
+
+
+class Unjudged(msgspec.Struct, omit_defaults=True):
+    """Trials that ended without a verdict for one reason, with an example."""
+
+    aim: str
+    result: str
+    """`skipped` or `error`."""
+    kind: str
+    """The reason to skip; empty for an error."""
+    message: str
+    """What was said of the example, on one line."""
+    trial: str
+    """Id of the example: the least of all."""
+    case: str
+    number: int = 0
+
+    @property
+    def text(self) -> str:
+        """The reason in words."""
+        return ": ".join(part for part in (self.kind or "error", self.message) if part)
+
+
+_MOST_REASONS = 64
+"""Reasons that are told apart for each operator; more are counted together."""
+_LONGEST = 200
+"""Characters of a message and a case that are kept."""
+_NUMBER = re.compile(r"\d+")
+
+
+class OperatorSummary(msgspec.Struct):
+    """One operator: counts by kind of case (`example`, `valid`, `invalid`, ...), by aim, constraint, dtype and law."""
+
+    kinds: dict[str, Counts] = {}
+    constraints: dict[str, ConstraintCount] = {}
+    laws: dict[str, LawCount] = {}
+    coverage: dict[str, CoverageCount] = {}
+    """Of a campaign, when it ended: by sort, which are `constraints`, `limits`, `laws` and `pairs`."""
+    aims: dict[str, Counts] = {}
+    """By what trials were planned for (`aims.Aim`), of those that ended; without pinned ones."""
+    dtypes: dict[str, Tried] = {}
+    """Valid calls by listed dtype, as `grad FLOAT`; only those that the plan must reach (`Summary.demand`)."""
+    rules: dict[str, Tried] = {}
+    """Broken calls by listed status rule; only those that the plan must reach."""
+    unjudged: dict[str, Unjudged] = {}
+    """Why trials have no verdict."""
+
+    @property
+    def total(self) -> Counts:
+        """Over all kinds but the pinned."""
+        return total_of(counts for kind, counts in self.kinds.items() if kind != PINNED)
+
+    @property
+    def pinned(self) -> Counts:
+        """Cases that waivers pin."""
+        return self.kinds.get(PINNED) or Counts()
+
+    def kind(self, name: str) -> Counts:
+        """The counts of a kind of case, made on first use."""
+        return self.kinds.get(name) or self.kinds.setdefault(name, Counts())
+
+    def aim(self, name: str) -> Counts:
+        """The counts of an aim, made on first use."""
+        return self.aims.get(name) or self.aims.setdefault(name, Counts())
+
+    def constraint(self, identifier: str) -> ConstraintCount:
+        """The counts of a constraint, made on first use: naming one that no trial touches shows it as zero."""
+        return self.constraints.get(identifier) or self.constraints.setdefault(identifier, ConstraintCount())
+
+    def law(self, identifier: str) -> LawCount:
+        """The counts of a law, made on first use."""
+        return self.laws.get(identifier) or self.laws.setdefault(identifier, LawCount())
+
+    def add(self, record: Record) -> None:
+        """Count a record that has ended."""
+        verdict, case = record.verdict, record.trial.case
+        aim = aim_of(record.trial)
+        self.count(
+            case.origin.kind,
+            aim,
+            verdict,
+            waived=bool(record.waiver),
+            # The names are looked at of few operators and aims alone.
+            dtypes=(f"{name} {tensor.dtype}" for name, tensor in case.tensors()) if self.dtypes else (),
+            rule=record.signature.constraint,
+        )
+        if verdict.result in (Result.SKIPPED, Result.ERROR):
+            self._leave(record, aim)
+
+    def count(
+        self,
+        kind: str,
+        aim: str,
+        verdict: Verdict,
+        *,
+        waived: bool,
+        dtypes: Iterable[str],
+        rule: str,
+        every: bool = False,
+    ) -> None:
+        """Count an end of a trial, apart from why it has no verdict.
+
+        - `kind`: of the case.
+        - `dtypes`: the case's tensors, as `grad FLOAT`. `rule`: the broken one, empty in a valid call.
+        - `every`: count every dtype and rule, and not only those that were demanded.
+        """
+        self.kind(kind).count(verdict.result, reason=verdict.kind, waived=waived)
+        if kind == PINNED:
+            return
+        counts = self.aim(aim)
+        counts.cases += 1
+        counts.count(verdict.result, reason=verdict.kind, waived=waived)
+        if verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN:
+            return
+        if aim == Aim.VALUES:
+            _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
+        elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE:
+            _try(self.rules, (rule,), judged=verdict.result in JUDGED, every=every)
+
+    def _leave(self, record: Record, aim: str) -> None:
+        """Count why a record has no verdict. Messages that differ in their numbers alone are one reason."""
+        verdict = record.verdict
+        message = " ".join(verdict.message.split())[:_LONGEST]
+        said = "" if verdict.kind == Skip.OPEN else _NUMBER.sub("0", message)
+        key = f"{aim}: {verdict.kind or verdict.result}: {said}"
+        if key not in self.unjudged and len(self.unjudged) >= _MOST_REASONS:
+            key = f"{aim}: {verdict.kind or verdict.result}: others"
+        known = self.unjudged.get(key)
+        if known is None or record.trial_id < known.trial:
+            self.unjudged[key] = Unjudged(
+                aim=aim,
+                result=verdict.result,
+                kind=verdict.kind,
+                message=message,
+                trial=record.trial_id,
+                case=case_text(record.trial.case)[:_LONGEST],
+                number=known.number if known is not None else 0,
+            )
+        self.unjudged[key].number += 1
+
+    def include(self, other: OperatorSummary) -> None:
+        """Add the counts of another part of the same run."""
+        for kind, counts in other.kinds.items():
+            self.kind(kind).include(counts)
+        for aim, counts in other.aims.items():
+            self.aim(aim).include(counts)
+        for identifier, count in other.constraints.items():
+            self.constraint(identifier).held += count.held
+            self.constraint(identifier).broken += count.broken
+        for identifier, law in other.laws.items():
+            self.law(identifier).tried += law.tried
+            self.law(identifier).withheld += law.withheld
+        for mine, theirs in ((self.dtypes, other.dtypes), (self.rules, other.rules)):
+            for name, tried in theirs.items():
+                known = mine.setdefault(name, Tried())
+                known.planned += tried.planned
+                known.judged += tried.judged
+        for key, left in other.unjudged.items():
+            before = self.unjudged.get(key)
+            least = left if before is None or left.trial < before.trial else before
+            number = left.number + (before.number if before is not None else 0)
+            self.unjudged[key] = msgspec.structs.replace(least, number=number)
+        # No sum: what a campaign had covered when it last ended.
+        self.coverage = dict(other.coverage) or self.coverage
+
+
+def total_of(parts: Iterable[Counts]) -> Counts:
+    """The sum of counts."""
+    total = Counts()
+    for part in parts:
+        total.include(part)
+    return total
+
+
+def _try(tried: dict[str, Tried], names: Iterable[str], *, judged: bool, every: bool) -> None:
+    for name in names:
+        if every and name:
+            tried.setdefault(name, Tried())
+        if (found := tried.get(name)) is not None:
+            found.planned += 1
+            found.judged += judged
+
+
+def _add(mine: dict[str, int], theirs: Mapping[str, int]) -> None:
+    for reason, count in theirs.items():
+        mine[reason] = mine.get(reason, 0) + count

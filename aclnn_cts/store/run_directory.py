@@ -1,0 +1,146 @@
+"""The directory that a run leaves behind: its layout and names, and how it is read.
+
+    manifest.json   specs/   waivers/   results.sqlite   blobs/   failures/   summary.json
+
+`summary.json` comes last: a directory without it belongs to a run that is under way or was killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from aclnn_cts.core.case_json import strict_json
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.verdict import Signature
+from aclnn_cts.store.manifest import Manifest, manifest_from_json
+from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.store_reader import ResultReader
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.store.summary_json import summary_from_json
+
+__all__ = ["BLOBS", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
+__all__ += ["RunDirectory", "default_run_path", "failure_name", "is_of_a_run", "run_around"]
+
+MANIFEST, SUMMARY, RESULTS = "manifest.json", "summary.json", "results.sqlite"
+SPECS, WAIVERS, BLOBS, FAILURES = "specs", "waivers", "blobs", "failures"
+EXPORT = "campaign.jsonl"
+"""What a campaign's directory has beside these."""
+STATE = "summary"
+"""Key under which the store keeps the counts of the records that it holds."""
+
+_OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
+"""What a run's directory holds of its own, beside its results and what is named after them."""
+_HEAD = 256
+"""Bytes of a manifest among which its format stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A run read from its directory, finished or not."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not (self.path / MANIFEST).is_file():
+            raise UsageError(f"{self.path}: holds no {MANIFEST}; expected the directory that a run wrote")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end, or was interrupted and could still write its summary."""
+        return (self.path / SUMMARY).is_file()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What was run, and on what."""
+        path = self.path / MANIFEST
+        return manifest_from_json(_read(path), where=str(path))
+
+    def results(self) -> ResultReader:
+        """The records; to be closed."""
+        return ResultReader(self.path / RESULTS)
+
+    def summary(self) -> Summary:
+        """The counts: of `summary.json`, or of all batches that a killed run had stored."""
+        path = self.path / SUMMARY
+        if self.finished:
+            return summary_from_json(strict_json(_read(path), where=str(path)), where=str(path))
+        with self.results() as results:
+            return summary_from_json(results.state(STATE) or {}, where=str(results.path))
+
+    def specs(self) -> tuple[Path, ...]:
+        """The spec files as they were used."""
+        return tuple(sorted((self.path / SPECS).iterdir()))
+
+    def waivers(self) -> tuple[Path, ...]:
+        """The waiver files as they were used; none where the run kept none."""
+        folder = self.path / WAIVERS
+        return tuple(sorted(folder.iterdir())) if folder.is_dir() else ()
+
+    def failures(self) -> tuple[Path, ...]:
+        """One trial file for each distinct finding, by name."""
+        return tuple(sorted((self.path / FAILURES).glob("*.json")))
+
+    def blob(self, digest: str) -> bytes:
+        """Recorded bytes by their SHA-256; raises HarnessError where they are not there or not those."""
+        path = self.path / BLOBS / digest
+        content = _read(path)
+        if (found := hashlib.sha256(content).hexdigest()) != digest:
+            raise HarnessError(f"{path}: its SHA-256 is {found}; the file has been changed or its disk is damaged")
+        return content
+
+
+def run_around(path: Path) -> Path | None:
+    """The run's directory that a path without links lies in, at whatever depth; None where it lies in none."""
+    return next((folder for folder in path.absolute().parents if _is_run(folder)), None)
+
+
+def is_of_a_run(path: Path) -> bool:
+    """Whether a path is one that a run's directory keeps for its own: its files, and all that lies in its folders."""
+    run = run_around(path)
+    if run is None:
+        return False
+    name = path.absolute().relative_to(run).parts[0]
+    return name in _OWN or name.removeprefix(".").startswith(RESULTS)
+
+
+def _is_run(folder: Path) -> bool:
+    """Also of a run that was killed before it had a manifest, or whose manifest is damaged."""
+    if (folder / RESULTS).is_file() and (folder / SPECS).is_dir():
+        return True
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            return b'"aclnn-cts/' in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def default_run_path(command: str, adapter: str, *, now: datetime | None = None, base: Path = Path("runs")) -> Path:
+    """Where a run goes that was not told: `runs/<UTC time>-<command>-<adapter>`, numbered where that stands already."""
+    moment = (now or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    first = base / f"{moment:%Y%m%d-%H%M%S}-{command}-{_slug(adapter)}"
+    path, number = first, 1
+    while path.exists():
+        number += 1
+        path = first.with_name(f"{first.name}-{number}")
+    return path
+
+
+def failure_name(signature: Signature) -> str:
+    """The name of a finding's trial file: what a person looks for, and a hash that tells signatures apart."""
+    digest = hashlib.sha256(signature_key(signature).encode()).hexdigest()[:10]
+    return f"{_slug(f'{signature.operator}-{signature.promise}-{signature.kind}')}-{digest}.json"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:80]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HarnessError(f"{path}: cannot be read: {error.strerror}; the directory of the run is not whole") from None

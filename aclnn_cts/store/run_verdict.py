@@ -1,0 +1,427 @@
+"""The rule from counts to a verdict: what of a run was judged, and whether that is enough to say that it conforms.
+
+It is a pure function of a summary. Everything that shows a verdict reads it from here: the command line, the gate,
+replay, campaigns and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+
+import msgspec
+
+from aclnn_cts.core.aims import Aim
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged
+
+__all__ = [
+    "MIN_JUDGED",
+    "Conclusion",
+    "Insufficient",
+    "OperatorVerdict",
+    "Plan",
+    "Reason",
+    "Terms",
+    "concluded",
+    "exit_code",
+    "explained",
+    "headline",
+    "insufficient",
+    "listed_rules",
+    "percent",
+    "scope_text",
+    "worst",
+]
+
+MIN_JUDGED = 90
+"""Percent of the planned valid calls that must be judged on values, unless `--min-judged` says otherwise."""
+
+REASONS_SHOWN = 3
+
+
+_EXIT_CODES = {RunVerdict.FAILS: 1, RunVerdict.INCONCLUSIVE: 3}
+
+
+def worst(verdicts: Iterable[RunVerdict]) -> RunVerdict:
+    """The verdict on several operators or runs together; inconclusive where there is none."""
+    order = list(RunVerdict)
+    return min(verdicts, key=order.index, default=RunVerdict.INCONCLUSIVE)
+
+
+def exit_code(verdict: RunVerdict) -> int:
+    """0, 1 for a fault, 3 where there is no verdict."""
+    return _EXIT_CODES.get(verdict, 0)
+
+
+class Plan(str, Enum):
+    """What was run, and so what it must come to."""
+
+    PROFILE = "profile"
+    """Every dtype, rule and promise of the operators."""
+    STATUSES = "statuses"
+    """The same with the first phase alone: statuses, and no values."""
+    CASES = "cases"
+    """Chosen cases."""
+    PROMISE = "promise"
+    """One promise of one operator: a test of the gate."""
+    CAMPAIGN = "campaign"
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What a run's counts are measured by; fixed before anything is run."""
+
+    plan: Plan
+    min_judged: int = MIN_JUDGED
+    """Percent."""
+    named: tuple[str, ...] = ()
+    """Operators that the command line names: each of them must be judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why trials have no verdict."""
+
+    number: int
+    text: str
+    operator: str
+    example: str
+    """The case of one of them, on a line; empty where no record tells of any."""
+    trial: str = ""
+    """Its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorVerdict:
+    """The verdict on one operator for the product that was run."""
+
+    verdict: RunVerdict
+    counts: Counts
+    """Of the trials that the verdict is measured by."""
+    counted: int
+    """Of these, how many must be judged."""
+    scope: Mapping[str, int]
+    """Trials out of scope, by what the adapter does not offer."""
+    causes: tuple[Note, ...] = ()
+    """Why it does not conform, or why that is not known."""
+    reasons: tuple[Reason, ...] = ()
+    """Of an inconclusive one: the most frequent reasons first."""
+
+    @property
+    def share(self) -> float:
+        """The share of the trials that must be judged that were."""
+        return self.counts.judged / self.counted if self.counted > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """The verdict on a run and what it rests on."""
+
+    verdict: RunVerdict
+    terms: Terms | None
+    operators: Mapping[str, OperatorVerdict]
+    causes: tuple[Note, ...]
+    reasons: tuple[Reason, ...]
+    """At most `REASONS_SHOWN`."""
+    scope: tuple[str, ...]
+    """What the adapter does not offer of what was planned (`OutOfScope`)."""
+
+    @property
+    def share(self) -> float:
+        """The least share that was judged of any operator's trials."""
+        return min((item.share for item in self.operators.values()), default=0.0)
+
+
+def listed_rules(spec: Spec, product: str) -> tuple[str, ...]:
+    """The rules of an operator whose status the document lists: each of them must be judged."""
+    return tuple(item.id for item in spec.constraints_for(product) if item.strength == Strength.LISTED)
+
+
+def percent(share: float) -> int:
+    """A share in whole percent, rounded down: what is below a bound never looks as if it were not."""
+    return int(100.0 * share + 1e-9)
+
+
+def concluded(
+    operators: Mapping[str, OperatorSummary],
+    terms: Terms | None,
+    *,
+    finished: bool = True,
+    violations: Sequence[Note] = (),
+    problems: Sequence[Note] = (),
+) -> Conclusion:
+    """The verdict on a run.
+
+    - `terms`: None where they were not recorded.
+    - `finished`: whether the run came to its end.
+    - `violations`: why the run fails whatever its trials say.
+    - `problems`: why the run says nothing whatever its trials say.
+    """
+    named = terms.named if terms is not None else ()
+    parts = {
+        name: _operator_verdict(name, operator, terms)
+        for name, operator in operators.items()
+        if name in named or _takes_part(operator)
+    }
+    for name in named:
+        if name not in parts:
+            parts[name] = _operator_verdict(name, OperatorSummary(), terms)
+    causes = [*problems]
+    if terms is None:
+        causes.append(Note("it was made by an earlier version, which did not record what was judged", NoteCode.TERMS))
+    elif not finished and terms.plan != Plan.CAMPAIGN:
+        causes.append(Note("it did not come to its end", NoteCode.UNFINISHED))
+    if not parts:
+        causes.append(Note("nothing was judged", NoteCode.NOTHING_JUDGED, {"operator": ""}))
+    verdicts = [item.verdict for item in parts.values()]
+    if violations:
+        verdicts.append(RunVerdict.FAILS)
+    elif causes:
+        verdicts.append(RunVerdict.INCONCLUSIVE)
+    verdict = worst(verdicts)
+    shown = [item for item in parts.values() if item.verdict == verdict]
+    own = {RunVerdict.FAILS: violations, RunVerdict.INCONCLUSIVE: causes}.get(verdict, ())
+    reasons = [reason for item in shown for reason in item.reasons]
+    if not parts:
+        reasons = [reason for name, operator in operators.items() for reason in _reasons(name, operator, None)]
+    return Conclusion(
+        verdict=verdict,
+        terms=terms,
+        operators=parts,
+        causes=(*own, *(cause for item in shown for cause in item.causes)),
+        reasons=tuple(sorted(reasons, key=lambda reason: -reason.number)[:REASONS_SHOWN]),
+        scope=_scope(operators.values()),
+    )
+
+
+def _scope(operators: Iterable[OperatorSummary]) -> tuple[str, ...]:
+    found = {name for operator in operators for name in operator.total.out_of_scope_by_reason}
+    return tuple(sorted(found, key=_scope_order))
+
+
+_ASIDE = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
+"""Skips of what was not asked of the implementation at all."""
+
+
+def _takes_part(operator: OperatorSummary) -> bool:
+    """Whether anything of an operator was asked of the implementation."""
+    total, pinned = operator.total, operator.pinned
+    aside = sum(total.skipped_by_reason.get(reason, 0) for reason in _ASIDE)
+    return pinned.cases > 0 or total.cases > total.out_of_scope + aside
+
+
+def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None) -> OperatorVerdict:
+    total = operator.total
+    scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
+    plan = terms.plan if terms is not None else None
+    counts = operator.aim(Aim.VALUES) if plan == Plan.PROFILE else total
+    # Whoever chooses cases can have them made on a software device (--unsafe).
+    counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
+    failures = total.unwaived + operator.pinned.unwaived
+    if failures:
+        note = Note(f"{name}: {failures} failures are not waived", NoteCode.FAULTS, {"operator": name, "n": failures})
+        return OperatorVerdict(verdict=RunVerdict.FAILS, counts=counts, counted=counted, scope=scope, causes=(note,))
+    causes = list(_missing(name, operator, counts, counted, terms)) if terms is not None else []
+    if causes:
+        return OperatorVerdict(
+            verdict=RunVerdict.INCONCLUSIVE,
+            counts=counts,
+            counted=counted,
+            scope=scope,
+            causes=tuple(causes),
+            reasons=tuple(_reasons(name, operator, _aims(causes) if plan == Plan.PROFILE else None)),
+        )
+    if plan == Plan.CAMPAIGN:
+        verdict = RunVerdict.NOTHING_FOUND
+    else:
+        waived = total.waived or operator.pinned.waived
+        verdict = RunVerdict.CONFORMS_WITH_WAIVERS if waived else RunVerdict.CONFORMS
+    return OperatorVerdict(verdict=verdict, counts=counts, counted=counted, scope=scope)
+
+
+def _missing(name: str, operator: OperatorSummary, counts: Counts, counted: int, terms: Terms) -> Iterator[Note]:
+    """What keeps an operator without a fault from conforming."""
+    total = operator.total
+    if errors := total.errors + operator.pinned.errors:
+        text = f"{name}: {errors} {'trial' if errors == 1 else 'trials'} ended in an error"
+        yield Note(text, NoteCode.ERRORS, {"operator": name, "n": errors})
+    if not counts.judged:
+        yield _nothing(name, total)
+        return
+    if terms.plan == Plan.CAMPAIGN:
+        return
+    least = 100 if terms.plan == Plan.CASES else terms.min_judged
+    if 100 * counts.judged < least * counted:
+        what = _WHAT[terms.plan]
+        values: dict[str, str | int] = {
+            "operator": name,
+            "judged": counts.judged,
+            "counted": counted,
+            "share": percent(counts.judged / counted),
+            "least": least,
+        }
+        text = f"{name}: {counts.judged} of {counted} {what} ({values['share']}%); at least {least}% must be"
+        yield Note(text, NoteCode.FEW_JUDGED, values)
+    if dtypes := [dtype for dtype, tried in operator.dtypes.items() if not tried.judged]:
+        shown = ", ".join(dtypes)
+        yield Note(f"{name}: no values were judged of {shown}", NoteCode.DTYPE, {"operator": name, "dtypes": shown})
+    if rules := [rule for rule, tried in operator.rules.items() if tried.planned and not tried.judged]:
+        values = {"operator": name, "n": len(rules), "of": len(operator.rules), "id": rules[0]}
+        text = f"{name}: no status was judged of {len(rules)} of {values['of']} listed rules, such as {rules[0]}"
+        yield Note(text, NoteCode.RULE, values)
+
+
+_WHAT = {
+    Plan.PROFILE: "valid calls were judged on values",
+    Plan.STATUSES: "calls were judged by their status",
+    Plan.CASES: "cases were judged",
+    Plan.PROMISE: "trials were judged",
+}
+
+
+def _nothing(name: str, total: Counts) -> Note:
+    values: dict[str, str | int] = {"operator": name}
+    if total.out_of_scope and total.out_of_scope == total.cases:
+        return Note(f"{name}: the adapter does not offer it, so that nothing was judged", NoteCode.NOT_OFFERED, values)
+    if total.cases and total.skipped_by_reason.get(Skip.UNSUPPORTED) == total.cases:
+        return Note(f"{name}: its document does not name the product", NoteCode.UNSUPPORTED, values)
+    return Note(f"{name}: nothing was judged", NoteCode.NOTHING_JUDGED, values)
+
+
+_AIM_OF_CAUSE = {NoteCode.FEW_JUDGED: Aim.VALUES, NoteCode.DTYPE: Aim.VALUES, NoteCode.RULE: Aim.STATUS}
+
+
+def _aims(causes: Iterable[Note]) -> frozenset[str] | None:
+    """The aims whose trials the causes are about; None: all."""
+    aims = {_AIM_OF_CAUSE.get(note.code, "") for note in causes}
+    return None if "" in aims else frozenset(aims)
+
+
+def _reasons(name: str, operator: OperatorSummary, aims: frozenset[str] | None) -> Iterator[Reason]:
+    """Why trials of an operator have no verdict. Open ones are named only where there is nothing else."""
+    entries = [(key, item) for key, item in operator.unjudged.items() if aims is None or item.aim in aims]
+    groups: dict[str, list[Unjudged]] = {}
+    for key, item in [entry for entry in entries if not _is_open(entry[1])] or entries:
+        groups.setdefault(key.removeprefix(f"{item.aim}: "), []).append(item)
+    for items in groups.values():
+        least = min(items, key=lambda item: item.trial)
+        number = sum(item.number for item in items)
+        yield Reason(number=number, text=least.text, operator=name, example=least.case, trial=least.trial)
+    told = sum(item.number for item in operator.unjudged.values() if item.result == Result.SKIPPED)
+    for reason, number in operator.total.skipped_by_reason.items() if not told else ():
+        yield Reason(number=number, text=reason, operator=name, example="")
+
+
+def _is_open(item: Unjudged) -> bool:
+    return item.kind in (Skip.OPEN, Skip.UNSAFE)
+
+
+_NAMED = (OutOfScope.OPERATOR, OutOfScope.PRODUCT, OutOfScope.DTYPE, OutOfScope.FORMAT)
+_SCOPE_ORDER = (
+    OutOfScope.OPERATOR,
+    OutOfScope.PRODUCT,
+    OutOfScope.STATUSES,
+    OutOfScope.PHASES,
+    OutOfScope.MANNERS,
+    OutOfScope.STRIDED_INPUTS,
+    OutOfScope.STRIDED_OUTPUTS,
+    OutOfScope.DTYPE,
+    OutOfScope.FORMAT,
+    OutOfScope.INVALID_DTYPES,
+    OutOfScope.INVALID_FORMATS,
+)
+
+
+def _scope_word(name: str) -> str:
+    """What sort of thing is not offered."""
+    return name if name in _SCOPE_ORDER else name.partition(" ")[0]
+
+
+def _scope_order(name: str) -> tuple[int, str]:
+    word = _scope_word(name)
+    return (_SCOPE_ORDER.index(word) if word in _SCOPE_ORDER else len(_SCOPE_ORDER), name)
+
+
+SUFFICIENT = frozenset({"standard", "thorough"})
+"""Profiles that acceptance can rest on."""
+
+
+class Insufficient(str, Enum):
+    """Why acceptance cannot rest on a run, whatever its verdict."""
+
+    CAMPAIGN = "fuzz"
+    CASES = "none"
+    PROFILE = "profile"
+    PHASES = "phase"
+    MIN_JUDGED = "min_judged"
+    UNFINISHED = "unfinished"
+
+
+def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[Insufficient, ...]:
+    """Why acceptance cannot rest on a run of that profile; empty where it can, if the run is not inconclusive."""
+    plan = terms.plan if terms is not None else Plan.CASES
+    found = []
+    if plan == Plan.STATUSES:
+        found.append(Insufficient.PHASES)
+    if plan == Plan.CAMPAIGN:
+        found.append(Insufficient.CAMPAIGN)
+    elif not profile:
+        found.append(Insufficient.CASES)
+    elif profile not in SUFFICIENT:
+        found.append(Insufficient.PROFILE)
+    if terms is not None and terms.plan == Plan.PROFILE and terms.min_judged < MIN_JUDGED:
+        found.append(Insufficient.MIN_JUDGED)
+    if not finished:
+        found.append(Insufficient.UNFINISHED)
+    return tuple(found)
+
+
+_CONFORMING = {
+    Plan.PROFILE: "conforms",
+    Plan.PROMISE: "conforms",
+    Plan.STATUSES: "statuses conform",
+    Plan.CASES: "the cases conform",
+}
+
+
+def headline(conclusion: Conclusion) -> str:
+    """The verdict in words, with what the adapter does not offer: `conforms; statuses not offered`."""
+    verdict, terms = conclusion.verdict, conclusion.terms
+    if verdict == RunVerdict.FAILS:
+        said = "does not conform"
+    elif verdict in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND) or terms is None:
+        said = verdict.value.replace("-", " ")
+    else:
+        said = _CONFORMING[terms.plan]
+        if verdict == RunVerdict.CONFORMS_WITH_WAIVERS:
+            said += " with waivers"
+        if terms.min_judged < MIN_JUDGED and terms.plan != Plan.CASES:
+            said += f"; judged at least {terms.min_judged}%, not {MIN_JUDGED}%"
+    return "; ".join(part for part in (said, scope_text(conclusion.scope)) if part)
+
+
+def explained(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:
+    """Why there is no better verdict, a line each: so many causes at most, then the most frequent reasons."""
+    yield from (note.text for note in conclusion.causes[:causes])
+    if (more := len(conclusion.causes) - causes) > 0:
+        yield f"... and {more} more {'cause' if more == 1 else 'causes'}"
+    for reason in conclusion.reasons:
+        yield f"{reason.number} {reason.text}" + (f"; such as {reason.example}" if reason.example else "")
+
+
+def scope_text(scope: Iterable[str]) -> str:
+    """What is not offered, as `statuses, dtypes BF16 and DOUBLE not offered`; empty where nothing is missing."""
+    parts = []
+    for word, group in groupby(sorted(set(scope), key=_scope_order), key=_scope_word):
+        names = list(group)
+        if word in _NAMED and len(names) > 1:
+            shown = [name.removeprefix(f"{word} ") for name in names]
+            parts.append(f"{word}s {', '.join(shown[:-1])} and {shown[-1]}")
+        else:
+            parts.extend(names)
+    return f"{', '.join(parts)} not offered" if parts else ""

@@ -1,0 +1,203 @@
+"""Reads `results.sqlite`: finished, running, or left behind by a kill; also where nothing may be written."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, final
+
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.store.record_codec import decode_record, decode_value, signature_from_key, signature_key
+from aclnn_cts.store.store import COLUMNS, check_schema
+
+__all__ = ["Finding", "Query", "ResultReader"]
+
+_FETCH = 256
+"""Rows in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which records: all that equal every field that is given."""
+
+    trial_id: str | None = None
+    operator: str | None = None
+    product: str | None = None
+    promise: str | None = None
+    kind: str | None = None
+    constraint_id: str | None = None
+    result: str | None = None
+    fault: str | None = None
+    skip_reason: str | None = None
+    waiver: str | None = None
+    signature: Signature | None = None
+    dtype: str | None = None
+    mode: str | None = None
+
+    def clause(self) -> tuple[str, list[str]]:
+        """The SQL condition and its values."""
+        given = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        pairs = [(name, value) for name, value in given if value is not None]
+        if not pairs:
+            return "", []
+        values = [signature_key(value) if isinstance(value, Signature) else value for _, value in pairs]
+        return "WHERE " + " AND ".join(f"{name} = ?" for name, _ in pairs), values
+
+
+_ALL = Query()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The records that share a signature."""
+
+    signature: Signature
+    number: int
+    waived: int
+    first: int
+    """Sequence number of the first."""
+
+
+@final
+class ResultReader:
+    """Reads a store in a stream: memory does not grow with the number of records.
+
+    Raises UsageError where there is no such file, HarnessError where it is no store of this version or is damaged. A
+    store that is being written is read as of the moment when a stream begins.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._exit = contextlib.ExitStack()
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file; expected the results of a run")
+        try:
+            self._connection = self._connect()
+        except BaseException:
+            self._exit.close()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        try:
+            return self._checked(_uri(self.path, "mode=ro"))
+        except sqlite3.OperationalError as error:
+            # Reading a log needs a file of shared memory beside it, which a folder that may not be written refuses.
+            if not has_log:
+                return self._explained_connect(_uri(self.path, "mode=ro&immutable=1"), error)
+            folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="aclnn-cts-")))
+            copy = folder / self.path.name
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(log, copy.with_name(log.name))
+            return self._explained_connect(_uri(copy, "mode=rw"), error)
+
+    def _explained_connect(self, uri: str, first: sqlite3.Error) -> sqlite3.Connection:
+        try:
+            return self._checked(uri)
+        except sqlite3.Error as error:
+            raise HarnessError(f"{self.path}: cannot be read: {error} (at first: {first})") from None
+
+    def _checked(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+        try:
+            check_schema(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        self._exit.callback(connection.close)
+        return connection
+
+    def records(self, query: Query = _ALL, *, worst_first: bool = False, limit: int | None = None) -> Iterator[Record]:
+        """The records in order of arrival, or with the largest share of the bound first."""
+        condition, values = query.clause()
+        order = "share DESC, sequence" if worst_first else "sequence"
+        count = -1 if limit is None else limit
+        sql = f"SELECT sequence, record FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
+        for sequence, content in self._rows(sql, (*values, count)):
+            yield decode_record(content, where=f"{self.path} (record {sequence})")
+
+    def rows(self, *columns: str, query: Query = _ALL) -> Iterator[tuple[Any, ...]]:
+        """Columns alone, without the cost of the whole records, in order of arrival."""
+        condition, values = query.clause()
+        yield from self._rows(f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence", values)  # noqa: S608 - as above
+
+    def rows_by_trial(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Columns of all records in the order of their trials' ids, so that two stores can be read side by side."""
+        yield from self._rows(f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence", ())  # noqa: S608 - as above
+
+    def tally(self, *columns: str, query: Query = _ALL) -> dict[tuple[Any, ...], int]:
+        """How many records there are for each combination of the columns' values."""
+        condition, values = query.clause()
+        names = _listed(columns)
+        sql = f"SELECT {names}, count(*) FROM records {condition} GROUP BY {names} ORDER BY {names}"  # noqa: S608 - as above
+        return {row[:-1]: row[-1] for row in self._rows(sql, values)}
+
+    def count(self, query: Query = _ALL) -> int:
+        """How many records there are."""
+        condition, values = query.clause()
+        [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values)  # noqa: S608 - as above
+        return int(number)
+
+    def trial_ids(self) -> set[str]:
+        """What need not be run again."""
+        return {identifier for (identifier,) in self._rows("SELECT DISTINCT trial_id FROM records", ())}
+
+    def findings(self) -> Iterator[Finding]:
+        """The distinct signatures of failures, in the order in which they first came."""
+        sql = (
+            "SELECT signature, count(*), sum(waiver != ''), min(sequence) FROM records"
+            " WHERE signature IS NOT NULL GROUP BY signature ORDER BY min(sequence)"
+        )
+        for key, number, waived, first in self._rows(sql, ()):
+            yield Finding(signature=signature_from_key(key), number=number, waived=waived, first=first)
+
+    def state(self, key: str) -> object:
+        """What was last stored under the key; None where nothing was."""
+        for (content,) in self._rows("SELECT value FROM state WHERE key = ?", (key,)):
+            return decode_value(content, where=f"{self.path} (state {key})")
+        return None
+
+    def states(self, prefix: str) -> Iterator[tuple[str, object]]:
+        """All that was stored under keys with the prefix, in order of the keys."""
+        sql = "SELECT key, value FROM state WHERE substr(key, 1, ?) = ? ORDER BY key"
+        for key, content in self._rows(sql, (len(prefix), prefix)):
+            yield key, decode_value(content, where=f"{self.path} (state {key})")
+
+    def _rows(self, sql: str, values: Mapping[str, Any] | list[str] | tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        try:
+            cursor = self._connection.execute(sql, values)
+            while rows := cursor.fetchmany(_FETCH):
+                yield from rows
+        except sqlite3.Error as error:
+            raise HarnessError(f"{self.path}: cannot be read: {error}; the file is damaged or its disk is") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._exit.close()
+
+    def __enter__(self) -> ResultReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    for name in columns:
+        if name not in COLUMNS:
+            raise ValueError(f"no column {name!r}; expected any of {', '.join(COLUMNS)}{nearest(name, COLUMNS)}")
+    return ", ".join(columns)
+
+
+def _uri(path: Path, options: str) -> str:
+    return f"{path.absolute().as_uri()}?{options}"

@@ -1,0 +1,190 @@
+"""What a run amounts to, counted from its records: totals that must add up, and the RESULT line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.verdict import Record, Result, RunVerdict
+from aclnn_cts.store.counts import Counts, OperatorSummary, Tried, total_of
+from aclnn_cts.store.coverage import Coverage
+from aclnn_cts.store.run_verdict import Conclusion, Terms, concluded, exit_code, percent
+from aclnn_cts.store.scope import Scope
+
+__all__ = [
+    "BROKEN",
+    "HELD",
+    "Summary",
+    "result_line",
+]
+
+HELD = "held"
+"""Key in a verdict's facts: the ids of the constraints that the trial's case holds."""
+BROKEN = "broken"
+"""Key in a verdict's facts: the ids of the constraints that the trial's case breaks."""
+
+
+class Summary(msgspec.Struct):
+    """Accumulates records. The same records give the same summary in any order."""
+
+    operators: dict[str, OperatorSummary] = {}
+    terms: Terms | None = None
+    """What the counts are measured by; None: a part of a run, or one of an earlier version."""
+    scope: Scope | None = None
+    """What the adapter declared to offer; None as of `terms`."""
+    finished: bool = False
+    """Whether the run came to its end."""
+    waivers: dict[str, int] = {}
+    """Failures that each waiver speaks for."""
+    violations: list[str] = []
+    """Why the run fails whatever its trials say, such as a waiver that has expired."""
+    problems: list[str] = []
+    """Why the run says nothing, such as a constraint that no trial broke."""
+    notices: list[str] = []
+    """What owners should know, such as a waiver whose pinned cases pass now."""
+    notes: list[Note] = []
+    """The violations and problems in codes and values, for reports in another language."""
+
+    def operator(self, name: str) -> OperatorSummary:
+        """One operator's part, made on first use."""
+        return self.operators.get(name) or self.operators.setdefault(name, OperatorSummary())
+
+    def demand(self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
+        """Say which dtypes (`grad FLOAT`) and which status rules of an operator a run must judge."""
+        mine = self.operator(operator)
+        for known, names in ((mine.dtypes, dtypes), (mine.rules, rules)):
+            for name in names:
+                known.setdefault(name, Tried())
+
+    def plan(self, operator: str, kind: str, *, number: int = 1) -> None:
+        """Say that so many trials of a kind of case are to be run: what `add` and `skip` must come up to."""
+        self.operator(operator).kind(kind).cases += number
+
+    def skip(self, operator: str, kind: str, *, reason: str, number: int = 1, result: str = Result.SKIPPED) -> None:
+        """Count planned trials that never became a record (an operator that the product does not support)."""
+        self.operator(operator).kind(kind).count(result, reason=reason, waived=False, number=number)
+
+    def add(self, record: Record) -> None:
+        """Count one record."""
+        self.operator(record.trial.case.operator).add(record)
+        if record.verdict.result == Result.FAILED and record.waiver:
+            self.waivers[record.waiver] = self.waivers.get(record.waiver, 0) + 1
+
+    def cover(self, coverage: Coverage) -> None:
+        """Count which constraints a batch's cases held and broke."""
+        for name, counts in coverage.held.items():
+            for identifier, number in counts.items():
+                self.operator(name).constraint(identifier).held += number
+        for name, counts in coverage.broken.items():
+            for identifier, number in counts.items():
+                self.operator(name).constraint(identifier).broken += number
+        for name, counts in coverage.laws.items():
+            for identifier, number in counts.items():
+                self.operator(name).law(identifier).tried += number
+        for name, counts in coverage.withheld.items():
+            for identifier, number in counts.items():
+                self.operator(name).law(identifier).withheld += number
+
+    def include(self, other: Summary) -> None:
+        """Add the counts of another part of the same run (a chunk that a worker judged)."""
+        for name, theirs in other.operators.items():
+            self.operator(name).include(theirs)
+        for identifier, number in other.waivers.items():
+            self.waivers[identifier] = self.waivers.get(identifier, 0) + number
+        self.violations += [text for text in other.violations if text not in self.violations]
+        self.problems += [text for text in other.problems if text not in self.problems]
+        self.notices += [text for text in other.notices if text not in self.notices]
+        self._keep(other.notes)
+
+    def violate(self, notes: Iterable[Note]) -> None:
+        """Say why the run fails whatever its trials say, in the place of what was said before."""
+        told = list(notes)
+        self.violations[:] = [note.text for note in told]
+        self._keep(told)
+
+    def miss(self, notes: Iterable[Note]) -> None:
+        """Say why the run says nothing."""
+        told = list(notes)
+        self.problems += [note.text for note in told]
+        self._keep(told)
+
+    def _keep(self, notes: Iterable[Note]) -> None:
+        known = {note.text for note in self.notes}
+        self.notes += [note for note in notes if note.text not in known]
+
+    @property
+    def total(self) -> Counts:
+        """Over all operators."""
+        return total_of(operator.total for operator in self.operators.values())
+
+    def discrepancies(self) -> tuple[str, ...]:
+        """Where planned is not the sum of all ends, kind by kind: no sum can hide another's hole."""
+        return tuple(note.text for note in self.holes())
+
+    def holes(self) -> tuple[Note, ...]:
+        """The discrepancies in codes and values."""
+        return tuple(
+            Note(
+                f"{name}, {kind or 'no kind'}: {counts.cases} planned, {counts.ended} ended",
+                NoteCode.TOTAL,
+                {"operator": name, "kind": kind, "planned": counts.cases, "ended": counts.ended},
+            )
+            for name, operator in self.operators.items()
+            for kind, counts in operator.kinds.items()
+            if counts.cases != counts.ended
+        )
+
+    def one_sided(self, constraints: Mapping[str, Iterable[str]]) -> tuple[Note, ...]:
+        """Which of the operators' constraints no trial held or no trial broke, as `operator: id never broken`."""
+        codes = {HELD: NoteCode.NEVER_HELD, BROKEN: NoteCode.NEVER_BROKEN}
+        return tuple(
+            Note(f"{name}: {identifier} never {side}", codes[side], {"operator": name, "id": identifier})
+            for name, identifiers in constraints.items()
+            for identifier in identifiers
+            for side in (HELD, BROKEN)
+            if not getattr(self.operator(name).constraint(identifier), side)
+        )
+
+    def untried(self, laws: Mapping[str, Iterable[str]]) -> tuple[Note, ...]:
+        """Which of the operators' laws no trial put to the test, as `operator: law/id never tried`."""
+        return tuple(
+            Note(f"{name}: {identifier} never tried", NoteCode.NEVER_TRIED, {"operator": name, "id": identifier})
+            for name, identifiers in laws.items()
+            for identifier in identifiers
+            if not self.operator(name).law(identifier).tried
+        )
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """The verdict and what it rests on."""
+        known = {note.text: note for note in self.notes}
+        return concluded(
+            self.operators,
+            self.terms,
+            finished=self.finished,
+            violations=[known.get(text, Note(text)) for text in self.violations],
+            problems=[*(known.get(text, Note(text)) for text in self.problems), *self.holes()],
+        )
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict alone."""
+        return self.conclusion.verdict
+
+    @property
+    def exit_code(self) -> int:
+        """0, 1 or 3: a fault outranks an error."""
+        return exit_code(self.verdict)
+
+
+def result_line(summary: Summary, run: Path | None) -> str:
+    """The last line of `run`, `fuzz` and `replay`; `run`: the directory, None where there is none."""
+    total, conclusion = summary.total, summary.conclusion
+    return (
+        f"RESULT verdict={conclusion.verdict.value} judged={percent(conclusion.share)}% cases={total.cases}"
+        f" passed={total.passed} failed={total.failed} waived={total.waived} errors={total.errors}"
+        f" skipped={total.skipped} out_of_scope={total.out_of_scope} run={run if run is not None else '-'}"
+    )

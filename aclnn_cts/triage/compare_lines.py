@@ -1,0 +1,215 @@
+"""What a comparison of two runs gathers: lines of the result, whose size grows with what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.store.record_codec import signature_from_key
+from aclnn_cts.store.store_reader import Query, ResultReader
+from aclnn_cts.store.trial_ends import End
+from aclnn_cts.triage.comparison import Because, CaseCount, CauseCount, FindingChange, FindingState
+from aclnn_cts.triage.differences import cause_of
+
+__all__ = ["EXAMPLES", "LOOKED", "Causes", "Gathered", "Share", "record_of"]
+
+EXAMPLES = 20
+"""Trials that a line of the result names."""
+LOOKED = 256
+"""Trials of a line whose whole records are read for the cause."""
+
+
+_UNSTEADY = {
+    (False, False): "",
+    (True, False): Because.UNSTEADY_FIRST,
+    (False, True): Because.UNSTEADY_SECOND,
+    (True, True): Because.UNSTEADY_BOTH,
+}
+
+
+@dataclass(slots=True)
+class Causes:
+    """Looks into changed trials, and counts what their records tell."""
+
+    before: ResultReader
+    after: ResultReader
+    differences: Mapping[str, str]
+
+    def look(self, before: End, after: End) -> CauseCount:
+        first, second = record_of(self.before, before), record_of(self.after, after)
+        unsteady = _UNSTEADY[before.unsteady, after.unsteady]
+        return cause_of(first, second, self.differences, spec_file=f"{_stem(before.operator)}.yaml", unsteady=unsteady)
+
+
+def record_of(results: ResultReader, end: End) -> Record:
+    """The trial's record that ended so."""
+    records = results.records(Query(trial_id=end.trial_id, result=end.result), worst_first=True, limit=1)
+    return next(iter(records))
+
+
+def _stem(operator: str) -> str:
+    """The name of an operator's spec file: its C name without `aclnn`, in snake case (docs/spec-format.md)."""
+    name = operator.removeprefix("aclnn")
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+@dataclass(slots=True)
+class _Line:
+    """What all lines of the result gather."""
+
+    causes: Counter[CauseCount] = field(default_factory=Counter)
+    looked: int = 0
+    trials: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+
+    def change(self, before: End, after: End, causes: Causes) -> None:
+        self.name(before.trial_id)
+        if self.looked < LOOKED:
+            self.looked += 1
+            self.causes[causes.look(before, after)] += 1
+
+    def name(self, trial_id: str, *, changed: bool = True) -> None:
+        chosen = self.trials if changed else self.unchanged
+        if len(chosen) < EXAMPLES:
+            chosen.append(trial_id)
+
+    def told_causes(self) -> tuple[CauseCount, ...]:
+        return tuple(msgspec.structs.replace(cause, number=number) for cause, number in self.causes.most_common())
+
+    def told_trials(self) -> tuple[str, ...]:
+        return tuple([*self.trials, *self.unchanged][:EXAMPLES])
+
+
+@dataclass(slots=True)
+class _Finding(_Line):
+    counts: Counter[str] = field(default_factory=Counter)
+    waivers_before: set[str] = field(default_factory=set)
+    waivers_after: set[str] = field(default_factory=set)
+
+    def count_before(self, end: End) -> None:
+        self.counts["before"] += 1
+        self.counts["unwaived_before"] += not end.waiver
+        self.waivers_before |= {end.waiver} - {""}
+
+    def count_after(self, end: End) -> None:
+        self.counts["after"] += 1
+        self.counts["unwaived_after"] += not end.waiver
+        self.waivers_after |= {end.waiver} - {""}
+
+    @property
+    def state(self) -> str:
+        if self.counts["after"]:
+            return FindingState.STILL if self.counts["before"] else FindingState.NEW
+        return FindingState.FIXED if self.counts["fixed"] else FindingState.GONE
+
+    def told(self, key: str) -> FindingChange:
+        return FindingChange(
+            signature=signature_from_key(key),
+            state=self.state,
+            waivers_before=tuple(sorted(self.waivers_before)),
+            waivers_after=tuple(sorted(self.waivers_after)),
+            causes=self.told_causes(),
+            trials=self.told_trials(),
+            **self.counts,
+        )
+
+
+@dataclass(slots=True)
+class Share(_Line):
+    """How near the passing trials of an operator, mode and dtype came to their bounds, before and after."""
+
+    number: int = 0
+    rose: int = 0
+    fell: int = 0
+    worst_before: End | None = None
+    worst_after: End | None = None
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
+
+    causes: Causes
+    common: int = 0
+    findings: dict[str, _Finding] = field(default_factory=dict)
+    ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
+    numbers: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    shares: dict[tuple[str, str, str], Share] = field(default_factory=dict)
+    alone: tuple[Counter[tuple[str, str, str, str]], Counter[tuple[str, str, str, str]]] = field(
+        default_factory=lambda: (Counter(), Counter())
+    )
+    alone_failed: tuple[Counter[tuple[str, str, str, str]], Counter[tuple[str, str, str, str]]] = field(
+        default_factory=lambda: (Counter(), Counter())
+    )
+
+    def finding(self, end: End) -> _Finding:
+        return self.findings.setdefault(end.signature or "{}", _Finding())
+
+    def take_alone(self, end: End, *, added: bool) -> None:
+        key = (end.operator, end.product, end.promise, end.kind)
+        self.alone[added][key] += 1
+        if end.result != Result.FAILED:
+            return
+        self.alone_failed[added][key] += 1
+        finding = self.finding(end)
+        (finding.count_after if added else finding.count_before)(end)
+        finding.counts["added" if added else "removed"] += 1
+        finding.name(end.trial_id, changed=added)
+
+    def take(self, before: End, after: End) -> None:
+        self.common += 1
+        was, now = before.result == Result.FAILED, after.result == Result.FAILED
+        if was:
+            self.finding(before).count_before(before)
+        if now:
+            self.finding(after).count_after(after)
+        if was and now:
+            self._take_both(before, after)
+        elif now:
+            self._change(self.finding(after), "new", before, after)
+        elif was:
+            word = "fixed" if after.result == Result.PASSED else "unjudged"
+            self._change(self.finding(before), word, before, after)
+        if not now and before.text != after.text and not (was and after.result == Result.PASSED):
+            key = (before.operator, before.promise, before.text, after.text)
+            self.numbers[key] += 1
+            self.ends.setdefault(key, _Line()).change(before, after, self.causes)
+        if before.result == after.result == Result.PASSED:
+            self._take_shares(before, after)
+
+    def _take_both(self, before: End, after: End) -> None:
+        if before.signature == after.signature:
+            self.finding(after).counts["still"] += 1
+            self.finding(after).name(after.trial_id, changed=False)
+            return
+        for end in (before, after):
+            self._change(self.finding(end), "otherwise", before, after)
+
+    def _change(self, finding: _Finding, word: str, before: End, after: End) -> None:
+        finding.counts[word] += 1
+        finding.change(before, after, self.causes)
+
+    def _take_shares(self, before: End, after: End) -> None:
+        key = (after.operator, after.mode, after.dtype)
+        found = self.shares.setdefault(key, Share())
+        found.number += 1
+        if found.worst_before is None or before.share > found.worst_before.share:
+            found.worst_before = before
+        if found.worst_after is None or after.share > found.worst_after.share:
+            found.worst_after = after
+        if before.share != after.share:
+            found.rose += after.share > before.share
+            found.fell += after.share < before.share
+            found.change(before, after, self.causes)
+
+    def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
+        failed = self.alone_failed[added]
+        return tuple(
+            CaseCount(operator=operator, product=product, promise=promise, kind=kind, number=number, failed=failed[key])
+            for key, number in sorted(self.alone[added].items())
+            for operator, product, promise, kind in (key,)
+        )

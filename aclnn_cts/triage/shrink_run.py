@@ -1,0 +1,206 @@
+"""Every finding of a run made smaller, and kept with the run: where a campaign keeps its own, for reports to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.finding import FINDING_STATE, Finding
+from aclnn_cts.findings.signature import found_as, is_milder, together
+from aclnn_cts.sandbox.interrupts import interrupted
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.files import write_atomically
+from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.store import ResultStore
+from aclnn_cts.store.store_reader import Query
+from aclnn_cts.triage.shrink import EXECUTIONS, Shrunk
+from aclnn_cts.triage.shrink import shrink as shrink_trial
+from aclnn_cts.trials.confirm import preference
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["Made", "settings_of", "shrink_run", "size_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What became of one finding."""
+
+    finding: Finding
+    tried: Trial
+    """What shrinking began with: the smallest trial that was recorded, or what was stored before."""
+    shrunk: Shrunk | None
+    """None where the trial does not fail so any more, or was shrunk already."""
+    record: Record | None
+    """Of the first execution; None where it was shrunk already."""
+
+    @property
+    def before(self) -> int:
+        """Elements of all tensors of what shrinking began with."""
+        return size_of(self.tried)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the finding's trial fails, now or when it was shrunk."""
+        return self.shrunk is not None or self.record is None
+
+
+def size_of(trial: Trial) -> int:
+    """Elements of all tensors."""
+    return sum(tensor.numel for _, tensor in trial.case.tensors())
+
+
+def settings_of(run: RunDirectory, *, spec_folders: tuple[Path, ...] = ()) -> BenchSettings:
+    """The run's own: its adapter and target, and whatever decides which failure a trial is."""
+    manifest = run.manifest
+    stated = manifest.settings
+    folders = spec_folders or tuple(Path(folder) for folder in stated.get("spec_folders", ()))
+    return BenchSettings(
+        adapter=manifest.adapter,
+        target=manifest.target,
+        spec_folders=folders,
+        max_bytes=stated.get("max_bytes", DEFAULT_MAX_BYTES),
+        phases=stated.get("phases", 2),
+        unsafe=stated.get("unsafe", False),
+        measuring=Measuring(gate=chosen_rulers(stated.get("rulers", ()))),
+    )
+
+
+def shrink_run(
+    run: RunDirectory, *, specs: Specs, settings: BenchSettings, executions: int = EXECUTIONS, again: bool = False
+) -> Iterator[Made]:
+    """Shrink each finding of a finished run; it is stored when it is yielded, with the record of its smallest trial.
+
+    - `executions`: at most so many a finding.
+    - `again`: also findings that were shrunk before.
+
+    Raises UsageError where the run has not finished, or used another edition of a spec than is here.
+    """
+    if not run.finished:
+        raise UsageError(f"{run.path}: the run has not finished; shrink a trial file of it, or a run that has")
+    findings = list(_findings(run))
+    for finding in findings:
+        if finding.trial is not None:
+            _check_edition(run, specs, finding.trial.case.operator)
+    with settings.open_host(specs) as host, ResultStore(run.path / "results.sqlite", resume=True) as store:
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        try:
+            for finding in findings:
+                if finding.trial is None:
+                    continue
+                if finding.shrunk and not again:
+                    yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
+                    continue
+                made = _made(bench, finding, finding.trial, executions, campaign=run.manifest.is_campaign)
+                if made.shrunk is not None:
+                    _keep(store, run, made.finding)
+                yield made
+        except KeyboardInterrupt as error:
+            raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
+        finally:
+            store.finish()
+
+
+def _findings(run: RunDirectory) -> Iterator[Finding]:
+    """Those of the records, each with its smallest recorded trial, or what is stored of it already."""
+    best: dict[str, Record] = {}
+    with run.results() as results:
+        stored = {
+            signature_key(finding.signature): finding
+            for _, value in results.states(FINDING_STATE)
+            for finding in (msgspec.convert(value, Finding),)
+        }
+        counted = list(results.findings())
+        for record in results.records(Query(result=Result.FAILED)):
+            key = signature_key(record.signature)
+            # As a report chooses.
+            if key not in best or preference(record) < preference(best[key]):
+                best[key] = record
+    for item in counted:
+        key = signature_key(item.signature)
+        known = stored.get(key)
+        if known is not None and known.trial is not None:
+            yield known
+            continue
+        record = best[key]
+        yield Finding(
+            signature=item.signature,
+            failures=item.number,
+            examples=item.number,
+            waiver=record.waiver,
+            trial=record.shown,
+            message=record.verdict.message,
+        )
+
+
+def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
+    spec = specs.get(operator)
+    if spec is None:
+        raise UsageError(f"{run.path}: findings of {operator}, of which no spec is here; name its folder with --specs")
+    used = run.manifest.specs.get(f"{spec.stem}.yaml")
+    if used is not None and used != spec.sha256:
+        raise UsageError(
+            f"{run.path}: was made with another edition of the spec of {operator} than the one here; run again, or "
+            "shrink a trial file"
+        )
+
+
+def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, campaign: bool) -> Made:
+    def execute(tried: Trial) -> Record:
+        return bench.one(tried, fresh=bool(tried.after))
+
+    same = _same(finding.signature, bench.specs, execute, campaign=campaign)
+    first = execute(trial)
+    if not same(first):
+        return Made(finding=finding, tried=trial, shrunk=None, record=first)
+    found = shrink_trial(
+        trial,
+        sampler=bench.sampler(bench.specs[trial.case.operator]),
+        execute=execute,
+        same=lambda record: not is_milder(record.verdict.kind, than=first.verdict.kind) and same(record),
+        executions=executions,
+    )
+    record = found.record or first
+    changed = msgspec.structs.replace(
+        finding,
+        trial=found.trial,
+        record=record,
+        message=record.verdict.message,
+        executions=found.executions,
+        shrunk=True,
+        complete=found.complete,
+    )
+    return Made(finding=changed, tried=trial, shrunk=found, record=first)
+
+
+def _same(
+    signature: Signature, specs: Specs, execute: Callable[[Trial], Record], *, campaign: bool
+) -> Callable[[Record], bool]:
+    """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
+
+    def same(record: Record) -> bool:
+        if record.verdict.result != Result.FAILED:
+            return False
+        if not campaign:
+            return record.signature == signature
+        return found_as(record, specs, execute).signature == together(signature)
+
+    return same
+
+
+def _keep(store: ResultStore, run: RunDirectory, finding: Finding) -> None:
+    """In the store, and its trial as the finding's file."""
+    name = failure_name(finding.signature)
+    store.append((), state={FINDING_STATE + name: finding})
+    assert finding.trial is not None  # noqa: S101 - `_made` has set it
+    document = msgspec.json.encode(trial_to_json(finding.trial))
+    write_atomically(run.path / "failures" / name, msgspec.json.format(document, indent=2) + b"\n")

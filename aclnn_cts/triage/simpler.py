@@ -1,0 +1,129 @@
+"""Simpler arguments for a failing trial: contents first, then layouts, formats, modes and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.triage.attempts import Attempts
+
+__all__ = ["make_plain", "shrink_values"]
+
+EXPLICIT = 64
+"""Elements up to which data may become explicit values."""
+
+_SIMPLE = (
+    Data(recipe="zeros"),
+    Data(recipe="constant", mean=1.0),
+    Data(recipe="one_hot"),
+    Data(recipe="integers", low=-1, high=1),
+    Data(recipe="integers", low=-4, high=4),
+)
+"""Contents, simplest first."""
+
+
+def shrink_values(attempts: Attempts, spec: Spec) -> None:
+    """Contents: zeros, ones, one element, small integers; few elements become explicit and simple one by one."""
+    inputs = [name for name in spec.inputs if isinstance(attempts.best.case.arguments.get(name), Tensor)]
+    for name in inputs:
+        tensor = _tensor(attempts.best.case, name)
+        if tensor is None or tensor.data is None or tensor.data in _SIMPLE[:1]:
+            continue
+        for data in _SIMPLE:
+            if data == tensor.data or attempts.changed(spec, {name: msgspec.structs.replace(tensor, data=data)}):
+                break
+    for name in inputs:
+        _explicit(attempts, spec, name)
+
+
+def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
+    tensor = _tensor(attempts.best.case, name)
+    if tensor is None or tensor.data is None or not 0 < tensor.numel <= EXPLICIT or tensor.data == _SIMPLE[0]:
+        return
+    try:
+        made = case_arrays(attempts.best.case, [name])[name]
+    except UsageError:
+        return
+    values = [_number(value) for value in made.reshape(-1).tolist()]
+    for start, stop in _pieces(len(values)):
+        kept = values[start:stop]
+        if any(kept) and attempts.changed(
+            spec, {name: _with(tensor, [*values[:start], *[0] * len(kept), *values[stop:]])}
+        ):
+            values[start:stop] = [0] * len(kept)
+    for place, value in enumerate(values):
+        for simple in _simpler(value):
+            changed = [*values[:place], simple, *values[place + 1 :]]
+            if attempts.changed(spec, {name: _with(tensor, changed)}):
+                values = changed
+                break
+
+
+def _number(value: Any) -> int | float | str:  # noqa: ANN401 - an element
+    if isinstance(value, bool | int):
+        return int(value)
+    if value != value:  # noqa: PLR0124 - nan
+        return "nan"
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+
+
+def _simpler(value: float | str) -> Iterator[int]:
+    """Integers to stand for a value, simplest first."""
+    if isinstance(value, str) or value in (0, 1):
+        return
+    yield 1
+    if value not in (-1, 2) and abs(value) < 2**31 and round(value) not in (0, 1, value):
+        yield round(value)
+
+
+def _pieces(count: int) -> Iterator[tuple[int, int]]:
+    """Halves, quarters, ... and single elements of a range."""
+    size = count
+    while size >= 1:
+        yield from ((start, min(start + size, count)) for start in range(0, count, size))
+        size //= 2
+
+
+def _with(tensor: Tensor, values: Sequence[int | float | str]) -> Tensor:
+    return msgspec.structs.replace(tensor, data=Data(values=tuple(values)))
+
+
+def make_plain(attempts: Attempts, spec: Spec) -> None:
+    """Layouts, formats, mode and attributes as an ordinary call has them."""
+    case = attempts.best.case
+    laid_out = {name: _contiguous(tensor) for name, tensor in case.tensors() if _contiguous(tensor) != tensor}
+    if laid_out and not attempts.changed(spec, laid_out):
+        for name, tensor in laid_out.items():
+            attempts.changed(spec, {name: tensor})
+    named = {
+        name: msgspec.structs.replace(tensor, format="ND")
+        for name, tensor in attempts.best.case.tensors()
+        if tensor.format != "ND"
+    }
+    if named and not attempts.changed(spec, named):
+        for name, tensor in named.items():
+            attempts.changed(spec, {name: tensor})
+    for item in spec.parameters:
+        value = attempts.best.case.arguments.get(item.name)
+        if item.role != "attribute" or isinstance(value, tuple) or not value:
+            continue
+        for plain in (False,) if isinstance(value, bool) else (0.0, 1.0) if isinstance(value, float) else (0, 1):
+            if plain != value and attempts.changed(spec, {item.name: plain}):
+                break
+
+
+def _contiguous(tensor: Tensor) -> Tensor:
+    return Tensor(tensor.shape, tensor.dtype, tensor.format, data=tensor.data)
+
+
+def _tensor(case: Case, name: str) -> Tensor | None:
+    value = case.arguments.get(name)
+    return value if isinstance(value, Tensor) else None

@@ -1,0 +1,214 @@
+"""A failure is run again by itself before it is reported: does it fail alone, or only after other calls?"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.findings.signature import gravity
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.batches import BATCH_BYTES
+from aclnn_cts.trials.calls import calls_before, calls_of
+from aclnn_cts.trials.order_dependence import MOST_CALLS, after_which
+from aclnn_cts.trials.verdicts import Verdicts
+
+__all__ = ["ALONE_FACT", "Again", "History", "fails_in_company", "preference"]
+
+ALONE_FACT = "alone"
+"""Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
+
+CONFORMS = "conforms"
+
+COMPANY_ALLOWED = 2
+"""Failures of one signature that are run again; those after them are of a finding that is known by then."""
+
+FRESH = 128
+"""Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in
+every call fails in hundreds of ways, and a process of a real device takes seconds to start."""
+
+_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
+
+
+@dataclass(slots=True)
+class History:
+    """The calls that a process has been given, the latest last, as many as a search makes again."""
+
+    calls: deque[Case] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
+
+    def add_batch(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+        """The calls of a batch, those that looked at the device after them, and those that were made twice."""
+        self._add(performed)
+        self.calls.extend(looks)
+        self.calls.extend(item.case for item in performed if item.twice)
+
+    def before(self, performed: Sequence[Performed]) -> list[Case]:
+        """The calls before one that comes after these, which are not added; of so many bytes as a batch holds."""
+        whole = History(self.calls.copy())
+        whole._add(performed)
+        sizes = itertools.accumulate(case.nbytes for case in reversed(whole.calls))
+        number = sum(1 for _ in itertools.takewhile(lambda size: size <= BATCH_BYTES, sizes))
+        return list(whole.calls)[len(whole.calls) - number :]
+
+    def _add(self, performed: Sequence[Performed]) -> None:
+        """Calls that were made one after the other; one that ended its process has left nothing behind."""
+        for item in performed:
+            if item.outcome.ended in _WENT_ON:
+                self.calls.append(item.case)
+            elif item.outcome.ended not in (Ended.INEXPRESSIBLE, Ended.NOT_RUN):
+                self.calls.clear()
+
+
+@dataclass(slots=True, kw_only=True)
+class Again:
+    """Runs failures of an isolated implementation again, each in a fresh process."""
+
+    host: SessionHost
+    specs: Mapping[str, Spec]
+    performer: Performer
+    verdicts: Verdicts
+    _history: History = field(default_factory=History)
+    _repeated: Counter[str] = field(default_factory=Counter)
+    """How many failures of each signature were run again."""
+    _fresh: int = FRESH
+    """How many more are started for failures that conform alone."""
+    _shown: set[str] = field(default_factory=set)
+    """Signatures of failures that calls before them were found for."""
+    _suspect: bool = True
+    """Whether what was run in the process may change what a call does in it."""
+
+    def is_new(self, record: Record) -> bool:
+        """Whether a failure is one of the first of its signature, which are run again."""
+        text = record.signature.text()
+        self._repeated[text] += 1
+        return self._repeated[text] <= COMPANY_ALLOWED
+
+    def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
+        """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
+        trial = record.trial
+        text = record.signature.text()
+        attempt, verdict = self._attempt(trial, fresh=self._suspect)
+        found = _marked(record, attempt, verdict)
+        conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
+        self._fresh -= conforms
+        self._suspect = conforms and self._fresh > 0
+        if not self._suspect or trial.after or text in self._shown or _attributed(record):
+            return found
+        after = self.calls_before(
+            trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
+        )
+        if after:
+            self._shown.add(text)
+        return _with_calls_before(found, after)
+
+    def judged(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+        """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
+        self._history.add_batch(performed, looks)
+        self._suspect = True
+
+    def calls_before(
+        self, trial: Trial, history: Sequence[Case], *, same: Callable[[Record], bool]
+    ) -> tuple[Earlier, ...]:
+        """The calls after which a trial fails in the `same` way; empty where none are found."""
+
+        def fails(tried: Trial) -> bool:
+            self._fresh -= 1
+            attempt, verdict = self._attempt(tried)
+            return verdict.result == Result.FAILED and same(self._record(tried, attempt, verdict))
+
+        def repeated(tried: Trial, times: int) -> int | None:
+            verdicts = self._in_a_row(tried, min(times, BATCH_BYTES // max(tried.case.nbytes, 1)))
+            for number, (attempt, verdict) in enumerate(verdicts):
+                if verdict.result == Result.FAILED and same(self._record(tried, attempt, verdict)):
+                    return number
+            return None
+
+        return after_which(trial, history, fails=fails, repeated=repeated)
+
+    def _attempt(self, trial: Trial, *, fresh: bool = True) -> tuple[Sequence[Performed], Verdict]:
+        if fresh:
+            self.host.refresh()
+        earlier, own = calls_before(trial), self._calls(trial)
+        attempt = self.performer.perform([*earlier, *own])[len(earlier) :]
+        return attempt, self._verdict(trial, attempt)
+
+    def _in_a_row(self, trial: Trial, times: int) -> Iterator[tuple[Sequence[Performed], Verdict]]:
+        """A trial of one ordinary call so many times, without a pause in between."""
+        calls = self._calls(trial)
+        if calls != [Asked(trial.case)]:
+            return
+        self.host.refresh()
+        for item in self.performer.perform(calls * times):
+            yield [item], self._verdict(trial, [item])
+
+    def _calls(self, trial: Trial) -> list[Asked]:
+        return calls_of(trial, self.specs, capabilities=self.host.capabilities)
+
+    def _verdict(self, trial: Trial, attempt: Sequence[Performed]) -> Verdict:
+        return self.verdicts.verdict(trial, attempt, self._evaluation(trial), self.verdicts.judge(trial))
+
+    def _record(self, trial: Trial, attempt: Sequence[Performed], verdict: Verdict) -> Record:
+        return self.verdicts.record(trial, trial.id, attempt, self._evaluation(trial), verdict)
+
+    def _evaluation(self, trial: Trial) -> Evaluation:
+        return evaluate(self.specs[trial.case.operator], trial.case)
+
+
+def _attributed(record: Record) -> bool:
+    """Whether the calls that it needs were looked for already: those of a fault of the device (`attribution`)."""
+    return any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
+
+
+def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> Record:
+    """The record with its second attempt, and what that says of the first.
+
+    The verdict stays a failure: what fails only after other calls fails. But it is marked, since it will not show
+    when the trial is replayed.
+    """
+    if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
+        said = "could not be run"
+    elif verdict.result == Result.FAILED:
+        said = "fails too" if verdict.kind == record.verdict.kind else f"fails otherwise ({verdict.kind})"
+    elif verdict.result == Result.PASSED:
+        said = CONFORMS
+    else:
+        said = f"{verdict.result} ({verdict.kind})"
+    message = record.verdict.message
+    if verdict.result == Result.PASSED:
+        message = f"{message}; run again alone in a fresh process it conforms: it fails only in company"
+    first = msgspec.structs.replace(record.verdict, message=message, facts={**record.verdict.facts, ALONE_FACT: said})
+    outcomes = tuple(item.outcome for item in attempt)
+    return msgspec.structs.replace(record, attempts=(*record.attempts, outcomes), verdict=first)
+
+
+def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
+    """The record of a failure that conforms alone, with the calls after which it fails again."""
+    if not after:
+        return record
+    number = sum(item.times for item in after)
+    calls = "one call" if number == 1 else f"{number} calls"
+    message = f"{record.verdict.message}; it fails again after {calls} that came before it, which its trial makes first"
+    return msgspec.structs.replace(
+        record, after=after, verdict=msgspec.structs.replace(record.verdict, message=message)
+    )
+
+
+def fails_in_company(record: Record) -> bool:
+    """Whether a failure conformed when it was run again alone."""
+    return bool(record.verdict.facts.get(ALONE_FACT) == CONFORMS)
+
+
+def preference(record: Record) -> tuple[bool, int, int, int]:
+    """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
+    shown = 0 if record.after else 2 if fails_in_company(record) else 1
+    return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes

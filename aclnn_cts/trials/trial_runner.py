@@ -1,0 +1,314 @@
+"""Where trials are run and judged: an open implementation, the specs, the oracles and the compute models together."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aclnn_cts.checks.laws import LAW_KIND, PREFIX
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.sentinel import device_check, sentinel
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.targets import unsupported_phases
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.coverage import Coverage
+from aclnn_cts.store.scope import Scope, declared_scope
+from aclnn_cts.trials.batches import Batch, batches
+from aclnn_cts.trials.calls import calls_before, calls_of, withheld
+from aclnn_cts.trials.confirm import Again
+from aclnn_cts.trials.evidence import SAMPLE, is_sampled
+from aclnn_cts.trials.order_dependence import MOST_CALLS
+from aclnn_cts.trials.verdicts import Verdicts
+
+__all__ = ["Bench", "Judged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a batch of trials came to."""
+
+    records: tuple[Record, ...]
+    coverage: Coverage
+    blobs: tuple[bytes, ...] = ()
+    """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """Runs and judges trials in one process. Holds an open host; whoever opened that closes it."""
+
+    specs: Specs
+    host: SessionHost
+    settings: BenchSettings
+    """With the target that cases are made for."""
+    explained: Callable[[Record], bool] = lambda _record: False
+    """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
+    sparing: bool = False
+    """Whether a sample of the explained failures is put to the rulers, and not every one."""
+    sample: int = SAMPLE
+    """Of so many trials that pass, one is put to all rulers, and its outputs are kept."""
+    overlapped: bool = True
+    """Whether an isolated implementation is at work on the next batch while one is judged."""
+    scope: Scope = field(init=False)
+    """What the implementation offers: all else is out of scope, and is not asked for."""
+    _judges: Judges = field(init=False)
+    _verdicts: Verdicts = field(init=False)
+    _again: Again = field(init=False)
+    _samplers: dict[str, Sampler] = field(default_factory=dict)
+    _withheld: Coverage = field(default_factory=Coverage)
+    """Trials of laws that were planned and could not be generated, until a batch tells of them."""
+    _looks: dict[str, Case | None] = field(default_factory=dict)
+    """By operator, the call that shows whether a device is well."""
+
+    def __post_init__(self) -> None:
+        """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
+        capabilities = self.host.capabilities
+        if self.settings.unsafe and capabilities.hardware:
+            raise UsageError(
+                f"--unsafe: {capabilities.description} is a real device; calls that could harm it are for software "
+                f"devices alone (--adapter loopback)"
+            )
+        if reason := unsupported_phases(self.host, self.settings.phases):
+            raise HarnessError(f"--adapter {self.settings.adapter}: {reason}")
+        self.scope = self.settings.scope or declared_scope(capabilities, adapter=self.settings.adapter)
+        self._judges = Judges(
+            has_statuses=self.scope.statuses,
+            spec_folders=self.settings.spec_folders,
+            measuring=self.settings.measuring,
+        )
+        self._verdicts = Verdicts(
+            specs=self.specs,
+            judges=self._judges,
+            adapter=self.settings.adapter,
+            explained=self.explained,
+            sparing=self.sparing,
+        )
+        self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
+        check = device_check(self.host, self._all_samplers, self.specs, phases=self.settings.phases)
+        self.host.on_device_fault(check)
+
+    def _all_samplers(self) -> list[Sampler]:
+        product = self.settings.target.product
+        return [self.sampler(spec) for spec in self.specs.values() if product in spec.products]
+
+    def sampler(self, spec: Spec) -> Sampler:
+        """The generator of an operator's cases for the bench's target."""
+        if spec.operator not in self._samplers:
+            self._samplers[spec.operator] = Sampler(spec, self.settings.target)
+        return self._samplers[spec.operator]
+
+    def judge(self, spec: Spec) -> Judge:
+        """The judge of an operator."""
+        return self._judges.of(spec)
+
+    def expand(self, part: Part, *, seed: int) -> Iterator[Trial]:
+        """The trials of a part of a plan."""
+        sampler = self.sampler(self.specs[part.operator])
+        number = 0
+        for trial in promise(part.promise, where="plan").trials(part, sampler, seed=seed):
+            number += 1
+            yield trial
+        if part.kind == LAW_KIND and number < part.count:
+            self._withheld.withhold(part.operator, part.promise, part.count - number)
+
+    def one(self, trial: Trial, *, fresh: bool = False) -> Record:
+        """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
+        if fresh:
+            self.host.refresh()
+        return next(record for judged in self.run([trial]) for record in judged.records)
+
+    def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+        """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
+        yield from self.judged(self._batches(trials))
+        yield from self._told_withheld()
+
+    def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
+        """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came."""
+        waiting: deque[tuple[Part, int]] = deque()
+
+        def expanded() -> Iterator[Sequence[Trial]]:
+            for part in parts:
+                trials = list(self.expand(part, seed=seed))
+                number = len(trials)
+                for batch in self._batches(trials):
+                    waiting.append((part, number))
+                    yield batch
+                    number = 0
+                if not trials:
+                    waiting.append((part, 0))
+                    yield ()
+
+        for judged in self.judged(expanded()):
+            part, number = waiting.popleft()
+            yield part, number, judged
+            for told in self._told_withheld():
+                yield part, 0, told
+
+    def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
+        return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
+
+    @property
+    def _overlaps(self) -> bool:
+        return self.overlapped and self.host.isolated
+
+    def _told_withheld(self) -> Iterator[Judged]:
+        if self._withheld.withheld:
+            told, self._withheld = self._withheld, Coverage()
+            yield Judged(records=(), coverage=told)
+
+    def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
+        """Run and judge batches. An isolated implementation is at work on the next while one is judged.
+
+        What else the host is asked for meanwhile waits for that next one; records are the same as one by one.
+        """
+        remaining = iter(batches)
+        trials = next(remaining, None)
+        started: deque[Batch] = deque()
+        try:
+            while trials is not None:
+                batch = self._prepared(trials)
+                trials = next(remaining, None)
+                if not self._overlaps or (trials is None and not started):
+                    # Nothing is to be done meanwhile.
+                    yield self._judged(batch)
+                    continue
+                for before in started:
+                    before.finish()
+                batch.prepared.start()
+                started.append(batch)
+                if len(started) > 1:
+                    yield self._judged(started[0], meanwhile=batch)
+                    started.popleft().prepared.end()
+            if started:
+                yield self._judged(started[0])
+        finally:
+            for batch in started:
+                batch.prepared.end()
+
+    def _prepared(self, trials: Sequence[Trial]) -> Batch:
+        began = time.perf_counter()
+        evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
+        skipped: list[Verdict | None] = []
+        asked: list[Asked] = []
+        spans: list[tuple[int, int]] = []
+        capabilities = self.host.capabilities
+        for trial, evaluation in zip(trials, evaluations, strict=True):
+            calls: list[Asked] = []
+            verdict = withheld(trial, evaluation, specs=self.specs, settings=self.settings)
+            if verdict is None:
+                calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
+                verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
+            if verdict is None:
+                asked.extend(calls_before(trial))
+            else:
+                calls = []
+            skipped.append(verdict)
+            spans.append((len(asked), len(asked) + len(calls)))
+            asked.extend(calls)
+        prepared = self._performer.prepare(asked)
+        return Batch(
+            trials=trials,
+            evaluations=evaluations,
+            skipped=skipped,
+            spans=spans,
+            prepared=prepared,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> Judged:
+        """What a batch came to; `meanwhile` is under way and is seen to."""
+        batch.finish()
+        share = batch.seconds / max(len(batch.trials), 1)
+        records: list[Record] = []
+        coverage = Coverage()
+        coverage.add([trial.case.operator for trial in batch.trials], batch.evaluations)
+        blobs: list[bytes] = []
+        began = time.perf_counter()
+        trial_ids = [trial.id for trial in batch.trials]
+        known: set[str] = set()
+        judges = self._verdicts.acquainted(batch, trial_ids, known)
+        share += (time.perf_counter() - began) / max(len(batch.trials), 1)
+        for trial, trial_id, evaluation, unsafe, (first, last) in zip(
+            batch.trials, trial_ids, batch.evaluations, batch.skipped, batch.spans, strict=True
+        ):
+            if meanwhile is not None:
+                meanwhile.prepared.advance()
+            started = time.perf_counter()
+            attempt = batch.performed[first:last]
+            if trial.promise.startswith(PREFIX):
+                coverage.add_law(trial.case.operator, trial.promise)
+            sampled = is_sampled(trial_id, every=self.sample)
+            verdict = unsafe or self._verdicts.verdict(
+                trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled
+            )
+            seconds = share + time.perf_counter() - started
+            records.append(self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds))
+            if verdict.result == Result.FAILED or sampled:
+                blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
+        if self.host.isolated:
+            records = self._confirmed(records, batch, meanwhile, known)
+            self._again.judged(batch.performed, batch.prepared.looks)
+        return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
+
+    @property
+    def _performer(self) -> Performer:
+        return Performer(
+            host=self.host,
+            specs=self.specs,
+            max_bytes=self.settings.max_bytes,
+            phases=self.settings.phases,
+            look=self._look,
+        )
+
+    def _look(self, operator: str) -> Case | None:
+        """What shows that a device is well; None where the implementation has none, or nothing is plainly valid."""
+        if not self.host.isolated or self.host.capabilities.target is None or self.settings.phases == 1:
+            return None
+        if operator not in self._looks:
+            try:
+                self._looks[operator] = sentinel(self.sampler(self.specs[operator]))
+            except HarnessError:
+                self._looks[operator] = None
+        return self._looks[operator]
+
+    def _confirmed(
+        self, records: Sequence[Record], batch: Batch, meanwhile: Batch | None, known: set[str]
+    ) -> list[Record]:
+        """The records, with the first unwaived failures of each signature run again alone in a fresh process.
+
+        `known`: ids of trials whose failure is explained; of others that is asked.
+        """
+        found = list(records)
+        finished = False
+        for place, record in enumerate(records):
+            if record.verdict.result != Result.FAILED or record.trial_id in known:
+                continue
+            if self.explained(record) or not self._again.is_new(record):
+                continue
+            if not finished and meanwhile is not None:
+                meanwhile.finish()
+                finished = True
+            found[place] = self._again.confirmed(record, batch.performed[: batch.spans[place][0]])
+        return found
+
+    def calls_before(
+        self, trial: Trial, history: Iterable[Trial], *, same: Callable[[Record], bool]
+    ) -> tuple[Earlier, ...]:
+        """The calls of earlier trials after which one fails in the `same` way, in a fresh process; empty: none."""
+        capabilities = self.host.capabilities
+        calls = [call.case for item in history for call in calls_of(item, self.specs, capabilities=capabilities)]
+        return self._again.calls_before(trial, calls[-MOST_CALLS:], same=same)

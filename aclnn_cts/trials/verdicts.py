@@ -1,0 +1,126 @@
+"""The verdicts on trials that were made, and the records that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from aclnn_cts.checks.promises import VALUED, promise
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.judgement.verdict import signature
+from aclnn_cts.speclang.evaluate import Evaluation
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.batches import Batch
+from aclnn_cts.trials.evidence import Evidence
+
+__all__ = ["Verdicts"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdicts:
+    """Judges trials by their promises."""
+
+    specs: Specs
+    judges: Judges
+    adapter: str
+    explained: Callable[[Record], bool]
+    """Of a failure: whether a waiver speaks for it."""
+    sparing: bool
+    """Whether a sample of the explained failures is put to the rulers, and not every one."""
+    _evidence: Evidence = field(default_factory=Evidence)
+
+    def judge(self, trial: Trial) -> Judge:
+        """The judge of a trial's operator."""
+        return self.judges.of(self.specs[trial.case.operator])
+
+    def acquainted(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
+        """The judge of each operator, which has looked at the values of the batch's calls together.
+
+        `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
+        """
+        valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
+        places: dict[int, int] = {}
+        for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
+            if first < last and trial.promise in VALUED:
+                valued[trial.case.operator].append(batch.performed[first])
+                if self.sparing and not batch.evaluations[place].broken:
+                    places[id(batch.performed[first])] = place
+
+        def spared(performed: Performed, verdict: Verdict) -> bool:
+            place = places.get(id(performed))
+            if place is None:
+                return False
+            trial, evaluation = batch.trials[place], batch.evaluations[place]
+            record = self.record(trial, trial_ids[place], (performed,), evaluation, verdict)
+            if not self.explained(record):
+                return False
+            known.add(record.trial_id)
+            return not self._evidence.wanted(record)
+
+        return {
+            name: self.judges.of(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()
+        }
+
+    def verdict(
+        self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool = False
+    ) -> Verdict:
+        """The verdict on the calls of a trial; `sampled`: they are put to all rulers although they pass."""
+        if sampled:
+            judge = judge.thorough
+        try:
+            verdict = promise(trial.promise, where="trial").judge(trial, attempt, judge, evaluation)
+        except (UsageError, HarnessError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
+            return Verdict(result=Result.ERROR, message=f"the harness failed: {type(error).__name__}: {error}")
+        if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
+            return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
+        return verdict
+
+    def record(
+        self,
+        trial: Trial,
+        trial_id: str,
+        attempt: Sequence[Performed],
+        evaluation: Evaluation,
+        verdict: Verdict,
+        seconds: float = 0.0,
+    ) -> Record:
+        """What is kept of a trial and its verdict."""
+        spec = self.specs[trial.case.operator]
+        constraint = trial.case.origin.constraint or ""
+        if evaluation.broken and not constraint:
+            constraint = evaluation.broken[0].id
+        return Record(
+            trial_id=trial_id,
+            trial=trial,
+            attempts=(tuple(item.outcome for item in attempt),),
+            verdict=verdict,
+            signature=signature(
+                verdict,
+                operator=trial.case.operator,
+                promise=trial.promise,
+                constraint=constraint if evaluation.broken else "",
+                dtype=_dtype_class(spec, trial.case),
+            ),
+            clauses=spec.clauses_of(constraint) if constraint else (),
+            seconds=seconds,
+            where={"adapter": self.adapter},
+        )
+
+
+def _dtype_class(spec: Spec, case: Case) -> str:
+    """The dtype that findings are told apart by: that of the first output."""
+    for name in spec.outputs:
+        tensor = case.arguments.get(name)
+        if isinstance(tensor, Tensor):
+            return tensor.dtype
+    return ""

@@ -1,0 +1,221 @@
+"""What an acceptance report shows: counted from the records of one or several runs, judged nowhere again.
+
+`reports.model` makes it, `reports` shows it in each of its forms. Text that a person reads stands in it only where
+a spec, a record or a manifest holds it already; all other words are the forms' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_cts.core.note import Note
+from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
+from aclnn_cts.reports.model.acceptance_rows import (
+    CampaignCoverage,
+    ClauseRow,
+    ConstraintRow,
+    CoverageMap,
+    DeterminismPart,
+    Ends,
+    PrecisionRow,
+    PromiseRow,
+)
+from aclnn_cts.triage.comparison import Comparison
+
+__all__ = [
+    "Acceptance",
+    "Credibility",
+    "EvidenceFile",
+    "OperatorPart",
+    "RunFacts",
+    "TrialRow",
+    "UnjudgedRow",
+    "VerdictRow",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """The verdict on one operator for the product of a run."""
+
+    operator: str
+    verdict: RunVerdict
+    judged: int
+    counted: int
+    """Trials that must be judged."""
+    percent: int
+    open: int
+    """Trials of which the document leaves open what conforms."""
+    outside: Mapping[str, int]
+    """Trials out of scope, by what the adapter does not offer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedRow:
+    """Why trials of one operator have no verdict."""
+
+    operator: str
+    number: int
+    text: str
+    example: str
+    """A case on a line; empty where no record tells of any."""
+    trial: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run: what was run, on what, and what its own summary says."""
+
+    name: str
+    """Of its directory."""
+    path: str
+    harness: str
+    command: str
+    arguments: tuple[str, ...]
+    adapter: str
+    profile: str
+    seed: int
+    product: str
+    ran_on: str
+    """What the implementation says of itself in a line; empty where it says nothing."""
+    ran_on_zh: str
+    """The same in Chinese, where the implementation says it."""
+    version: str
+    """Of the implementation; empty where it is not known."""
+    software: bool
+    """Whether a software device stood in for the product."""
+    target: Mapping[str, Any]
+    started: str
+    seconds: float | None
+    """None where the run has not finished."""
+    finished: bool
+    interrupted: bool
+    verdict: RunVerdict
+    causes: tuple[Note, ...]
+    """Why it is inconclusive or fails."""
+    reasons: tuple[UnjudgedRow, ...]
+    """Of an inconclusive one: why trials have no verdict, the most frequent first."""
+    insufficient: tuple[str, ...]
+    """Why acceptance cannot rest on it, in codes (`store.run_verdict.Insufficient`); empty where it can."""
+    operators: tuple[VerdictRow, ...]
+    ends: Ends
+    discrepancies: tuple[str, ...]
+    violations: tuple[str, ...]
+    problems: tuple[str, ...]
+    notes: Mapping[str, Note]
+    """Discrepancies, violations and problems in codes and values, by their text; a run of an earlier version of the
+    harness has the text alone."""
+    environment: tuple[tuple[str, str, str], ...]
+    """Name, value and how it is known (measured, declared, unknown)."""
+    environment_zh: Mapping[str, str]
+    """In Chinese, by name: those values that are a sentence of ours."""
+    specs: Mapping[str, str]
+    inputs: Mapping[str, str]
+    settings: Mapping[str, Any]
+    statuses: bool | None
+    """Whether the implementation returns aclnn statuses; None where no trial shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPart:
+    """One operator that the runs had in scope."""
+
+    operator: str
+    stem: str
+    document: str
+    spec_sha256: str
+    outputs: tuple[str, ...]
+    ends: Ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credibility:
+    """Why the report can be believed: seeded faults found, correct implementations not accused, oracles compared."""
+
+    matrix: Mapping[str, Any] | None
+    """The kill matrix that ships with the package; None where there is none."""
+    disputes: int
+    dispute_notes: tuple[Note, ...]
+    """Of a few of them."""
+    second_oracle: Mapping[str, int]
+    errors: tuple[tuple[Note, int], ...]
+    """What went wrong in the harness, with the number of trials that it cost their verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFile:
+    """One file of a run directory."""
+
+    run: str
+    path: str
+    bytes: int
+    sha256: str
+    what: str
+    """`manifest`, `records`, `summary`, `spec`, `waiver`, `failure` or `blobs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """One trial on one line, for tables that hold them all."""
+
+    run: str
+    trial_id: str
+    operator: str
+    product: str
+    """With the words `software device` where one stood in for it."""
+    promise: str
+    kind: str
+    constraint: str
+    result: str
+    why: str
+    """The kind of fault, or the reason to skip."""
+    message: str
+    waiver: str
+    dtype: str
+    mode: str
+    output: str
+    status: str
+    share: float | str
+    seconds: float
+    case: str
+    finding: str
+    """The id of the report's card that a failure stands on; empty where no report was given, and of all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A whole report."""
+
+    runs: tuple[RunFacts, ...]
+    verdict: RunVerdict
+    """Of the runs together: the worst counts."""
+    suffices: bool
+    """Whether complete runs of a sufficient profile judged every operator and product."""
+    ends: Ends
+    operators: tuple[OperatorPart, ...]
+    promises: tuple[PromiseRow, ...]
+    clauses: tuple[ClauseRow, ...]
+    constraints: tuple[ConstraintRow, ...]
+    precision: tuple[PrecisionRow, ...]
+    share_edges: tuple[int, ...]
+    magnitude_step: int
+    """Binades of a class of magnitudes (`PrecisionRow.spread`)."""
+    coverage: tuple[CoverageMap, ...]
+    determinism: tuple[DeterminismPart, ...]
+    laws: tuple[tuple[str, str, str, str], ...]
+    """Operator, promise, and what the law says in English and Chinese."""
+    findings: tuple[FindingCard, ...]
+    waivers: tuple[WaiverRow, ...]
+    credibility: Credibility
+    evidence: tuple[EvidenceFile, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    """What changed in each run of the baseline's product against it; empty where none was given."""
+    campaigns: tuple[CampaignCoverage, ...] = ()
+    """Of the runs that are campaigns and have ended, operator by operator."""
+
+    def counted(self, verdict: str) -> int:
+        """Clauses in scope with a verdict."""
+        return sum(row.verdict == verdict for row in self.clauses if row.in_scope)

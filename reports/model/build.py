@@ -1,0 +1,232 @@
+"""From run directories to `Acceptance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from aclnn_cts.checks.laws import PREFIX, laws_of
+from aclnn_cts.clauses.clause_evidence import Speakers
+from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.note import Note
+from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.judgement.figures import SHARE_EDGES
+from aclnn_cts.judgement.magnitude import BINADES
+from aclnn_cts.mutants.kill_matrix import matrix_to_show
+from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
+from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.model.clauses import ClauseRows, interface_rows, with_specific
+from aclnn_cts.reports.model.collect import Collected, OperatorTally
+from aclnn_cts.reports.model.determinism import determinism_part
+from aclnn_cts.reports.model.findings import finding_cards, take_findings
+from aclnn_cts.reports.model.precision import PrecisionTally
+from aclnn_cts.reports.model.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
+from aclnn_cts.reports.model.runs import (
+    directories,
+    ends_of,
+    evidence_files,
+    insufficient_run,
+    run_facts,
+    specs_of_runs,
+)
+from aclnn_cts.repro.write import Programs
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_verdict import worst
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.triage.compare import compare_runs
+from aclnn_cts.triage.comparison import Comparison
+from aclnn_cts.triage.dedup import Members, finding_ids, put_together
+
+__all__ = ["acceptance"]
+
+
+_ERRORS = 20
+
+
+def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), baseline: Path | None = None) -> Acceptance:
+    """Read the runs and count.
+
+    - `paths`: run directories, at least one; one that stands twice is a UsageError.
+    - `waiver_files`: where waivers that a run names are looked up, beside those that ship.
+    - `baseline`: an earlier run, which those of the same product are compared with.
+
+    Raises UsageError where a path is no run directory or two runs used different editions of a spec.
+    """
+    runs = directories(paths)
+    comparisons = _comparisons(runs, baseline)
+    shipped = load_specs()
+    used = specs_of_runs(runs, shipped)
+    specs = {**{name: spec for name, spec in shipped.items() if name not in used}, **used}
+    order = [name for name in (*shipped, *used) if name in specs]
+    interface = {clause.at: clause for clause in shipped.interface_clauses}
+    collected = Collected(
+        operators={
+            name: OperatorTally(
+                spec=used[name],
+                speakers=Speakers(used[name], shipped.interface_clauses),
+                precision=PrecisionTally(name),
+            )
+            for name in dict.fromkeys(order)
+            if name in used
+        },
+        members=Members(frozenset(number for number, run in enumerate(runs) if run.manifest.is_campaign)),
+    )
+    for number, run in enumerate(runs):
+        with run.results() as results:
+            for record in results.records():
+                collected.add(record, number)
+    members = tuple(collected.members.known.values())
+    take_findings(members, runs)
+    failures = finding_ids(put_together(members))
+    ids = {member: name for name, entry in failures.items() for member in entry}
+    summary = Summary()
+    for run in runs:
+        summary.include(run.summary())
+    summaries: dict[str, Summary] = {}
+    for run in runs:
+        summaries.setdefault(run.manifest.target.product, Summary()).include(run.summary())
+    products = frozenset(summaries)
+    rows_of = {
+        name: ClauseRows(
+            verdicts=ClauseVerdicts(
+                spec=specs[name],
+                interface=interface,
+                speakers=collected.operators[name].speakers if name in collected.operators else None,
+                sides={product: entry.operator(name).constraints for product, entry in summaries.items()},
+                products=products,
+            ),
+            findings=ids,
+        )
+        for name in dict.fromkeys(order)
+    }
+    clauses = with_specific(
+        (
+            *(row for entry in rows_of.values() for row in entry.rows()),
+            *interface_rows(shipped.interface_clauses, [rows_of[name] for name in collected.operators]),
+        )
+    )
+    targets = [run.manifest.target for run in runs]
+    folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
+    programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
+    promises = tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids))
+    findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
+    return Acceptance(
+        runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
+        verdict=worst(run.summary().verdict for run in runs),
+        suffices=_suffices(runs),
+        ends=ends_of(summary.total),
+        operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
+        promises=promises,
+        clauses=clauses,
+        constraints=tuple(
+            row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
+        ),
+        precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
+        share_edges=SHARE_EDGES,
+        magnitude_step=BINADES,
+        coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally, targets)),
+        determinism=tuple(
+            determinism_part(tally, [row for row in promises if row.operator == name], targets)
+            for name, tally in collected.operators.items()
+        ),
+        laws=tuple(
+            (name, PREFIX + law.id, law.en, law.zh)
+            for name, tally in collected.operators.items()
+            for law in _laws(tally.spec)
+        ),
+        findings=findings,
+        waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
+        credibility=Credibility(
+            matrix=matrix_to_show(shipped),
+            disputes=collected.disputes,
+            dispute_notes=tuple(collected.dispute_notes),
+            second_oracle=dict(sorted(collected.second_oracle.items())),
+            errors=tuple((Note(text, code), number) for (code, text), number in collected.errors.most_common(_ERRORS)),
+        ),
+        evidence=tuple(file for run in runs for file in evidence_files(run)),
+        comparisons=comparisons,
+        campaigns=tuple(row for run in runs for row in campaign_rows(run)),
+    )
+
+
+def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[Comparison, ...]:
+    if baseline is None:
+        return ()
+    product = RunDirectory(baseline).manifest.target.product
+    alike = [run for run in runs if run.manifest.target.product == product]
+    if not alike:
+        raise UsageError(f"--baseline {baseline}: a run for {product}; none of the runs to report is for that product")
+    return tuple(compare_runs(baseline, run.path) for run in alike)
+
+
+def _suffices(runs: Sequence[RunDirectory]) -> bool:
+    """Whether complete runs of a sufficient profile judged every operator and product, whatever is beside them."""
+    covered: set[tuple[str, str]] = set()
+    asked: set[tuple[str, str]] = set()
+    for run in runs:
+        manifest, found = run.manifest, run.summary().conclusion.operators
+        mine = {(name, manifest.target.product) for name in found or manifest.operators}
+        asked |= mine
+        if not insufficient_run(run):
+            covered |= {
+                (name, product) for name, product in mine if name in found and _is_conclusive(found[name].verdict)
+            }
+    return asked <= covered
+
+
+def _is_conclusive(verdict: RunVerdict) -> bool:
+    return verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
+
+
+def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in sorted(clauses, key=lambda row: not row.specific):
+        for identifier in sorted(row.findings, key=lambda name: name not in row.specific):
+            found.setdefault(identifier, []).append((row.operator, row.at))
+    return found
+
+
+def _laws(spec: Spec) -> Iterable[Any]:
+    try:
+        return laws_of(spec).values()
+    except UsageError:  # an operator of the user's own, whose oracle is not here
+        return ()
+
+
+def _waivers(
+    summary: Summary, findings: Sequence[FindingCard], runs: Sequence[RunDirectory], files: Sequence[Path]
+) -> Iterator[WaiverRow]:
+    known: dict[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    today = dict(known)
+    for run in runs:
+        # As the run used them: the cases that they pin lie elsewhere.
+        known |= {entry.id: entry for path in run.waivers() for entry in read_waivers([path], pinned=False)}
+    day = max(date.fromisoformat(run.manifest.started[:10]) for run in runs)
+    for identifier, number in sorted(summary.waivers.items()):
+        entry = known.get(identifier)
+        yield WaiverRow(
+            id=identifier,
+            failures=number,
+            findings=tuple(card.id for card in findings if identifier in card.waivers),
+            reason=entry.reason if entry is not None else None,
+            reason_zh=_chinese_reason(entry, today) if entry is not None else None,
+            owner=entry.owner if entry is not None else None,
+            expiry=entry.expiry.isoformat() if entry is not None else None,
+            link=entry.link if entry is not None else None,
+            where=entry.where if entry is not None else None,
+            expired=entry.expiry < day if entry is not None else None,
+        )
+
+
+def _chinese_reason(entry: Waiver, today: Mapping[str, Waiver]) -> str | None:
+    """The reason in Chinese; a run's own file may be older than the Chinese of a reason that is still the same."""
+    now = today.get(entry.id)
+    later = now.reason_zh if now is not None and now.reason == entry.reason else ""
+    return entry.reason_zh or later or None

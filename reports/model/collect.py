@@ -1,0 +1,246 @@
+"""The one pass over the records of the runs: everything that a report counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aclnn_cts.checks.life_cycle import GROWN_BYTES
+from aclnn_cts.clauses.clause_evidence import Speakers
+from aclnn_cts.core.aims import is_valid_call
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.execution.second_opinion import DISPUTE_FACT
+from aclnn_cts.judgement.finer import FINER_FACT
+from aclnn_cts.judgement.status import LIMIT_NOT_ENFORCED
+from aclnn_cts.reports.model.acceptance_rows import Ends
+from aclnn_cts.reports.model.possible import LAYOUTS, RANKS
+from aclnn_cts.reports.model.precision import PrecisionTally
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.triage.dedup import SECOND_ORACLE, Member, Members
+
+__all__ = ["ACCEPTED", "REFUSED", "Collected", "EndsTally", "OperatorTally", "returned_word"]
+
+ACCEPTED, REFUSED = "accepted", "refused"
+"""What an implementation without statuses did."""
+
+SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
+"""Promises whose trials make one call several times."""
+
+_MESSAGES = 12
+
+
+@dataclass(slots=True)
+class EndsTally:
+    """How trials ended, while it is counted."""
+
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    errors: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: Record) -> None:
+        """Count one."""
+        result = record.verdict.result
+        if result == Result.PASSED:
+            self.passed += 1
+        elif result == Result.FAILED:
+            self.failed += 1
+            self.waived += bool(record.waiver)
+        elif result == Result.SKIPPED:
+            self.reasons[record.verdict.kind] += 1
+        elif result == Result.OUT_OF_SCOPE:
+            self.outside[record.verdict.kind] += 1
+        else:
+            self.errors += 1
+
+    def ends(self) -> Ends:
+        """The figures; all that ended were planned."""
+        skipped, outside = sum(self.reasons.values()), sum(self.outside.values())
+        return Ends(
+            planned=self.passed + self.failed + self.errors + skipped + outside,
+            passed=self.passed,
+            failed=self.failed,
+            waived=self.waived,
+            errors=self.errors,
+            skipped=skipped,
+            reasons=dict(sorted(self.reasons.items())),
+            out_of_scope=outside,
+            outside=dict(sorted(self.outside.items())),
+        )
+
+
+@dataclass(slots=True)
+class OperatorTally:
+    """One operator's records."""
+
+    spec: Spec
+    speakers: Speakers
+    precision: PrecisionTally
+    promises: dict[str, EndsTally] = field(default_factory=dict)
+    worst: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Counter[str]] = field(default_factory=dict)
+    """By promise: facts that were recorded and not judged, and how often."""
+    broken: dict[str, EndsTally] = field(default_factory=dict)
+    """By constraint: the trials that break it."""
+    returned: dict[str, Counter[str]] = field(default_factory=dict)
+    not_enforced: Counter[str] = field(default_factory=Counter)
+    maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By promise, mode and dtype."""
+    compared: Counter[str] = field(default_factory=Counter)
+    """By promise: trials that made one call several times and got outputs each time."""
+    alike: Counter[str] = field(default_factory=Counter)
+    """Of these, those with the same bits each time."""
+
+    def add(self, record: Record, member: Member | None = None) -> None:
+        """Count one record, with the member of a finding that a failure is."""
+        promise, verdict, case = record.trial.promise, record.verdict, record.trial.case
+        self.promises.setdefault(promise, EndsTally()).add(record)
+        self.speakers.add(record, member)
+        self.precision.add(record)
+        for deviation in verdict.deviations:
+            share = math.inf if math.isnan(deviation.share) else deviation.share
+            if share > self.worst.get(promise, 0.0):
+                self.worst[promise] = share
+        for name in (FINER_FACT, LIMIT_NOT_ENFORCED, GROWN_BYTES):
+            if verdict.facts.get(name):
+                self.facts.setdefault(promise, Counter())[name] += 1
+        if promise in SAME_CALLS:
+            self._compare(promise, record)
+        judged = verdict.result in (Result.PASSED, Result.FAILED)
+        if judged:
+            self.judged[promise, verdict.mode, record.signature.dtype] += 1
+        if is_valid_call(record.trial):
+            if judged:
+                self._place(record)
+            return
+        constraint = case.origin.constraint or record.signature.constraint
+        if constraint:
+            self.broken.setdefault(constraint, EndsTally()).add(record)
+            self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
+            self.not_enforced[constraint] += bool(verdict.facts.get(LIMIT_NOT_ENFORCED))
+
+    def _compare(self, promise: str, record: Record) -> None:
+        """Whether the outputs of one call that was made several times had the same bits, by their SHA-256."""
+        calls = record.attempts[0] if record.attempts else ()
+        if any(item.ended != Ended.RETURNED or item.status for item in calls):
+            return
+        bits = [{name: state.sha256 for name, state in item.buffers.items() if state.sha256} for item in calls]
+        if len(bits) > 1 and all(bits):
+            self.compared[promise] += 1
+            self.alike[promise] += all(item == bits[0] for item in bits[1:])
+
+    def _place(self, record: Record) -> None:
+        """Where a judged valid call stands in the coverage maps."""
+        dtype = record.signature.dtype or "-"
+        tensors = [tensor for name, tensor in record.trial.case.tensors() if name not in self.spec.outputs]
+        if not tensors:
+            return
+        first = tensors[0]
+        largest = max(tensor.numel for tensor in tensors)
+        contents = first.data.recipe or "values" if first.data is not None else "none"
+        for kind, column in (
+            ("rank", str(min(len(first.shape), RANKS))),
+            ("size", _size_class(largest)),
+            ("contents", contents),
+            ("layout", _layout(tensors)),
+        ):
+            self.maps.setdefault(kind, Counter())[dtype, column] += 1
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the records of all runs come to."""
+
+    operators: dict[str, OperatorTally]
+    members: Members = field(default_factory=Members)
+    disputes: int = 0
+    dispute_notes: list[Note] = field(default_factory=list)
+    second_oracle: Counter[str] = field(default_factory=Counter)
+    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By code and text of the note."""
+    statuses: dict[int, bool] = field(default_factory=dict)
+    """By run: whether a call returned a status."""
+
+    def add(self, record: Record, run: int) -> None:
+        """Count one record of the run of that number."""
+        verdict = record.verdict
+        member = self.members.add(record, run) if verdict.result == Result.FAILED else None
+        self.operators[record.trial.case.operator].add(record, member)
+        if run not in self.statuses or not self.statuses[run]:
+            self._see_status(record, run)
+        if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
+            self.second_oracle[str(second).partition(":")[0]] += 1
+        if verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
+            self.disputes += 1
+            if len(self.dispute_notes) < _MESSAGES:
+                self.dispute_notes.append(_dispute(verdict))
+        elif verdict.result == Result.ERROR:
+            self.errors[_error_code(record), verdict.message] += 1
+
+    def _see_status(self, record: Record, run: int) -> None:
+        for outcomes in record.attempts:
+            for outcome in outcomes:
+                if outcome.ended == Ended.RETURNED:
+                    self.statuses[run] = outcome.phase_one is not None
+
+
+def _dispute(verdict: Verdict) -> Note:
+    told = verdict.facts.get(DISPUTE_FACT)
+    if not isinstance(told, Mapping):  # of an earlier version of the harness
+        return Note(verdict.message)
+    place = f"{told['output']}{list(told['index'])}"
+    values = {"place": place, "first": str(told["first"]), "second": str(told["second"])}
+    return Note(verdict.message, NoteCode.DISPUTE, values)
+
+
+def _error_code(record: Record) -> str:
+    if record.verdict.facts.get(JUDGE_ENDED_FACT):
+        return NoteCode.JUDGE_ENDED
+    outcomes = record.attempts[0] if record.attempts else ()
+    return NoteCode.NOT_RUN if any(item.ended == Ended.NOT_RUN for item in outcomes) else NoteCode.HARNESS
+
+
+def returned_word(record: Record) -> str:
+    """What came back of the call that was put to the test: a status name, or how the call ended."""
+    if not record.attempts or not record.attempts[0]:
+        return "not called"
+    outcome = record.attempts[0][-1]
+    if outcome.ended == Ended.RAISED:
+        return REFUSED
+    if outcome.ended != Ended.RETURNED:
+        return outcome.ended
+    return ACCEPTED if outcome.status is None else status_name(outcome.status)
+
+
+def _size_class(numel: int) -> str:
+    """Elements of the largest input, by powers of four: `1-3`, `4-15`, ..."""
+    if numel < 1:
+        return "0"
+    low = 1
+    while numel >= low * 4 and low < 4**8:
+        low *= 4
+    return f"{low}-{low * 4 - 1}" if low < 4**8 else f"{low}-"
+
+
+def _layout(tensors: list[Tensor]) -> str:
+    if all(tensor.is_contiguous for tensor in tensors):
+        return "offset" if any(tensor.offset for tensor in tensors) else "contiguous"
+    return "strided"
+
+
+def coverage_order(kind: str, columns: Mapping[str, int] | set[str]) -> list[str]:
+    """The columns of a coverage map in the order in which a person looks for them."""
+    if kind == "size":
+        return sorted(columns, key=lambda word: int(word.partition("-")[0]))
+    if kind == "layout":
+        return sorted(columns, key=LAYOUTS.index)
+    return sorted(columns)

@@ -1,0 +1,245 @@
+"""A card for each finding: its smallest case whole, with programs and the command that replays it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
+from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.findings.explain import replay_command, shrink_command
+from aclnn_cts.findings.finding import FINDING_STATE, Finding, distinct
+from aclnn_cts.findings.signature import gravity
+from aclnn_cts.reports.model.acceptance_findings import (
+    Confirmation,
+    FindingCard,
+    FindingMember,
+    NoProgram,
+    OutcomeLine,
+    RulerLine,
+    WorstElement,
+)
+from aclnn_cts.reports.model.collect import Collected
+from aclnn_cts.reports.model.fault_facts import fault_facts
+from aclnn_cts.reports.model.precision import plain
+from aclnn_cts.reports.model.programs import on_one_page, programs_of
+from aclnn_cts.repro.write import Programs
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.triage.dedup import Failures, Member, severity
+
+__all__ = ["finding_cards", "take_findings"]
+
+_TRIAL_BYTES = 6 * 1024
+_MESSAGE = 2_000
+"""Characters of a message from outside."""
+
+
+def finding_cards(
+    collected: Collected,
+    failures: Mapping[str, Failures],
+    clauses: Mapping[str, Sequence[tuple[str, str]]],
+    runs: Sequence[RunDirectory],
+    programs: Programs,
+) -> tuple[FindingCard, ...]:
+    """The cards of `failures`, by id, in their order; `clauses` are those that each finding contradicts."""
+    cards = [
+        _card(entry, identifier, clauses.get(identifier, ()), collected, runs, programs)
+        for identifier, entry in failures.items()
+    ]
+    fitting = on_one_page([card.programs for card in cards])
+    return tuple(
+        replace(card, programs=shown, no_program=card.no_program or ("" if shown else NoProgram.ROOM))
+        for card, shown in zip(cards, fitting, strict=True)
+    )
+
+
+def _card(
+    failures: Failures,
+    identifier: str,
+    clauses: Sequence[tuple[str, str]],
+    collected: Collected,
+    runs: Sequence[RunDirectory],
+    programs: Programs,
+) -> FindingCard:
+    signature = failures.signature
+    shown = failures.shrunk or failures.shown
+    small = shown.finding if failures.shrunk is not None else None
+    record = shown.smallest
+    run = runs[shown.run]
+    trial = small.trial if small is not None and small.trial is not None else record.shown
+    if small is not None and small.record is not None:
+        record = small.record
+    tally = collected.operators[signature.operator]
+    facts = fault_facts(record, tally.spec)
+    made = programs_of(trial, record, facts, tally.spec, programs)
+    file = run.path / "failures" / failure_name(shown.stored)
+    folders = run.manifest.settings.get("spec_folders", ())
+    document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
+    grave = gravity(record.verdict.kind)
+    return FindingCard(
+        id=identifier,
+        severity=severity(failures.kind),
+        operator=signature.operator,
+        promise=signature.promise,
+        kind=failures.kind,
+        kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
+        members=tuple(_members(failures, runs)),
+        constraint=signature.constraint,
+        output=signature.output,
+        mode=signature.mode,
+        dtype=signature.dtype,
+        number=failures.number,
+        waived=failures.waived,
+        waivers=tuple(sorted({item.waiver for item in failures if item.waiver})),
+        of=sum(tally.judged[sort] for sort in {sort for item in failures for sort in item.sorts}),
+        runs=tuple(_name(runs[number]) for number in failures.runs),
+        message=(small.message if small is not None and small.message else record.verdict.message)[:_MESSAGE],
+        clauses=tuple(clauses),
+        case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
+        case_promise=record.trial.promise,
+        case_kind=record.verdict.kind,
+        chosen_of=sum(item.number for item in failures.members if gravity(item.kind) == grave),
+        shrunk=small is not None,
+        executions=small.executions if small is not None else 0,
+        shrunk_whole=small is None or small.complete,
+        shrink=shrink_command(run.path),
+        change=trial.case.origin.change or "",
+        trial_id=trial.id,
+        figures_of=record.trial_id if record.trial_id not in (trial.id, _alone(trial).id) else "",
+        after=sum(item.times for item in trial.after),
+        trial=document if len(document) <= _TRIAL_BYTES else "",
+        worst=_worst(record),
+        fault=facts,
+        rulers=tuple(
+            RulerLine(
+                ruler=name,
+                output=output,
+                verdict=result.verdict,
+                message=result.message,
+                why=result.why,
+                figures=tuple((item.name, item.value, item.relation, item.limit) for item in result.figures),
+            )
+            for name, outputs in record.verdict.rulers.items()
+            for output, result in outputs.items()
+        ),
+        outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
+        programs=made.programs,
+        program_call=made.call,
+        no_program=made.missing,
+        program_elements=made.elements,
+        replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
+        file=str(Path(_name(run), "failures", file.name)),
+        file_is_case=_id_of(file) == trial.id,
+        campaigns=tuple(_campaigns(failures, runs)),
+        alone=_added(item.alone for item in failures),
+        second_oracle=_added(item.second for item in failures),
+    )
+
+
+def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:
+    """Those that are the finding by themselves, then those that look like it, the most frequent first."""
+    for joined, members in ((False, failures.members), (True, failures.joined), (False, failures.alike)):
+        for item in sorted(members, key=lambda item: (-item.number, item.promise, item.kind, item.run)):
+            yield FindingMember(
+                run=_name(runs[item.run]),
+                promise=item.promise,
+                kind=item.kind,
+                constraint=item.stored.constraint,
+                symptom=item.symptom,
+                waiver=item.waiver,
+                number=item.number,
+                file=failure_name(item.stored),
+                joined=joined,
+                place=_place(item.stored) if members is failures.alike else "",
+            )
+
+
+def _place(signature: Signature) -> str:
+    return ", ".join(filter(None, (signature.output, signature.dtype, signature.mode))) or "-"
+
+
+def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
+    met: dict[int, dict[Signature, Finding]] = {}
+    for member in failures:
+        if member.of_campaign and member.finding is not None:
+            met.setdefault(member.run, {})[member.stored] = member.finding
+    for number, findings in sorted(met.items()):
+        item = next(iter(distinct(findings.values())), next(iter(findings.values())))
+        yield Confirmation(
+            run=_name(runs[number]),
+            failures=item.failures,
+            confirmed=item.confirmed,
+            alone=item.alone,
+            elsewhere=item.elsewhere,
+            where=item.slot,
+            note=item.note,
+        )
+
+
+def take_findings(members: Iterable[Member], runs: Sequence[RunDirectory]) -> None:
+    """Add what the runs have stored of findings, beside their records."""
+    stored: dict[tuple[int, Signature], Finding] = {}
+    for number, run in enumerate(runs):
+        with run.results() as results:
+            for _, value in results.states(FINDING_STATE):
+                finding = msgspec.convert(value, Finding)
+                stored[number, finding.signature] = finding
+    for member in members:
+        known = stored.get((member.run, member.stored))
+        # Of a run, a waived failure shows nothing of those that are not, nor the other way round.
+        if known is not None and (member.of_campaign or known.waiver == member.waiver):
+            member.finding = known
+
+
+def _name(run: RunDirectory) -> str:
+    return run.path.resolve().name
+
+
+def _added(counts: Iterable[Counter[str]]) -> dict[str, int]:
+    return dict(sorted(sum(counts, Counter[str]()).items()))
+
+
+def _alone(trial: Trial) -> Trial:
+    return msgspec.structs.replace(trial, after=())
+
+
+def _id_of(file: Path) -> str:
+    """The id of the trial in a file of `failures/`; empty where it cannot be read."""
+    try:
+        content = trial_from_json(msgspec.json.decode(file.read_bytes()), where=str(file))
+    except (OSError, msgspec.DecodeError, UsageError):
+        return ""
+    return content.id if isinstance(content, Trial) else ""
+
+
+def _worst(record: Record) -> tuple[WorstElement, ...]:
+    return tuple(
+        WorstElement(
+            output=deviation.output,
+            index=deviation.index,
+            got=deviation.got,
+            expected=deviation.expected,
+            bound=deviation.bound,
+            share=plain(deviation.share),
+            beyond=deviation.beyond,
+            elements=deviation.elements,
+        )
+        for deviation in record.verdict.deviations
+    )
+
+
+def _outcome(outcome: Outcome) -> OutcomeLine:
+    return OutcomeLine(
+        ended=outcome.ended,
+        status=status_name(outcome.status) if outcome.status is not None else "",
+        signal=outcome.signal,
+        message=outcome.message.strip()[:_MESSAGE],
+    )

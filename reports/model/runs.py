@@ -1,0 +1,189 @@
+"""What the run directories say of themselves: facts of each run, the specs that it used, and its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, UnjudgedRow, VerdictRow
+from aclnn_cts.reports.model.acceptance_rows import Ends
+from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, version_of
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_verdict import insufficient, percent
+
+__all__ = ["directories", "ends_of", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
+
+_CHUNK = 1 << 20
+
+
+def directories(paths: Sequence[Path]) -> list[RunDirectory]:
+    """The runs at these paths; UsageError for what is none, and for one that stands twice."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if (resolved := path.resolve()) in seen:
+            raise UsageError(f"{path}: the same run as {seen[resolved]}; give each run once")
+        seen[resolved] = path
+    return [RunDirectory(path) for path in paths]
+
+
+def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spec]:
+    """The specs as the runs used them, by operator; UsageError where two runs used different editions of one."""
+    found: dict[str, Spec] = {}
+    first: dict[str, Path] = {}
+    editions = {spec.sha256: spec for spec in shipped.values()}
+    for run in runs:
+        for path in run.specs():
+            if path.suffix != ".yaml" or path.stem in SHARED_FILES:
+                continue
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            spec = editions.get(digest) or load_spec_file(path)
+            before = found.setdefault(spec.operator, spec)
+            first.setdefault(spec.operator, path)
+            if before.sha256 != digest:
+                raise UsageError(
+                    f"{path}: another edition of the spec of {spec.operator} than {first[spec.operator]}; report runs "
+                    "of different editions apart, or give one as --baseline"
+                )
+    return found
+
+
+def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
+    """One run, from its manifest and its summary."""
+    manifest, summary = run.manifest, run.summary()
+    seconds, interrupted = run_end(run)
+    conclusion = summary.conclusion
+    return RunFacts(
+        name=run.path.resolve().name,
+        path=str(run.path),
+        harness=manifest.harness,
+        command=manifest.command,
+        arguments=manifest.arguments,
+        adapter=manifest.adapter,
+        profile=manifest.profile,
+        seed=manifest.seed,
+        product=manifest.target.product,
+        ran_on=ran_on(manifest),
+        ran_on_zh=ran_on_zh(manifest),
+        version=version_of(manifest),
+        software=is_software(manifest),
+        target=msgspec.to_builtins(manifest.target),
+        started=manifest.started,
+        seconds=seconds,
+        finished=run.finished,
+        interrupted=interrupted,
+        verdict=conclusion.verdict,
+        causes=conclusion.causes,
+        reasons=tuple(
+            UnjudgedRow(
+                operator=item.operator, number=item.number, text=item.text, example=item.example, trial=item.trial
+            )
+            for item in conclusion.reasons
+        ),
+        insufficient=insufficient_run(run),
+        operators=tuple(
+            VerdictRow(
+                operator=name,
+                verdict=found.verdict,
+                judged=found.counts.judged,
+                counted=found.counted,
+                percent=percent(found.share),
+                open=summary.operator(name).total.open,
+                outside=found.scope,
+            )
+            for name, found in conclusion.operators.items()
+        ),
+        ends=ends_of(summary.total),
+        discrepancies=summary.discrepancies(),
+        violations=tuple(summary.violations),
+        problems=tuple(summary.problems),
+        notes={note.text: note for note in (*summary.notes, *summary.holes())},
+        environment=tuple(
+            (name, "" if fact.value in (None, Known.UNKNOWN) else str(fact.value), fact.known)
+            for name, fact in sorted(manifest.environment.items())
+        ),
+        environment_zh={name: fact.zh for name, fact in manifest.environment.items() if fact.zh},
+        specs=manifest.specs,
+        inputs=manifest.inputs,
+        settings=manifest.settings,
+        statuses=statuses,
+    )
+
+
+def insufficient_run(run: RunDirectory) -> tuple[str, ...]:
+    """Why acceptance cannot rest on a run, in codes."""
+    seconds, interrupted = run_end(run)
+    finished = seconds is not None and not interrupted
+    return tuple(
+        item.value for item in insufficient(run.summary().terms, profile=run.manifest.profile, finished=finished)
+    )
+
+
+def ends_of(counts: Counts) -> Ends:
+    """A summary's counts."""
+    return Ends(
+        planned=counts.cases,
+        passed=counts.passed,
+        failed=counts.failed,
+        waived=counts.waived,
+        errors=counts.errors,
+        skipped=counts.skipped,
+        reasons=dict(sorted(counts.skipped_by_reason.items())),
+        out_of_scope=counts.out_of_scope,
+        outside=dict(sorted(counts.out_of_scope_by_reason.items())),
+    )
+
+
+def run_end(run: RunDirectory) -> tuple[float | None, bool]:
+    """How long a run took, None where it has not finished; and whether it was interrupted."""
+    if not run.finished:
+        return None, False
+    path = run.path / "summary.json"
+    try:
+        document: Mapping[str, object] = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{path}: cannot be read: {error}; the directory of the run is not whole") from None
+    seconds = document.get("seconds")
+    return (float(seconds) if isinstance(seconds, (int, float)) else None), bool(document.get("interrupted"))
+
+
+def evidence_files(run: RunDirectory) -> Iterator[EvidenceFile]:
+    """The files of a run directory; recorded outputs, each named by its SHA-256, are one line."""
+    name = run.path.resolve().name
+    for path, what in (
+        (run.path / "manifest.json", "manifest"),
+        (run.path / "summary.json", "summary"),
+        (run.path / "results.sqlite", "records"),
+        *((path, "spec") for path in run.specs()),
+        *((path, "waiver") for path in run.waivers()),
+        *((path, "failure") for path in run.failures()),
+    ):
+        if path.is_file():
+            yield EvidenceFile(
+                run=name,
+                path=str(path.relative_to(run.path)),
+                bytes=path.stat().st_size,
+                sha256=_sha256(path),
+                what=what,
+            )
+    blobs = [path.stat().st_size for path in (run.path / "blobs").glob("*")]
+    if blobs:
+        yield EvidenceFile(run=name, path=f"blobs/ ({len(blobs)})", bytes=sum(blobs), sha256="", what="blobs")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise HarnessError(f"{path}: cannot be read: {error.strerror}; the directory of the run is not whole") from None
+    return digest.hexdigest()

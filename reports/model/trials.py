@@ -1,0 +1,74 @@
+"""Every trial on one line, for the forms that hold them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.signature import symptom
+from aclnn_cts.reports.model.acceptance import TrialRow
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
+from aclnn_cts.reports.model.collect import returned_word
+from aclnn_cts.reports.model.precision import plain
+from aclnn_cts.reports.model.runs import directories
+from aclnn_cts.store.manifest import is_software
+from aclnn_cts.store.run_directory import failure_name
+
+__all__ = ["trial_rows"]
+
+
+def trial_rows(
+    paths: Sequence[Path], *, result: str | None = None, findings: Iterable[FindingCard] = ()
+) -> Iterator[TrialRow]:
+    """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
+    cards: dict[tuple[str, ...], str] = {
+        (item.run, item.file, item.promise, item.kind, item.symptom, item.waiver): card.id
+        for card in findings
+        for item in card.members
+    }
+    for run in directories(paths):
+        name = run.path.resolve().name
+        stand_in = f" ({SOFTWARE_DEVICE})" if is_software(run.manifest) else ""
+        with run.results() as results:
+            for record in results.records():
+                if result is None or record.verdict.result == result:
+                    yield _trial_row(name, record, stand_in, _card_of(name, record, cards))
+
+
+def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
+    if record.verdict.result != Result.FAILED or not cards:
+        return ""
+    file, kind = failure_name(record.signature), record.verdict.kind
+    return cards.get((run, file, record.trial.promise, kind, symptom(record), record.waiver), "")
+
+
+def _trial_row(run: str, record: Record, stand_in: str, finding: str) -> TrialRow:
+    verdict, case, signature = record.verdict, record.trial.case, record.signature
+    worst = max((deviation.share for deviation in verdict.deviations), default=0.0)
+    return TrialRow(
+        run=run,
+        trial_id=record.trial_id,
+        operator=case.operator,
+        product=case.product + stand_in,
+        promise=record.trial.promise,
+        kind=case.origin.kind,
+        constraint=case.origin.constraint or signature.constraint,
+        result=verdict.result,
+        why=verdict.kind,
+        message=verdict.message,
+        waiver=record.waiver,
+        dtype=signature.dtype,
+        mode=verdict.mode or signature.mode,
+        output=signature.output,
+        status=returned_word(record),
+        share=plain(worst),
+        seconds=record.seconds,
+        case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
+        if verdict.result == Result.FAILED
+        else "",
+        finding=finding,
+    )

@@ -1,0 +1,51 @@
+"""What a worker makes of a finding that something else than its own promise met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.campaign.fleet.jobs import Examined, ExamineJob, WorkerOptions
+from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.finding import Confirmed
+from tests.triage.test_shrink import softmax
+
+VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+
+
+def examined(worker: CampaignWorker, job: ExamineJob) -> Examined:
+    answer = worker.do(job)
+    assert isinstance(answer, Examined)
+    return answer
+
+
+@pytest.fixture(name="worker")
+def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
+    settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=Target(product="atlas-a2"))
+    worker = open_worker(WorkerOptions(settings=settings, waivers=(), chunk_seconds=60.0), None)
+    yield worker
+    worker.bench.host.close()
+
+
+@pytest.mark.parametrize("name", ["life-cycle/phase-one-alone", "law/repeat"])
+def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWorker, name: str) -> None:
+    met = Trial(name, softmax((3, 5)).case)
+    found = examined(worker, ExamineJob(signature=VALUES, trials=(met,), chunk=None))
+    assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.ALWAYS, (3, 3), True)
+    assert found.trial is not None
+    assert found.trial.promise == "values"
+    assert dict(found.trial.case.tensors())["out"].numel == 9
+
+
+def test_a_shrunk_case_fails_like_its_finding(worker: CampaignWorker) -> None:
+    # Nothing fails like this: the call is wrong, and no law is broken.
+    law = Signature(operator=VALUES.operator, promise="law/repeat", kind=Fault.LAW, output="out", dtype="FLOAT16")
+    found = examined(worker, ExamineJob(signature=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
+    assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.UNKNOWN, (0, 3), False)

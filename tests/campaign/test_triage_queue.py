@@ -1,0 +1,257 @@
+"""Which device is asked about a finding, and what is said of what several devices do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import msgspec
+import pytest
+
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.fleet.dispatch import Dispatcher
+from aclnn_cts.campaign.fleet.jobs import Examined
+from aclnn_cts.campaign.fleet.slots import Health, Slot
+from aclnn_cts.campaign.triage_queue import OTHERS, TRIES, Inquiries, Question
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.record_codec import signature_key
+from tests.support.build_records import SOFTMAX, make_record
+
+CALLS = (Earlier(make_record(99).trial.case),)
+
+
+class Quiet(Inquiries):
+    """Writes no files."""
+
+    def _write(self, signature: Signature, trial: Trial) -> None:
+        assert trial.case.operator == signature.operator
+
+
+class House:
+    """Findings and slots around `Inquiries`."""
+
+    def __init__(self, devices: int) -> None:
+        self.slots = [Slot(f"worker {number}", f"device {number}", Health.READY) for number in range(devices)]
+        self.findings: dict[str, Finding] = {}
+        self.stored: list[Finding] = []
+        memory = SimpleNamespace(findings=self.findings, found=self.stored.append, writer=SimpleNamespace())
+        self.inquiries = Quiet(
+            memory=cast("Memory", memory),
+            dispatcher=cast("Dispatcher", SimpleNamespace(slots=self.slots)),
+            specs=cast("Specs", {}),
+            spec_folders=(Path(),),
+        )
+
+    def finding(self, *, on: int = 0, kind: str = Fault.VALUE, confirmed: str = "", waiver: str = "") -> Finding:
+        signature = Signature(operator=SOFTMAX, promise="values", kind=kind, symptom=str(len(self.findings)))
+        found = Finding(
+            signature=signature,
+            slot=f"worker {on}",
+            device=f"device {on}",
+            trial=make_record(len(self.findings)).trial,
+            confirmed=confirmed,
+            alone=(3, 3) if confirmed else (0, 0),
+            waiver=waiver,
+        )
+        self.findings[signature_key(signature)] = found
+        return found
+
+    def asked(self, device: int) -> Question | None:
+        question = self.inquiries.next_for(self.slots[device])
+        return None if question is None else self.inquiries.take(question)
+
+    def say(self, confirmed: str, *, after: tuple[Earlier, ...]) -> Question:
+        question = self.asked(0)
+        assert question is not None
+        trial = msgspec.structs.replace(question.job.trials[0], after=after)
+        said = Examined(signature=question.job.signature, confirmed=confirmed, alone=(0, 6), trial=trial)
+        self.inquiries.answered(question, said, "device 0")
+        return question
+
+    def answer(self, device: int, failures: int, *, shrunk: bool = True) -> None:
+        question = self.asked(device)
+        assert question is not None
+        confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.SOMETIMES
+        said = Examined(
+            signature=question.job.signature, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0]
+        )
+        assert question.job.shrink == shrunk
+        self.inquiries.answered(question, said, f"device {device}")
+
+
+def test_a_finding_is_run_again_where_it_was_met() -> None:
+    house = House(3)
+    house.inquiries.ask(house.finding(on=1))
+    assert house.asked(0) is None
+    assert house.asked(2) is None
+    assert house.asked(1) is not None
+    assert not len(house.inquiries)
+
+
+def test_another_device_is_asked_where_that_one_is_out() -> None:
+    house = House(2)
+    found = house.finding(on=1)
+    house.inquiries.ask(found)
+    house.slots[1].health = Health.OPENING
+    assert house.asked(0) is None, "it may be there in a moment"
+    house.slots[1].health = Health.OUT
+    house.answer(0, 0)
+    assert found.confirmed == Confirmed.SOMETIMES
+    assert found.note == "run again on device 0, since device 1, which met it, could not be opened"
+    assert not len(house.inquiries)
+
+
+def test_what_failed_on_two_devices_is_of_none() -> None:
+    house = House(2)
+    found = house.finding(on=1)
+    house.inquiries.ask(found)
+    house.slots[1].health = Health.OUT
+    house.answer(0, 3)
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert not len(house.inquiries)
+
+
+def test_other_devices_are_asked_until_it_fails_on_one() -> None:
+    house = House(4)
+    found = house.finding(on=2)
+    house.inquiries.ask(found)
+    house.answer(2, 3)
+    assert house.asked(2) is None
+    house.answer(0, 0, shrunk=False)
+    assert (found.confirmed, found.elsewhere) == (Confirmed.DEVICE, (0, 3))
+    assert found.note == "it fails on device 2, and not on device 0"
+    assert house.asked(0) is None
+    house.answer(3, 0, shrunk=False)
+    assert found.note == "it fails on device 2, and not on device 0 or device 3"
+    house.answer(1, 2, shrunk=False)
+    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (2, 9))
+    assert found.note == "it fails on device 2 and on device 1, and not on device 0 or device 3"
+    assert not len(house.inquiries)
+
+
+def test_one_other_device_is_enough_where_it_fails_there() -> None:
+    house = House(4)
+    found = house.finding(on=2)
+    house.inquiries.ask(found)
+    house.answer(2, 3)
+    house.answer(0, 3, shrunk=False)
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert not len(house.inquiries)
+
+
+def test_not_all_of_a_rack_are_asked() -> None:
+    house = House(OTHERS + 5)
+    house.inquiries.ask(house.finding(on=0))
+    house.answer(0, 3)
+    for number in range(1, OTHERS + 1):
+        house.answer(number, 0, shrunk=False)
+    assert not len(house.inquiries)
+
+
+def test_after_a_resume_other_devices_are_asked_that_were_not() -> None:
+    house = House(2)
+    always = house.finding(on=1, confirmed=Confirmed.ALWAYS)
+    for finding in (
+        house.finding(on=1, confirmed=Confirmed.DEVICE),
+        house.finding(on=1, confirmed=Confirmed.SOMETIMES),
+        house.finding(on=1, confirmed=Confirmed.ALWAYS, waiver="known"),
+        always,
+    ):
+        house.inquiries.ask(finding)
+    assert len(house.inquiries) == 1
+    assert house.asked(1) is None
+    house.answer(0, 0, shrunk=False)
+    assert always.confirmed == Confirmed.DEVICE
+    house.inquiries.ask(always)
+    assert not len(house.inquiries)
+
+
+def test_what_no_device_can_be_asked_is_not_waited_for() -> None:
+    house = House(2)
+    found = house.finding(on=1)
+    house.inquiries.ask(found)
+    house.answer(1, 3)
+    house.slots[0].health = Health.OUT
+    assert len(house.inquiries) == 1
+    house.inquiries.drop_hopeless()
+    assert not len(house.inquiries)
+    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (0, 0)), "the next session asks"
+    house.inquiries.ask(house.finding(on=0))
+    house.inquiries.drop_hopeless()
+    assert len(house.inquiries) == 1, "the other device is asked"
+    house.slots[1].health = Health.OUT
+    house.inquiries.drop_hopeless()
+    assert not len(house.inquiries)
+
+
+def test_a_lost_worker_is_no_answer() -> None:
+    house = House(1)
+    found = house.finding()
+    house.inquiries.ask(found)
+    for _ in range(5):
+        question = house.asked(0)
+        assert question is not None
+        house.inquiries.lost(question, "it could not be opened", begun=False)
+    for number in range(TRIES):
+        question = house.asked(0)
+        assert question is not None
+        assert found.confirmed == Confirmed.WAITING, number
+        house.inquiries.lost(question, "it was ended by signal 9", begun=True)
+    assert (found.confirmed, found.note) == (Confirmed.UNKNOWN, "it was ended by signal 9")
+
+
+def test_what_shows_only_after_other_calls_is_one_finding_of_its_operator() -> None:
+    house = House(1)
+    found = [house.finding() for _ in range(4)]
+    for finding in found:
+        house.inquiries.ask(finding)
+    # The first needs calls that are not found, the second one call, the third is another fault.
+    for after, confirmed in (((), Confirmed.COMPANY), (CALLS, Confirmed.COMPANY), ((), Confirmed.ALWAYS)):
+        house.say(confirmed, after=after)
+    first, second, third, last = found
+    assert (first.like, second.like, third.like) == (second.signature, None, None)
+    assert house.stored.count(first) == 2, "in the store too"
+    question = house.say(Confirmed.COMPANY, after=())
+    assert question.job.known == (CALLS,), "which are tried before others are searched"
+    assert last.like == second.signature
+
+
+def test_those_that_take_long_come_last() -> None:
+    house = House(1)
+    for kind in (Fault.HANG, Fault.VALUE, Fault.HANG, Fault.CRASH):
+        house.inquiries.ask(house.finding(kind=kind))
+    order = [house.asked(0) for _ in range(4)]
+    assert [item.job.signature.kind for item in order if item] == [Fault.VALUE, Fault.CRASH, Fault.HANG, Fault.HANG]
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_what_is_left_is_said_and_asked_in_the_next_session(sessions: int) -> None:
+    house = House(1)
+    found = house.finding()
+    house.finding(confirmed=Confirmed.ALWAYS)
+    house.finding(waiver="known")
+    for _ in range(sessions):
+        house.inquiries.ask(found)
+        assert house.inquiries.left("its time is over") == 1
+        assert found.note == "not run again: its time is over; --resume does that"
+        assert house.stored[-1] is found
+        assert house.asked(0) is not None
+
+
+def test_what_there_was_no_time_to_confirm_waits_for_the_next_session() -> None:
+    house = House(1)
+    found = house.finding()
+    house.inquiries.ask(found)
+    question = house.asked(0)
+    assert question is not None
+    said = Examined(signature=found.signature, confirmed="", alone=(0, 0), note="broken off after 15 s")
+    house.inquiries.answered(question, said, "device 0")
+    assert not len(house.inquiries)
+    assert house.inquiries.left("its time is over") == 1
+    assert (found.confirmed, found.note) == (Confirmed.WAITING, "broken off after 15 s")
+    house.inquiries.ask(found)
+    assert len(house.inquiries) == 1

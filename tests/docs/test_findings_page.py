@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+
+ROOT = Path(__file__).parents[2]
+FINDINGS = ROOT / "docs" / "findings-torch-cpu.md"
+
+
+def slug(heading: str) -> str:
+    """The fragment by which a heading is linked to."""
+    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
+
+
+def test_every_waiver_links_to_the_finding_that_proves_it() -> None:
+    text = FINDINGS.read_text(encoding="utf-8")
+    headings = {slug(line.lstrip("# ")) for line in text.splitlines() if line.startswith("## ")}
+    waivers = read_waivers(shipped_waivers())
+    assert waivers
+    for waiver in waivers:
+        file, _, fragment = waiver.link.partition("#")
+        assert ROOT / file == FINDINGS
+        assert fragment in headings, waiver.id
+        assert f"`{waiver.id}`" in text
+        assert waiver.cases, f"{waiver.id} has no pinned case"
+
+
+def test_the_findings_print_what_they_say() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    text = FINDINGS.read_text(encoding="utf-8")
+    # A fence ends what an example prints, as an empty line does.
+    test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, FINDINGS.name, str(FINDINGS), 0)
+    report: list[str] = []
+    results = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert results.failed == 0, "".join(report)
+    assert results.attempted > 15

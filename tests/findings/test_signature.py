@@ -1,0 +1,280 @@
+"""Which failures a campaign puts together, and which it keeps apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclnn_cts.checks.life_cycle import LIFE_CYCLES
+from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.core.case import CallOptions, Case, Origin
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.findings.finding import Confirmed, Finding, distinct, put_together
+from aclnn_cts.findings.signature import (
+    VALUE_KINDS,
+    bucketed,
+    calls_alone,
+    found_as,
+    is_milder,
+    kind_of,
+    shown_by,
+    still_fails_so,
+    together,
+)
+from aclnn_cts.speclang.load import load_specs
+from tests.triage.test_shrink import softmax
+
+SPECS = load_specs(())
+VALID = softmax((3, 5)).case
+BROKEN = msgspec.structs.replace(
+    VALID,
+    arguments={**VALID.arguments, "gradOutput": None},
+    origin=Origin(kind="invalid", constraint="gradOutput.null"),
+)
+TWIN = {"twin": case_to_json(VALID, origin=False)}
+Execute = Callable[[Trial], Record]
+
+
+def failed(
+    trial: Trial, kind: str, *, output: str = "out", constraint: str = "", dtype: str = "FLOAT16", outcome: Outcome
+) -> Record:
+    facts = {"output": output} if output else {}
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        attempts=((outcome,),),
+        verdict=Verdict(result=Result.FAILED, kind=kind, facts=facts),
+        signature=Signature(
+            operator=trial.case.operator,
+            promise=trial.promise,
+            kind=kind,
+            constraint=constraint,
+            output=output,
+            dtype=dtype,
+        ),
+    )
+
+
+def wrong(trial: Trial, kind: str = Fault.VALUE, *, output: str = "out", constraint: str = "") -> Record:
+    return failed(trial, kind, output=output, constraint=constraint, outcome=Outcome(phase_one=0, phase_two=0))
+
+
+def died(trial: Trial, *, signal: int = 6, constraint: str = "") -> Record:
+    outcome = Outcome(ended=Ended.SIGNAL, signal=signal)
+    return failed(trial, Fault.CRASH, output="", constraint=constraint, outcome=outcome)
+
+
+def passing(trial: Trial) -> Record:
+    empty = Signature(operator=trial.case.operator, promise=trial.promise, kind="")
+    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=Verdict(result=Result.PASSED), signature=empty)
+
+
+def never(trial: Trial) -> Record:
+    raise AssertionError(f"{trial.promise} needs no execution")
+
+
+def of(records: Mapping[str, Callable[[Trial], Record]]) -> Execute:
+    """By promise; everything else passes."""
+    return lambda trial: records.get(trial.promise, passing)(trial)
+
+
+def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
+    records = [wrong(Trial(name, VALID), kind) for name in ("values", "example", "memory") for kind in VALUE_KINDS]
+    [signature] = {found_as(record, SPECS, never).signature for record in records}
+    assert (signature.promise, signature.kind, signature.symptom) == ("values", Fault.VALUE, "")
+    # The record says what it was.
+    assert {bucketed(record).verdict.kind for record in records} == set(VALUE_KINDS)
+    other = bucketed(wrong(Trial("values", VALID), output="other")).signature
+    assert other != signature
+    assert bucketed(wrong(Trial("values", VALID), Fault.GUARD)).signature != signature
+
+
+@pytest.mark.parametrize("name", [name for name in LIFE_CYCLES if name != "life-cycle/repeated-failure"])
+@pytest.mark.parametrize("kind", [*VALUE_KINDS, Fault.GUARD, Fault.INPUT, Fault.UNWRITTEN])
+def test_a_life_cycle_whose_call_is_wrong_by_itself_has_its_finding(name: str, kind: str) -> None:
+    other = {"other": case_to_json(softmax((2, 9)).case, origin=False)}
+    trial = Trial(name, VALID, other if name in ("life-cycle/two-streams", "life-cycle/interleaved") else {})
+    record = wrong(trial, kind)
+    alone = of({"values": lambda call: wrong(call, kind)})
+    assert found_as(record, SPECS, alone).signature == bucketed(wrong(Trial("values", VALID), kind)).signature
+    # What does not fail alone, or otherwise, is a fault of the life cycle.
+    assert found_as(record, SPECS, of({})).signature.promise == name
+    elsewhere = of({"values": lambda call: wrong(call, kind, output="other")})
+    assert found_as(record, SPECS, elsewhere).signature.promise == name
+
+
+def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
+    law = Trial("law/repeat", VALID)
+    record = wrong(law, Fault.LAW)
+    assert found_as(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.promise == "values"
+    # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
+    for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
+        kept = found_as(wrong(law, kind), SPECS, of({})).signature
+        assert (kept.promise, kept.kind) == ("law/repeat", Fault.LAW)
+        assert kind_of(kept, [kind]) == kind
+    stray = found_as(wrong(law, Fault.GUARD), SPECS, never).signature
+    assert (stray.promise, stray.kind) == ("values", Fault.GUARD)
+
+
+def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
+    name = "life-cycle/repeated-failure"
+    records = [
+        failed(Trial(name, BROKEN), Fault.LEAK, output="", constraint=constraint, dtype=dtype, outcome=Outcome())
+        for constraint, dtype in (("gradOutput.null", "FLOAT"), ("output.null", "BF16"), ("out.null", ""))
+    ]
+    signatures = {found_as(record, SPECS, of({"status": passing})).signature for record in records}
+    assert signatures == {Signature(operator=VALID.operator, promise=name, kind=Fault.LEAK)}
+
+
+def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
+    refused = Outcome(phase_one=561000)
+    trial = Trial("life-cycle/repeated-failure", BROKEN)
+    record = failed(trial, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
+
+    def once(call: Trial) -> Record:
+        return failed(call, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
+
+    found = found_as(record, SPECS, of({"status": once})).signature
+    assert (found.promise, found.constraint, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
+    # A status that changes on the way is a fault of many calls.
+    alone = found_as(record, SPECS, of({"status": passing})).signature
+    assert (alone.promise, alone.constraint, alone.dtype) == (trial.promise, "", "")
+
+
+def test_a_crash_of_many_calls_is_kept_apart_from_that_of_one() -> None:
+    trial = Trial("life-cycle/repeated-failure", BROKEN)
+    record = died(trial, constraint="gradOutput.null")
+    many = found_as(record, SPECS, of({"status": passing})).signature
+    assert (many.promise, many.constraint, many.symptom) == (trial.promise, "", "signal 6")
+    one = found_as(record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})).signature
+    assert (one.promise, one.constraint) == ("status", "gradOutput.null")
+    otherwise = of({"status": lambda call: died(call, signal=11, constraint="gradOutput.null")})
+    assert found_as(record, SPECS, otherwise).signature.promise == trial.promise
+
+
+@pytest.mark.parametrize("name", ["status", "boundary"])
+def test_what_a_valid_twin_does_too_is_no_matter_of_the_constraint(name: str) -> None:
+    trial = Trial(name, BROKEN, TWIN)
+    record = wrong(trial, Fault.GUARD, constraint="gradOutput.null")
+    twin = of({"values": lambda call: wrong(call, Fault.GUARD)})
+    assert found_as(record, SPECS, twin).signature == bucketed(wrong(Trial("values", VALID), Fault.GUARD)).signature
+    kept = found_as(record, SPECS, of({})).signature
+    assert (kept.promise, kept.constraint) == ("status", "gradOutput.null")
+    # The status of a broken call is no matter of the twin, which is not asked for it.
+    refused = failed(trial, Fault.STATUS, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
+    assert found_as(refused, SPECS, never).signature.constraint == "gradOutput.null"
+
+
+def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
+    trial = Trial("status", BROKEN, TWIN)
+    record = failed(trial, Fault.REJECTED, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
+    both = (Outcome(phase_one=561000), Outcome(phase_one=161001))
+    record = msgspec.structs.replace(record, attempts=(both,))
+    alone = failed(Trial("values", VALID), Fault.REJECTED, outcome=Outcome(phase_one=561000))
+    assert found_as(record, SPECS, of({"values": lambda _: alone})).signature == bucketed(alone).signature
+
+
+def test_constraints_of_a_status_stay_apart() -> None:
+    signatures = {
+        bucketed(
+            failed(Trial("status", BROKEN), Fault.STATUS, constraint=constraint, outcome=Outcome(phase_one=status))
+        ).signature
+        for constraint in ("gradOutput.null", "output.null")
+        for status in (561000, 161001)
+    }
+    assert len(signatures) == 4
+
+
+def test_calls_that_are_tried_alone() -> None:
+    first = Case(VALID.operator, VALID.arguments, VALID.target, call=CallOptions(phases=1))
+    alone = calls_alone(Trial("life-cycle/phase-one-alone", VALID), SPECS)
+    assert [call.case.call for call in alone] == [VALID.call]
+    assert first.call not in [call.case.call for call in alone]
+    assert calls_alone(Trial("values", VALID), SPECS) == []
+    assert calls_alone(Trial("status", BROKEN), SPECS) == []
+    values = bucketed(wrong(Trial("values", VALID))).signature
+    trial = Trial("life-cycle/cold-warm", VALID)
+    assert shown_by(trial, values, SPECS) == [Trial("values", VALID), trial]
+    # A finding of the life cycle itself is shown by nothing plainer.
+    assert shown_by(trial, msgspec.structs.replace(values, promise=trial.promise), SPECS) == [trial]
+
+
+def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
+    values = bucketed(wrong(Trial("values", VALID))).signature
+    assert kind_of(values, [Fault.MODEL]) == Fault.MODEL
+    assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, ""]) == Fault.SPECIAL
+    assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, Fault.VALUE]) == Fault.VALUE
+    # A law that is not kept since a call is wrong says nothing of how wrong that is.
+    assert kind_of(values, [Fault.LAW, Fault.MODEL]) == Fault.MODEL
+    assert kind_of(values, []) == Fault.VALUE
+    crash = bucketed(died(Trial("values", VALID))).signature
+    assert kind_of(crash, [Fault.VALUE]) == Fault.CRASH
+    assert is_milder(Fault.MODEL, than=Fault.SPECIAL)
+    assert not is_milder(Fault.MODEL, than=Fault.MODEL)
+    assert not is_milder(Fault.SPECIAL, than=Fault.VALUE)
+
+
+def test_what_met_a_fault_of_its_call_is_known_again() -> None:
+    values = bucketed(wrong(Trial("values", VALID))).signature
+    assert still_fails_so(values, wrong(Trial("example", VALID), Fault.SPECIAL))
+    assert still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
+    assert still_fails_so(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
+    assert not still_fails_so(values, wrong(Trial("values", VALID), Fault.GUARD))
+    assert not still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.GUARD))
+    cold = msgspec.structs.replace(values, promise="life-cycle/cold-warm")
+    assert still_fails_so(cold, wrong(Trial("life-cycle/cold-warm", VALID)))
+    assert not still_fails_so(cold, wrong(Trial("values", VALID)))
+
+
+_KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
+
+
+@given(
+    st.builds(
+        Signature,
+        operator=st.just(VALID.operator),
+        promise=st.sampled_from(sorted(PROMISES)),
+        kind=st.sampled_from(_KINDS),
+        constraint=st.sampled_from(["", "gradOutput.null"]),
+        output=st.sampled_from(["", "out"]),
+        dtype=st.sampled_from(["", "FLOAT"]),
+        symptom=st.sampled_from(["", "inf", "-inf", "signal 6"]),
+    )
+)
+def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
+    once = together(signature)
+    assert together(once) == once
+    assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)
+
+
+def _in_company(output: str, *, kind: str = Fault.VALUE, waiver: str = "") -> Finding:
+    signature = Signature(operator=VALID.operator, promise="values", kind=kind, output=output)
+    return Finding(signature=signature, confirmed=Confirmed.COMPANY, failures=3, waiver=waiver)
+
+
+def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() -> None:
+    one, two, law = _in_company("a"), _in_company("b"), _in_company("", kind=Fault.LAW)
+    apart = [_in_company("a", kind=Fault.CRASH), _in_company("c", waiver="known")]
+    alone = msgspec.structs.replace(_in_company("d"), confirmed=Confirmed.ALWAYS)
+    findings = [one, two, law, *apart, alone]
+    assert put_together(findings, one) == [two, law]
+    assert put_together(findings, two) == []
+    told = distinct(findings)
+    assert [item.signature for item in told] == [item.signature for item in (one, *apart, alone)]
+    assert [item.failures for item in told] == [9, 3, 3, 3]
+    assert one.failures == 3, "what is stored stays its own"
+    # One whose calls are known stands before those whose are not.
+    two.trial = Trial("values", VALID, after=(Earlier(VALID),))
+    assert put_together(findings, two) == [one, two, law]
+    assert (one.like, two.like, law.like) == (two.signature, None, two.signature)
+    # One of them that was made smaller stands before one that was not.
+    one.trial, one.shrunk = two.trial, True
+    assert put_together(findings, one) == [one, two, law]
+    assert (one.like, two.like, law.like) == (None, one.signature, one.signature)

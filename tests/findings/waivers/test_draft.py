@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_writer import create_run
+from aclnn_cts.store.summary import Summary
+from tests.support.build_records import make_manifest, make_record
+from tests.support.ran import Ran
+
+CASE = {
+    "format": "aclnn-cts/case/1",
+    "operator": "aclnnSoftmaxBackward",
+    "product": "atlas-a2",
+    "arguments": {
+        "gradOutput": {"tensor": {"shape": [2, 3], "dtype": "FLOAT", "data": {"recipe": "normal"}}},
+        "output": {"tensor": {"shape": [2, 3], "dtype": "FLOAT", "data": {"recipe": "normal", "seed": 1}}},
+        "dim": {"int": 0},
+        "out": {"tensor": {"shape": [2, 3], "dtype": "FLOAT"}},
+    },
+}
+WRONG = "wrong_adapters:Wrong,fault=value"
+
+
+@pytest.fixture(name="finding")
+def find(ran: Callable[..., Ran], tmp_path: Path) -> Path:
+    """The trial file of a failure."""
+    (tmp_path / "case.json").write_text(json.dumps(CASE), encoding="utf-8")
+    found = ran("run", "--cases", "case.json", "--adapter", WRONG)
+    assert found.code == 1
+    [file] = found.directory.failures()
+    return file
+
+
+def filled(text: str) -> str:
+    for key, value in (("reason", "it computes in half"), ("owner", "numerics"), ("expiry", "2999-12-31")):
+        head, found, rest = text.partition(f"    {key}:")
+        assert found
+        text = f"{head}{found} {value}  {rest}"
+    return text
+
+
+def test_a_draft_is_refused_until_a_person_has_filled_it_in(
+    finding: Path, ran: Callable[..., Ran], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "waivers" / "mine.yaml"
+    assert main(["waive", "add", str(finding), "-o", str(file)]) == 0
+    assert capsys.readouterr().out == ""
+    run = ("run", "--cases", "case.json", "--adapter", WRONG, "--waivers", str(file))
+    refused = ran(*run)
+    assert refused.code == 2
+    for key in ("reason", "owner", "expiry"):
+        assert f"waivers.0.{key}: None: not filled in; a person has to say it" in refused.err
+    text = filled(file.read_text(encoding="utf-8"))
+    file.write_text(text, encoding="utf-8")
+    waived = ran(*run)
+    assert waived.code == 0, waived.err
+    assert (waived.result["failed"], waived.result["waived"]) == (1, 1)
+    assert waived.result["verdict"] == "conforms-with-waivers"
+    identifier = waived.directory.summary().waivers
+    assert list(identifier.values()) == [2]
+    [kept] = [path for path in waived.directory.waivers() if path.name == "mine.yaml"]
+    assert kept.read_text(encoding="utf-8") == text
+    # Mended: the pinned case passes, which the owner is told, and the run directory says.
+    file.write_text(text.replace(WRONG, "reference"), encoding="utf-8")
+    mended = ran("run", "--cases", "case.json", "--adapter", "reference", "--waivers", str(file))
+    [notice] = mended.directory.summary().notices
+    assert "its pinned cases pass now; remove it" in notice
+    file.write_text(text.replace("2999-12-31", "2020-01-01"), encoding="utf-8")
+    expired = ran(*run)
+    assert expired.code == 1
+    assert expired.result["waived"] == 0
+    assert "expired on 2020-01-01" in expired.out + expired.err
+
+
+def test_a_draft_on_standard_output_says_what_the_records_tell(
+    finding: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["waive", "add", str(finding)]) == 0
+    out = capsys.readouterr().out
+    scope = out.partition("    scope:\n")[2].partition("      # when")[0]
+    assert dict(line.strip().split(": ", 1) for line in scope.splitlines()) == {
+        "adapter": WRONG,
+        "operator": "aclnnSoftmaxBackward",
+        "promise": "values",
+        "product": "atlas-a2",
+        "dtype": "FLOAT",
+        "output": "out",
+        "kind": "value",
+    }
+    assert f"cases: [{finding}]" in out
+    assert "1 trial fails like this" in " ".join(out.replace("\n# ", "\n").split())
+
+
+def test_what_is_no_finding(finding: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = [
+        (str(tmp_path / "case.json"), "no finding; expected one of the trial files in the folder `failures`"),
+        (str(finding.parent), "no finding; expected one of the trial files"),
+        (str(finding.with_name("other.json")), "the run has no such finding"),
+    ]
+    for argument, message in wrong:
+        assert main(["waive", "add", argument]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["waive", "add", str(finding), "-o", str(tmp_path / "mine.json")]) == 2
+    assert "expected a name that ends in .yaml" in capsys.readouterr().err
+
+
+def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = make_record(1, result=Result.FAILED, kind=Fault.VALUE, output="out")
+    others = (
+        make_record(2, result=Result.FAILED, kind=Fault.SPECIAL, output="out", promise="boundary"),
+        make_record(3, result=Result.FAILED, kind=Fault.MODEL, output="out", promise="memory"),
+    )
+    records = [first, *(msgspec.structs.replace(item, signature=first.signature) for item in others)]
+    with create_run(tmp_path / "run", manifest=make_manifest(command="fuzz"), specs={}) as writer:
+        writer.append_part(Summary(), records)
+        writer.finish()
+    [file] = RunDirectory(tmp_path / "run").failures()
+    assert main(["waive", "add", str(file)]) == 0
+    out = capsys.readouterr().out
+    scope = yaml.safe_load(out.partition("    scope:\n")[2].partition("      # when")[0])
+    assert scope["promise"] == ["boundary", "memory", "values"]
+    assert sorted(scope["kind"]) == sorted([Fault.VALUE, Fault.SPECIAL, Fault.MODEL])

@@ -1,0 +1,212 @@
+"""Invalid and boundary cases: every rule broken alone, beside a valid twin, and every limit met from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.negative import boundary_cases, invalid_cases
+from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
+from aclnn_cts.speclang.binding import check_prototype
+from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
+from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.load import spec_from_text
+from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled
+from tests.speclang.small_spec import with_constraint
+
+each = pytest.mark.parametrize(("stem", "product"), PAIRS)
+A2 = "atlas-a2"
+
+
+def demand_isolated(constraint: Constraint, case: Case, twin: Case) -> None:
+    """The rule is broken, nothing else but its group and what goes with it is, and the twin holds all."""
+    spec = SPECS[case.operator]
+    check_prototype(spec, case, where="generated")
+    assert evaluate(spec, twin).broken == ()
+    broken = evaluate(spec, case).broken
+    assert constraint in broken
+    beside = [item for item in broken if item.id in constraint.also]
+    others = [item.id for item in broken if item is not constraint and item not in beside]
+    assert all(item in beside or item.group == constraint.group is not None or item is constraint for item in broken), (
+        others
+    )
+    promised = promised_statuses((constraint,))
+    assert evaluate(spec, case).statuses == ((*promised, ANY_ERROR) if beside else promised)
+    assert case.origin.twin == case_id(twin)
+    assert case.origin.constraint == constraint.id
+    assert case.origin.change
+    assert case_id(case) != case_id(twin)
+    assert all(len(tensor.shape) <= 25 for _, tensor in case.tensors())
+
+
+@each
+def test_every_rule_can_be_broken_alone(stem: str, product: str) -> None:
+    for constraint in rules(stem, product):
+        found = list(invalid_cases(sampler(stem, product), constraint, seed=7, count=4))
+        assert len(found) == 4, constraint.id
+        for derived in found:
+            demand_isolated(constraint, derived.case, derived.twin)
+            assert constraint.id in derived.broken
+            assert derived.case.origin.kind == "invalid"
+
+
+@each
+def test_cases_of_a_rule_do_not_depend_on_where_the_count_begins(stem: str, product: str) -> None:
+    constraint = rules(stem, product)[-1]
+    chosen = sampler(stem, product)
+    whole = [spelled(item.case) for item in invalid_cases(chosen, constraint, seed=7, count=6)]
+    parts = [
+        spelled(item.case)
+        for first in (0, 2, 4)
+        for item in invalid_cases(chosen, constraint, seed=7, first=first, count=2)
+    ]
+    assert whole == parts
+
+
+@each
+def test_limits_are_met_from_both_sides(stem: str, product: str) -> None:
+    for constraint in rules(stem, product):
+        for derived in boundary_cases(sampler(stem, product), constraint, seed=7):
+            assert derived.case.origin.kind == "boundary"
+            if derived.broken:
+                demand_isolated(constraint, derived.case, derived.twin)
+            else:
+                assert evaluate(SPECS.find(stem), derived.case).broken == ()
+
+
+def sides(stem: str, identifier: str, product: str = A2) -> tuple[list[Case], list[Case]]:
+    """The boundary cases of a rule that hold it, and those that break it."""
+    found = list(boundary_cases(sampler(stem, product), SPECS.find(stem).constraint(identifier), seed=7))
+    return [item.case for item in found if not item.broken], [item.case for item in found if item.broken]
+
+
+def shape(case: Case, name: str) -> tuple[int, ...]:
+    tensor = case.arguments[name]
+    assert isinstance(tensor, Tensor)
+    return tensor.shape
+
+
+def test_kernel_length_and_padding() -> None:
+    inside, outside = sides("conv_tbc_backward", "weight.kernel")
+    assert {shape(case, "weight")[0] for case in inside} >= {1, 2, 254, 255}
+    assert {shape(case, "weight")[0] for case in outside} >= {0, 256}
+    inside, outside = sides("conv_tbc_backward", "pad.range")
+    assert {case.arguments["pad"] for case in inside} >= {0, 1, 254, 255}
+    assert {case.arguments["pad"] for case in outside} >= {-1, 256}
+
+
+@pytest.mark.parametrize(
+    ("identifier", "name"), [("self.dims", "self"), ("input.dims", "input"), ("weight.dims", "weight")]
+)
+def test_the_largest_sizes_are_descriptors_without_memory(identifier: str, name: str) -> None:
+    inside, outside = sides("conv_tbc_backward", identifier)
+    assert {size for case in inside for size in shape(case, name)} >= {1, 2147483645, 2147483646}
+    assert {size for case in outside for size in shape(case, name)} >= {0, 2147483647}
+    for case in (*inside, *outside):
+        if max(max(tensor.shape, default=1) for _, tensor in case.tensors()) > MAX_DATA_ELEMENTS:
+            assert case.call.phases == 1
+            assert all(tensor.data is None for _, tensor in case.tensors())
+
+
+def test_ranks_around_their_limits() -> None:
+    for stem, identifier, name in (
+        ("softmax_backward", "gradOutput.rank", "gradOutput"),
+        ("embedding_dense_backward", "grad.rank", "grad"),
+        ("rms_norm_grad", "x.rank", "x"),
+    ):
+        inside, outside = sides(stem, identifier)
+        assert 8 in {len(shape(case, name)) for case in inside}, stem
+        assert 9 in {len(shape(case, name)) for case in outside}, stem
+
+
+def test_other_limits() -> None:
+    inside, outside = sides("upsample_nearest_exact1d_backward", "ratio.shrink")
+    assert all(shape(case, "out")[2] < 50 * shape(case, "gradOutput")[2] for case in inside)
+    assert {shape(case, "out")[2] - 50 * shape(case, "gradOutput")[2] for case in inside} >= {-1}
+    assert {shape(case, "out")[2] - 50 * shape(case, "gradOutput")[2] for case in outside} >= {0, 1}
+    inside, outside = sides("rms_norm_grad", "x.lastAxis", "atlas-inference")
+    assert {8, 9, 16, 17} <= {shape(case, "x")[-1] for case in inside}
+    assert {7, 15} <= {shape(case, "x")[-1] for case in outside}
+    inside, outside = sides("embedding_dense_backward", "indices.count")
+    assert {shape(case, "grad")[0] for case in inside} == {2139095040}
+    assert {shape(case, "grad")[0] for case in outside} == {2139095041}
+    inside, outside = sides("softmax_backward", "dim.range")
+    assert outside
+    for case in (*inside, *outside):
+        dim, rank = case.arguments["dim"], len(shape(case, "gradOutput"))
+        assert isinstance(dim, int)
+        assert (case in inside) is (-rank <= dim <= rank - 1)
+    assert {
+        shape(case, "gradOutput") and case.arguments["dim"] == len(shape(case, "gradOutput")) for case in outside
+    } >= {True}
+
+
+def changes(stem: str, identifier: str, product: str = A2, count: int = 40) -> list[Case]:
+    constraint = SPECS.find(stem).constraint(identifier)
+    return [item.case for item in invalid_cases(sampler(stem, product), constraint, seed=3, count=count)]
+
+
+def numbers(stem: str, identifier: str, name: str) -> set[int]:
+    """The values that an attribute takes where its rule is broken."""
+    values = [case.arguments[name] for case in changes(stem, identifier)]
+    return {value for value in values if isinstance(value, int)}
+
+
+def tensors(stem: str, identifier: str, name: str, product: str = A2) -> list[Tensor]:
+    values = [case.arguments[name] for case in changes(stem, identifier, product)]
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def test_membership_and_ranges_are_broken_by_near_and_far_values() -> None:
+    dtypes = {item.dtype for item in tensors("softmax_backward", "gradOutput.dtype", "gradOutput", "atlas-training")}
+    assert {"BF16", "DOUBLE", "INT32", "BOOL", "COMPLEX64"} <= dtypes
+    assert not dtypes & {"FLOAT", "FLOAT16"}
+    formats = {item.format for item in tensors("conv_tbc_backward", "self.format", "self")}
+    assert {"NCHW", "NHWC", "FRACTAL_NZ"} <= formats
+    pads = numbers("conv_tbc_backward", "pad.range", "pad")
+    assert {-1, 256} <= pads
+    assert min(pads) <= -1000
+    assert max(pads) >= 1000
+    assert {-128, -1, 4, 127} <= numbers("conv_tbc_backward", "cubeMathType.range", "cubeMathType")
+    dims = numbers("softmax_backward", "dim.range", "dim")
+    assert max(dims) > 2**31
+    assert min(dims) < -(2**31)
+    arrays = [case.arguments["inputSize"] for case in changes("upsample_nearest_exact1d_backward", "inputSize.length")]
+    assert {0, 2, 4, 12} <= {len(array) for array in arrays if isinstance(array, tuple)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        # An assignment without a value for a drawing is passed over, not the end of the run.
+        ('kind: holds, that: "pad < 8", strength: open, breaks: [{pad: "9 + 1 // (D - D)"}, {pad: 9}]', {"pad": 9}),
+        ('kind: holds, that: "pad < 8", strength: open, breaks: [{pad: 100000}, {pad: 9}]', {"pad": 9}),
+        ('kind: holds, that: "pad < 8", strength: open, breaks: [{"out[7]": 1}, {pad: 9}]', {"pad": 9}),
+        ("kind: range, of: pad, in: [0, 126], strength: open", {"pad": -1}),
+        ("kind: range, of: pad, in: [-128, 126], strength: open", {"pad": 127}),
+    ],
+)
+def test_what_makes_no_case_is_passed_over(fields: str, kept: Mapping[str, Any]) -> None:
+    text = with_constraint(fields).replace(
+        "  - {id: pad.range, kind: range, of: pad, in: [0, 7], strength: limit}\n", ""
+    )
+    text = text.replace('  - {at: params.pad.1, en: "pad.", zh: "pad。", constraints: [pad.range]}\n', "")
+    spec = spec_from_text(text, stem="small")
+    chosen = Sampler(spec, Target())
+    (derived,) = invalid_cases(chosen, spec.constraint("it"), seed=1, count=1)
+    assert {name: derived.case.arguments[name] for name in kept} == kept
+    assert evaluate(spec, derived.case).statuses == (ANY_ERROR, SUCCESS)
+
+
+def test_what_cannot_be_proved_is_not_generated() -> None:
+    spec = spec_from_text(
+        with_constraint('kind: holds, that: "pad < 8", strength: open, breaks: [{pad: 9}]'), stem="small"
+    )
+    # Whatever exceeds 7 breaks pad.range as well, which belongs to no group with it.
+    assert list(invalid_cases(Sampler(spec, Target()), spec.constraint("it"), seed=1, count=2)) == []

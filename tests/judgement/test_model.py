@@ -1,0 +1,162 @@
+"""Compute models: what precision.yaml says, and how a mistake in such a file is reported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.judgement.model import BASES, ComputeModel, load_precision, precision_of, weakest
+from aclnn_cts.speclang.load import package_folder, spec_from_text
+from tests.speclang.small_spec import changed
+
+CONV = "aclnnConvTbcBackward"
+
+
+def conv(output: str, dtype: str, operand: str | None) -> ComputeModel:
+    return load_precision().model(operator=CONV, output=output, dtype=dtype, operand=operand)
+
+
+def test_bases_have_an_order() -> None:
+    assert BASES == ("assumed", "published", "document")
+    assert weakest(["document", "published"]) == "published"
+
+
+@pytest.mark.parametrize(
+    ("operand", "output", "expected"),
+    [
+        (None, "gradInput", "operands as stored, accumulation in FLOAT (truncating), output in FLOAT"),
+        ("FLOAT", "gradWeight", "operands as stored, accumulation in FLOAT (truncating), output in FLOAT"),
+        ("HFLOAT32", "gradInput", "operands in HFLOAT32, accumulation in FLOAT (truncating), output in FLOAT"),
+        (
+            "FLOAT16",
+            "gradInput",
+            "operands in FLOAT16, accumulation in FLOAT (truncating), output in FLOAT by way of FLOAT16",
+        ),
+        ("FLOAT16", "gradWeight", "operands in FLOAT16, accumulation in FLOAT (truncating), output in FLOAT"),
+        ("FLOAT16", "gradBias", "operands as stored, accumulation in FLOAT, output in FLOAT"),
+    ],
+)
+def test_modes_of_conv_tbc(operand: str | None, output: str, expected: str) -> None:
+    assert conv(output, "FLOAT", operand).describe() == expected
+
+
+def test_hfloat32_counts_on_the_coarser_of_two_sources() -> None:
+    model = conv("gradInput", "FLOAT", "HFLOAT32")
+    assert model.operand is not None
+    assert (model.operand.significand, model.operand_roundoff) == (11, 2.0**-11)
+
+
+def test_bf16_loses_range_but_no_digit_in_float16() -> None:
+    model = conv("gradInput", "BF16", "FLOAT16")
+    assert model.operand is not None
+    assert model.operand.name == "FLOAT16"
+    assert model.operand_roundoff == 0.0
+    assert conv("gradInput", "BF16", "BF16").operand is None
+
+
+def test_every_operator_accumulates_wider_than_half() -> None:
+    precision = load_precision()
+    for dtype in ("FLOAT", "FLOAT16", "BF16"):
+        model = precision.model(operator="aclnnOfTheUsersOwn", output="out", dtype=dtype)
+        assert model.accumulation.name == "FLOAT"
+        assert model.output.name == dtype
+        assert model.basis == "assumed"
+
+
+def test_double_is_computed_in_double_by_every_operator() -> None:
+    for operator in ("aclnnOfTheUsersOwn", CONV, "aclnnSoftmaxBackward", "aclnnRmsNormGrad"):
+        model = load_precision().model(operator=operator, output="gradInput", dtype="DOUBLE", operand="DOUBLE")
+        assert (model.accumulation.name, model.truncates, model.flushes_compute) == ("DOUBLE", False, False)
+
+
+def test_only_the_operands_of_conv_tbc_are_documented() -> None:
+    documented = {
+        (operator, section)
+        for operator in (CONV, "aclnnSoftmaxBackward", "aclnnRmsNormGrad", "aclnnEmbeddingDenseBackward", "aclnnX")
+        for section, basis, _ in load_precision().model(operator=operator, output="gradInput", dtype="FLOAT").sources
+        if basis == "document"
+    }
+    assert documented == {(CONV, "operand")}
+
+
+def test_saturation_comes_from_the_product_unless_the_target_says_it() -> None:
+    def saturates(target: Target) -> bool:
+        model = load_precision().model(operator="aclnnSoftmaxBackward", output="out", dtype="FLOAT", target=target)
+        return model.saturates
+
+    assert [saturates(Target(product=name)) for name in ("atlas-inference", "atlas-training", "atlas-a2")] == [
+        True,
+        True,
+        False,
+    ]
+    assert saturates(Target(product="atlas-a2", overflow_mode="saturation"))
+
+
+def test_selectors_by_product() -> None:
+    precision = load_precision()
+
+    def basis(product: str) -> dict[str, str]:
+        model = precision.model(
+            operator="aclnnEmbeddingDenseBackward", output="out", dtype="FLOAT", target=Target(product=product)
+        )
+        return {section: basis for section, basis, _ in model.sources}
+
+    assert basis("atlas-a2")["accumulation"] == "published"
+    assert basis("atlas-training")["accumulation"] == "assumed"
+
+
+def test_repeatable() -> None:
+    precision = load_precision()
+    found = {
+        operator: precision.model(operator=operator, output="out", dtype="FLOAT").repeatable
+        for operator in ("aclnnSoftmaxBackward", "aclnnRmsNormGrad")
+    }
+    assert found == {"aclnnSoftmaxBackward": "always", "aclnnRmsNormGrad": "deterministic"}
+
+
+def test_a_spec_file_adds_models_of_its_own_operator() -> None:
+    model = "{outputs: [out], accumulation: {format: FLOAT16, rounding: nearest, basis: document, source: section 3}}"
+    spec = spec_from_text(changed("draws:\n", f"precision: [{model}]\ndraws:\n"), stem="small")
+    precision = precision_of(spec)
+    assert precision.model(operator=spec.operator, output="out", dtype="FLOAT").accumulation.name == "FLOAT16"
+    assert precision.model(operator=spec.operator, output="other", dtype="FLOAT").accumulation.name == "FLOAT"
+    assert precision.model(operator="aclnnOther", output="out", dtype="FLOAT").accumulation.name == "FLOAT"
+    assert load_precision().model(operator=spec.operator, output="out", dtype="FLOAT").accumulation.name == "FLOAT"
+
+
+def test_mistakes_name_file_and_path(tmp_path: Path) -> None:
+    content = yaml.safe_load((package_folder() / "precision.yaml").read_text(encoding="utf-8"))
+
+    def message(change: dict[str, object]) -> str:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
+        path.write_text(yaml.safe_dump(content | change), encoding="utf-8")
+        with pytest.raises(UsageError) as caught:
+            load_precision(path)
+        place, _, said = str(caught.value).partition(": ")
+        assert re.fullmatch(re.escape(str(path)) + r":\d+", place)
+        return said
+
+    assert message({"modles": []}) == (
+        "unknown key 'modles'; expected any of format, significands, models; did you mean 'models'?"
+    )
+    assert message({"models": [{"output": {"rounding": "up", "basis": "assumed", "source": "x"}}]}) == (
+        "models.0.output.rounding: 'up': Input should be 'nearest' or 'truncation'"
+    )
+    assert message({"models": [{"output": {"rounding": "nearest", "basis": "guess", "source": "x"}}]}) == (
+        "models.0.output.basis: 'guess': Input should be 'assumed', 'published' or 'document'"
+    )
+    assert message({"models": content["models"][1:]}) == (
+        "models: no default `operand` for FLOAT; expected an entry that has it and no selector"
+    )
+    assert message({"significands": {"HFLOAT32": {"bits": 13, "basis": "assumed", "source": "x"}}}) == (
+        "significands.HFLOAT32.bits: 13; expected 2 to 12"
+    )
+    assert message({"significands": {"HFLOAT23": {"bits": 11, "basis": "assumed", "source": "x"}}}) == (
+        "significands: unknown format 'HFLOAT23'; expected one of FLOAT, FLOAT16, BF16, DOUBLE, HFLOAT32; "
+        "did you mean 'HFLOAT32'?"
+    )

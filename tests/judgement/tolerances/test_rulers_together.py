@@ -1,0 +1,284 @@
+"""What holds for every ruler, and the registry."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.rounding import to_dtype, widen
+from aclnn_cts.core.verdict import Fault, Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
+from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
+from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS
+from aclnn_cts.judgement.tolerances.mere_mare import MERE_LIMITS
+from aclnn_cts.judgement.tolerances.mixed import MIXED_ROWS, Mixed
+from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS, MSPROBE_ULP_ROWS
+from aclnn_cts.judgement.tolerances.pair import make_pair
+from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom
+from aclnn_cts.judgement.tolerances.registry import RULER_FACT, RULERS, build_registry, check_names, gated, measure
+from aclnn_cts.judgement.tolerances.single import SINGLE_ROWS
+from aclnn_cts.judgement.tolerances.ulp import ULP_LIMITS
+from aclnn_cts.judgement.verdict import OUTPUT_FACT
+from tests.judgement.tolerances.pairs import pair
+
+DTYPES = ("FLOAT16", "BF16", "FLOAT")
+DOCUMENT = Path(__file__).parents[3] / "docs" / "rulers.md"
+
+numbers = arrays(np.float64, st.integers(1, 20), elements=st.floats(-1000, 1000, width=32))
+
+
+def stored(values: np.ndarray, dtype: str) -> np.ndarray:
+    return widen(to_dtype(values, dtype))
+
+
+def test_the_names_are_stable() -> None:
+    assert tuple(RULERS) == (
+        "mixed",
+        "mere-mare",
+        "dual-l0",
+        "dual-l1",
+        "dual-l2",
+        "double",
+        "msprobe-threshold",
+        "msprobe-ulp",
+        "single-high-precision",
+        "single-high-performance",
+        "assert-close",
+        "ulp",
+    )
+    assert all(name == ruler.name and ruler.source for name, ruler in RULERS.items())
+
+
+def test_a_duplicate_is_an_error() -> None:
+    with pytest.raises(ValueError, match="'mixed' is registered twice"):
+        build_registry((Mixed(), Mixed()))
+
+
+def test_unknown_names_are_told_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match=r"--ruler: 'mixd' is not a ruler; expected any of .*did you mean 'mixed'\?"):
+        check_names(["ulp", "mixd"], where="--ruler")
+    assert check_names(["ulp", "mixed", "ulp"], where="--ruler") == ("mixed", "ulp")
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=numbers, dtype=st.sampled_from(DTYPES))
+def test_identical_arrays_pass_every_ruler(values: np.ndarray, dtype: str) -> None:
+    values = stored(values, dtype)
+    for name, ruler in RULERS.items():
+        result = ruler.measure(pair(values, values, values, dtype=dtype))
+        assert result.verdict == RulerVerdict.PASS, (name, result)
+        assert 0.0 <= float(result.headroom) <= 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=numbers, noise=st.integers(0, 2**32 - 1), dtype=st.sampled_from(DTYPES))
+def test_signs_and_order_do_not_matter(values: np.ndarray, noise: int, dtype: str) -> None:
+    generator = np.random.default_rng(noise)
+    got, other = (stored(values * (1 + generator.normal(size=values.shape) * 2.0**-9), dtype) for _ in range(2))
+    order = generator.permutation(values.size)
+    for ruler in RULERS.values():
+        result = ruler.measure(pair(got, values, other, dtype=dtype))
+        mirrored = ruler.measure(pair(-got, -values, -other, dtype=dtype))
+        assert (mirrored.verdict, mirrored.figures) == (result.verdict, result.figures)
+        shuffled = ruler.measure(pair(got[order], values[order], other[order], dtype=dtype))
+        assert shuffled.verdict == result.verdict
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=numbers, power=st.integers(-8, 8))
+def test_ulp_errors_do_not_change_with_a_power_of_two(values: np.ndarray, power: int) -> None:
+    values = np.where(np.abs(values) < 1.0, 1.0, values)
+    got = stored(values * (1 + 2.0**-20), "FLOAT")
+    for name in ("ulp", "msprobe-ulp"):
+        result = RULERS[name].measure(pair(got, values))
+        scaled = RULERS[name].measure(pair(got * 2.0**power, values * 2.0**power))
+        assert scaled.figures == result.figures
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=numbers, dtype=st.sampled_from(DTYPES), far=st.sampled_from([1e3, np.inf, np.nan]))
+def test_one_wild_element_fails_every_ruler_that_has_no_quota(values: np.ndarray, dtype: str, far: float) -> None:
+    golden = stored(values, dtype)
+    golden[0] = 1.0  # no small value, of which the dual rules admit one
+    got = golden.copy()
+    got[0] = stored(np.array([far]), dtype)[0]
+    for name, ruler in RULERS.items():
+        result = ruler.measure(pair(got, golden, golden, dtype=dtype))
+        if name != "msprobe-ulp":
+            assert result.verdict == RulerVerdict.FAIL, (name, result)
+            assert result.headroom == "-inf" or float(result.headroom) <= 0.0
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT16", "BF16", "FLOAT", "DOUBLE", "INT32"])
+def test_an_output_without_elements_fails_nothing(dtype: str) -> None:
+    made = pair([], [], [], dtype=dtype)
+    assert {ruler.measure(made).verdict for ruler in RULERS.values()} <= {
+        RulerVerdict.PASS,
+        RulerVerdict.NOT_APPLICABLE,
+    }
+    assert RULERS["mere-mare"].measure(pair([], [])).message == "there are no elements to measure"
+
+
+def test_open_elements_are_left_out() -> None:
+    got = np.array([[1.0, 99.0], [1.0, np.nan]], dtype=np.float32)
+    made = make_pair(
+        output="out", dtype="FLOAT", got=got, golden=np.ones((1, 1)), unsettled=np.array([False, True]), benchmark=got
+    )
+    assert made.got.tolist() == [1.0, 1.0]
+    assert {ruler.measure(made).verdict for ruler in RULERS.values()} == {RulerVerdict.PASS}
+
+
+def test_a_golden_beyond_the_dtype_is_inf() -> None:
+    made = pair([np.inf, -np.inf, 65504.0], [65520.0, -1e30, 65519.0], dtype="FLOAT16")
+    assert made.golden.tolist() == [np.inf, -np.inf, 65519.0]
+    assert made.error.tolist() == [0.0, 0.0, 15.0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "left"),
+    [
+        (figure("error", 0.25, 1.0), 0.75),
+        (figure("error", 1.0, 1.0), 0.0),
+        (figure("error", 3.0, 1.0), -2.0),
+        (figure("error", np.inf, 1.0), -np.inf),
+        (figure("error", np.nan, 1.0), -np.inf),
+        (figure("count", 0, 0), 1.0),
+        (figure("count", 1, 0), -np.inf),
+        (figure("share", 1.0, 0.99, ">="), 1.0),
+        (figure("share", 0.99, 0.99, ">="), 0.0),
+        (figure("share", 0.98, 0.99, ">="), -1.0),
+    ],
+)
+def test_headroom_is_what_is_left_of_the_limit(entry: object, left: float) -> None:
+    assert headroom(entry) == pytest.approx(left)  # type: ignore[arg-type]  # any ruler's entry
+
+
+def test_limits_that_are_met_and_limits_to_stay_below() -> None:
+    met = conclude(Mixed(), [figure("error", 1.0, 1.0)])
+    below = conclude(Mixed(), [figure("error", 1.0, 1.0, "<")])
+    assert (met.verdict, met.message) == (RulerVerdict.PASS, "error 1 <= 1")
+    assert (below.verdict, below.message) == (RulerVerdict.FAIL, "error 1, not < 1")
+    assert conclude(Mixed(), [figure("error", np.nan, 1.0)]).message == "error nan, not <= 1"
+    near = conclude(Mixed(), [figure("error", 1.0000001, 1.0)])
+    assert near.message == "error 1.0000001, not <= 1", "digits enough to tell them apart"
+    assert conclude(Mixed(), [figure("a", 2, 1), figure("b", 9, 1)]).message.startswith("b 9")
+    one = conclude(Mixed(), [figure("a", 2, 1), figure("b", 0.5, 1)], any_of=True)
+    assert (one.verdict, one.headroom) == (RulerVerdict.PASS, 0.5)
+
+
+def test_results_survive_a_record() -> None:
+    made = pair([np.inf, 1.0], [1.0, 1.0], [1.0, 1.0])
+    rulers = measure(RULERS, [made])
+    verdict = Verdict(result=Result.PASSED, rulers=rulers)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(verdict), type=Verdict) == verdict
+    assert b"null" not in msgspec.json.encode(rulers), "JSON has a word for every number"
+
+
+def test_a_gate_fails_what_the_bound_passed_and_nothing_else() -> None:
+    rulers = measure(RULERS, [pair([2.0], [1.0])])
+    passed = Verdict(result=Result.PASSED, basis="assumed", rulers=rulers, facts={"finer than asked": True})
+    failed = gated(passed, ("mixed", "ulp"))
+    assert (failed.result, failed.kind, failed.basis) == (Result.FAILED, Fault.RULER, "assumed")
+    said = "the ruler mixed fails on out: largest absolute error 1, not <= 0.01; also failing: ulp on out"
+    assert failed.message == said
+    assert failed.facts == {"finer than asked": True, OUTPUT_FACT: "out", RULER_FACT: "mixed"}
+    assert gated(passed, ()) is passed
+    assert gated(passed, ("dual-l0",)) is passed, "not applicable is no failure"
+    other = msgspec.structs.replace(passed, result=Result.FAILED, kind=Fault.VALUE, message="wrong")
+    assert gated(other, ("mixed",)) is other
+
+
+def test_assert_close_agrees_with_torch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    generator = np.random.default_rng(3)
+    kinds = {"FLOAT16": torch.float16, "BF16": torch.bfloat16, "FLOAT": torch.float32, "DOUBLE": torch.float64}
+    outcomes = set()
+    for dtype, kind in kinds.items():
+        rows = ASSERT_CLOSE_ROWS[dtype]
+        for number in range(60):
+            golden = stored(generator.normal(size=5) * 10.0 ** generator.integers(-4, 3), dtype)
+            # Errors keep away from the limit, where torch's own rounding decides.
+            share = [0.5, 1.6][number % 2]
+            got = stored(golden + share * (rows.atol + rows.rtol * np.abs(golden)), dtype)
+            error, allowed = np.abs(got - golden), rows.atol + rows.rtol * np.abs(golden)
+            if (np.abs(error / allowed - 1) < 0.2).any():
+                continue
+            try:
+                torch.testing.assert_close(torch.tensor(got, dtype=kind), torch.tensor(golden, dtype=kind))
+                theirs = RulerVerdict.PASS
+            except AssertionError:
+                theirs = RulerVerdict.FAIL
+            assert RULERS["assert-close"].measure(pair(got, golden, dtype=dtype)).verdict == theirs
+            outcomes.add((dtype, theirs))
+    assert len(outcomes) == 2 * len(kinds)
+
+
+def cells(section: str, header: str) -> dict[str, list[float]]:
+    """A table of the document: numbers by the names in its first column."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    body = text.partition(f"\n## {section}")[2].partition("\n## ")[0].partition(f"| {header} |")[2]
+    rows: dict[str, list[float]] = {}
+    for line in body.splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        first, *rest = (cell.strip() for cell in line.strip("|").split("|"))
+        for name in first.split(", "):
+            rows[name] = [number(cell) for cell in rest if cell != "-"]
+    return rows
+
+
+def number(cell: str) -> float:
+    power = re.fullmatch(r"2\^(-?\d+)", cell)
+    return 2.0 ** int(power[1]) if power else float(cell)
+
+
+@pytest.mark.parametrize(
+    ("section", "header", "table"),
+    [
+        ("`mixed`", "dtype", {name: [row.rtol, row.atol, row.largest] for name, row in MIXED_ROWS.items()}),
+        ("`mere-mare`", "dtype", {name: [limit] for name, limit in MERE_LIMITS.items()}),
+        (
+            "`dual-l0`",
+            "level",
+            {name.upper(): [float(row.mare), row.mere, row.rmse] for name, row in DUAL_LEVELS.items()},
+        ),
+        ("`dual-l0`", "dtype", {name: [row.small, row.error] for name, row in DUAL_ROWS.items()}),
+        ("`double`", "dtype", {name: [row.error, row.balance] for name, row in DOUBLE_ROWS.items()}),
+        (
+            "`msprobe-threshold`",
+            "dtype",
+            {name: [row.small, row.tolerance, row.rtol, row.epsilon] for name, row in MSPROBE_ROWS.items()},
+        ),
+        (
+            "`msprobe-ulp`",
+            "dtype",
+            {
+                name: [row.large, row.share, *([row.mean] if row.mean is not None else [])]
+                for name, row in MSPROBE_ULP_ROWS.items()
+            },
+        ),
+        (
+            "`single-high-precision`",
+            "dtype",
+            {name: [row.precision, row.performance, row.balance] for name, row in SINGLE_ROWS.items()},
+        ),
+        ("`assert-close`", "dtype", {name: [row.rtol, row.atol] for name, row in ASSERT_CLOSE_ROWS.items()}),
+        ("`ulp`", "dtype", {name: [limit] for name, limit in ULP_LIMITS.items()}),
+    ],
+)
+def test_the_document_has_the_numbers_that_are_used(section: str, header: str, table: dict[str, list[float]]) -> None:
+    assert cells(section, header) == table
+
+
+def test_the_document_names_every_ruler() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert all(re.search(rf"^##.*`{name}`", text, re.MULTILINE) for name in RULERS)
+    assert isinstance(RULERS["mixed"].measure(pair([1.0], [1.0])), RulerResult)

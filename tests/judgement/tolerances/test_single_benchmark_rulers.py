@@ -1,0 +1,247 @@
+"""Rules that look at the output and the golden alone, on hand-made numbers: on their limits and just beyond."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from aclnn_cts.core.verdict import RulerVerdict
+from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
+from aclnn_cts.judgement.tolerances.mere_mare import MERE_LIMITS
+from aclnn_cts.judgement.tolerances.mixed import MIXED_ROWS
+from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS
+from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.single import SINGLE_ROWS
+from tests.judgement.tolerances.pairs import figures, pair, says, values
+
+PASS, FAIL, NOT_APPLICABLE = RulerVerdict.PASS, RulerVerdict.FAIL, RulerVerdict.NOT_APPLICABLE
+INF, NAN = math.inf, math.nan
+TINY = 2.0**-40
+"""Added to a float64 golden it moves an error that lies on its limit just beyond it."""
+
+
+def place(row: str) -> tuple[str, str]:
+    """The dtype and the mode's operand format that choose a row."""
+    return ("FLOAT", "HFLOAT32") if row == "HFLOAT32" else (row, "")
+
+
+@pytest.mark.parametrize("row", MIXED_ROWS)
+def test_mixed_matches_up_to_the_row_s_tolerance(row: str) -> None:
+    numbers = MIXED_ROWS[row]
+    dtype, operand = place(row)
+    got = [1.0 + numbers.rtol + numbers.atol]
+    assert says("mixed", pair(got, [1.0], dtype=dtype, operand=operand)) == PASS
+    assert says("mixed", pair(got, [1.0 - TINY], dtype=dtype, operand=operand)) == FAIL
+
+
+def test_mixed_takes_the_row_of_hfloat32_from_the_mode_alone() -> None:
+    got = [1.0 + 2.0**-9 + 2.0**-10]
+    assert says("mixed", pair(got, [1.0], operand="HFLOAT32")) == PASS
+    assert says("mixed", pair(got, [1.0], operand="FLOAT16")) == FAIL
+    assert says("mixed", pair(got, [1.0])) == FAIL
+    assert says("mixed", pair([1.0 + 2.0**-8], [1.0], dtype="FLOAT16", operand="HFLOAT32")) == PASS, "FLOAT16's own row"
+    beyond = pair([1.0 + 2.0**-9 + 2.0**-10], [1.0], dtype="DOUBLE", operand="HFLOAT32")
+    assert says("mixed", beyond) == FAIL, "other dtypes have FLOAT's row"
+
+
+@pytest.mark.parametrize(("unmatched", "expected"), [(0, PASS), (1, PASS), (2, FAIL)])
+def test_mixed_admits_one_unmatched_element_in_a_hundred(unmatched: int, expected: str) -> None:
+    got = np.ones(100)
+    got[:unmatched] += 2.0**-8
+    result = RULERS["mixed"].measure(pair(got, np.ones(100)))
+    assert result.verdict == expected
+    assert figures(result)["matched share"].value == 1 - unmatched / 100
+    if unmatched:
+        assert result.headroom == pytest.approx(1.0 - unmatched)
+
+
+@pytest.mark.parametrize(("golden", "expected"), [(0.01, PASS), (math.nextafter(0.01, 1.0), FAIL)])
+def test_mixed_limits_the_largest_error_of_an_unmatched_element(golden: float, expected: str) -> None:
+    made = pair(np.zeros(100), [golden] + [0.0] * 99)
+    assert says("mixed", made) == expected
+
+
+def test_mixed_takes_32_ulp_where_they_are_more_than_the_absolute_limit() -> None:
+    spacing = 2.0**-3
+    assert says("mixed", pair([2.0**20 + 32 * spacing], [2.0**20])) == PASS
+    result = RULERS["mixed"].measure(pair([2.0**20 + 33 * spacing], [2.0**20]))
+    assert result.verdict == FAIL
+    assert values(result) == {"matched share": 1.0, "largest absolute error": 33 * spacing}
+    assert result.message == "largest absolute error 4.12, not <= 4"
+
+
+@pytest.mark.parametrize("row", MERE_LIMITS)
+def test_mere_and_mare_stay_below_their_limits(row: str) -> None:
+    limit = MERE_LIMITS[row]
+    dtype, operand = place(row)
+    # Over |g| + 1e-7 an error of T is just below T; moving the golden by a little more than 1e-7 T is just beyond.
+    assert says("mere-mare", pair([1.0 + limit], [1.0], dtype=dtype, operand=operand)) == PASS
+    assert says("mere-mare", pair([1.0 + limit], [1.0 - 2e-7], dtype=dtype, operand=operand)) == FAIL
+    got, golden = np.ones(20), np.ones(20)
+    got[3] += 10 * limit
+    result = RULERS["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
+    assert result.verdict == PASS
+    assert values(result) == pytest.approx({"MERE": limit / 2, "MARE": 10 * limit})
+    golden[3] -= 2e-6
+    result = RULERS["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
+    assert (result.verdict, result.message.split()[0]) == (FAIL, "MARE")
+
+
+def test_mere_mare_of_integers() -> None:
+    assert says("mere-mare", pair([3, -7], [3, -8], dtype="INT8")) == PASS
+    assert says("mere-mare", pair([3, -7], [5, -7], dtype="INT8")) == FAIL
+    assert says("mere-mare", pair([3, -7], [3, -8], dtype="INT32")) == FAIL
+    assert says("mere-mare", pair([3, -8], [3, -8], dtype="INT32")) == PASS
+
+
+@pytest.mark.parametrize("row", SINGLE_ROWS)
+@pytest.mark.parametrize("goal", ["precision", "performance"])
+def test_single_is_absolute_below_1_and_relative_from_there(row: str, goal: str) -> None:
+    limit = getattr(SINGLE_ROWS[row], goal)
+    # Mirrored errors have no balance. x / (4 + x) meets the limit for no number: 4 limit is just below, a little more
+    # than that beyond.
+    for base, error, beyond in ((0.5, limit, limit + TINY), (4.0, 4 * limit, 4 * limit * (1 + 2 * limit))):
+        near, far = np.array([base + error, -base - error]), np.array([base + beyond, -base - beyond])
+        assert says(f"single-high-{goal}", pair([base, -base], near, dtype=row)) == PASS
+        assert says(f"single-high-{goal}", pair([base, -base], far, dtype=row)) == FAIL
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("row", SINGLE_ROWS)
+def test_single_limits_the_balance_of_errors_in_both_directions(row: str, sign: float) -> None:
+    balance = SINGLE_ROWS[row].balance
+    result = RULERS["single-high-performance"].measure(pair([0.5] * 3, [0.5 - sign * balance] * 3, dtype=row))
+    assert (result.verdict, values(result)["EB"]) == (PASS, balance)
+    result = RULERS["single-high-performance"].measure(pair([0.5] * 3, [0.5 - sign * (balance + TINY)] * 3, dtype=row))
+    assert (result.verdict, result.message.split()[0]) == (FAIL, "EB")
+
+
+@pytest.mark.parametrize("row", MSPROBE_ROWS)
+def test_msprobe_threshold_on_normal_and_small_values(row: str) -> None:
+    numbers = MSPROBE_ROWS[row]
+    beyond = numbers.rtol * (1 + 4 * (numbers.rtol + numbers.epsilon))
+    assert says("msprobe-threshold", pair([1.0], [1.0 + numbers.rtol], dtype=row)) == PASS
+    assert says("msprobe-threshold", pair([1.0], [1.0 + beyond], dtype=row)) == FAIL
+    # On the limit where that is a power of two, and below it for 1e-16.
+    error = 2.0 ** math.floor(math.log2(numbers.tolerance))
+    assert says("msprobe-threshold", pair([0.0], [error], dtype=row)) == PASS
+    result = RULERS["msprobe-threshold"].measure(pair([0.0], [2 * error], dtype=row))
+    assert (result.verdict, list(figures(result))) == (FAIL, ["largest small-value error"])
+
+
+def test_msprobe_threshold_splits_at_the_small_value() -> None:
+    small = 2.0**-20
+    result = RULERS["msprobe-threshold"].measure(pair([small, small / 2], [small, small / 2]))
+    assert set(values(result)) == {"largest relative error", "largest small-value error"}
+    assert set(values(RULERS["msprobe-threshold"].measure(pair([small], [small])))) == {"largest relative error"}
+
+
+def test_msprobe_threshold_rounds_the_golden_of_16_bits_to_float() -> None:
+    assert says("msprobe-threshold", pair([2.0**-12], [2.0**-12 + 2.0**-50], dtype="BF16")) == PASS
+    assert says("msprobe-threshold", pair([2.0**-12], [2.0**-12 + 2.0**-35], dtype="BF16")) == FAIL
+
+
+@pytest.mark.parametrize("row", ASSERT_CLOSE_ROWS)
+def test_assert_close_up_to_the_default_tolerances(row: str) -> None:
+    numbers = ASSERT_CLOSE_ROWS[row]
+    step = {"FLOAT16": 2.0**-10, "BF16": 2.0**-7, "FLOAT": 2.0**-23, "DOUBLE": 2.0**-52}[row]
+    steps = math.floor((numbers.atol + numbers.rtol) / step)
+    assert says("assert-close", pair([1.0 + steps * step], [1.0], dtype=row)) == PASS
+    assert says("assert-close", pair([1.0 + (steps + 1) * step], [1.0], dtype=row)) == FAIL
+    # The golden is rounded to the dtype first.
+    assert says("assert-close", pair([1.0 + steps * step], [1.0 - step / 8], dtype=row)) == PASS
+
+
+@pytest.mark.parametrize(
+    ("dtype", "got", "golden", "ulps"),
+    [
+        ("FLOAT", 1.5 + 2.0**-23, 1.5, 1.0),
+        ("FLOAT", 1.5, 1.5 + 2.0**-25, 0.25),
+        ("FLOAT", 1.0 + 2.0**-23, 1.0, 2.0),
+        ("FLOAT", 1.0 - 2.0**-24, 1.0, 1.0),
+        ("FLOAT", 2.0**-149, 0.0, 1.0),
+        ("FLOAT", 2.0**-126, 2.0**-126 - 2.0**-150, 0.5),
+        ("FLOAT", -(2.0**-126), 2.0**-126, 2.0**24),
+        ("FLOAT", INF, 2.0**128 - 2.0**104, 1.0),
+        ("FLOAT", INF, 2.0**130, 0.0),
+        ("FLOAT", -INF, 2.0**130, 5 * 2.0**25),
+        ("FLOAT16", INF, 65519.0, 17 / 32),
+        ("FLOAT16", INF, 65520.0, 0.0),
+        ("FLOAT16", 65504.0, 65520.0, 0.5),
+        ("FLOAT16", INF, 1.5, (65536.0 - 1.5) * 2.0**10),
+        ("BF16", 1.0 + 2.0**-7, 1.0, 2.0),
+        ("DOUBLE", 3.0 + 2.0**-51, 3.0, 1.0),
+        ("FLOAT", INF, INF, 0.0),
+        ("FLOAT", 1.0, INF, INF),
+        ("FLOAT", NAN, NAN, 0.0),
+        ("FLOAT", NAN, 1.0, INF),
+        ("FLOAT", 1.0, NAN, INF),
+    ],
+)
+def test_ulp_counts_as_opencl_does(dtype: str, got: float, golden: float, ulps: float) -> None:
+    result = RULERS["ulp"].measure(pair([got], [golden], dtype=dtype))
+    assert values(result)["largest ULP error"] == ulps
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("FLOAT16", 4), ("BF16", 4), ("FLOAT", 16), ("DOUBLE", 16)])
+def test_ulp_limits(dtype: str, limit: int) -> None:
+    step = {"FLOAT16": 2.0**-10, "BF16": 2.0**-7, "FLOAT": 2.0**-23, "DOUBLE": 2.0**-52}[dtype]
+    assert says("ulp", pair([1.25 + limit * step], [1.25], dtype=dtype)) == PASS
+    assert says("ulp", pair([1.25 + (limit + 1) * step], [1.25], dtype=dtype)) == FAIL
+
+
+SINGLE_RULERS = (
+    "mixed",
+    "mere-mare",
+    "msprobe-threshold",
+    "msprobe-ulp",
+    "single-high-precision",
+    "single-high-performance",
+    "assert-close",
+    "ulp",
+)
+UNREAD = ("mere-mare", "single-high-precision", "single-high-performance")
+"""Rules that pass a golden with inf or nan without reading the output."""
+
+
+@pytest.mark.parametrize(
+    ("got", "golden", "passing"),
+    [
+        ([NAN, 1.0], [NAN, 1.0], set(SINGLE_RULERS) - {"assert-close"}),
+        ([INF, 1.0], [INF, 1.0], set(SINGLE_RULERS)),
+        ([-INF, 1.0], [INF, 1.0], set(UNREAD)),
+        ([NAN, 1.0], [INF, 1.0], set(UNREAD)),
+        ([7.0, 1.0], [INF, 1.0], set(UNREAD)),
+        ([7.0, 1.0], [NAN, 1.0], set(UNREAD)),
+        ([NAN, 1.0], [7.0, 1.0], set()),
+        ([INF, 1.0], [7.0, 1.0], set()),
+        ([65504.0, 1.0], [1e9, 1.0], set(UNREAD)),
+        ([INF, 1.0], [1e9, 1.0], set(SINGLE_RULERS)),
+    ],
+)
+def test_inf_and_nan(got: list[float], golden: list[float], passing: set[str]) -> None:
+    made = pair(got, golden, dtype="FLOAT16")
+    assert {name for name in SINGLE_RULERS if says(name, made) == PASS} == passing
+    assert {name for name in SINGLE_RULERS if says(name, made) == FAIL} == set(SINGLE_RULERS) - passing
+
+
+def test_dtypes_without_a_row_are_not_judged() -> None:
+    double = pair([1.0], [1.0], dtype="DOUBLE", benchmark=[1.0])
+    assert {name for name in RULERS if says(name, double) == NOT_APPLICABLE} == {
+        "mere-mare",
+        "dual-l0",
+        "dual-l1",
+        "dual-l2",
+        "msprobe-ulp",
+    }
+    whole = pair([1], [1], dtype="INT64", benchmark=[1])
+    assert {name for name in RULERS if says(name, whole) == NOT_APPLICABLE} == {
+        "mixed",
+        "double",
+        "msprobe-threshold",
+        "msprobe-ulp",
+        "ulp",
+    }
+    assert RULERS["ulp"].measure(whole).message == "the rule has no numbers for INT64"

@@ -1,0 +1,156 @@
+"""The catalogue of seeded faults: held against the code in both directions, whole, and unknown to whoever judges."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, Decoy, SeededFault, read_catalogue, shipped_path
+from aclnn_cts.mutants.kill_matrix import read_matrix
+from aclnn_cts.speclang.load import Specs, load_specs
+from tests.adapters.loopback.support import SOURCES, home, needs_compiler
+
+PACKAGE = Path(__file__).parents[2] / "aclnn_cts"
+READERS = {"mutants/fault_catalogue.py", "mutants/kill_matrix.py", "cli/faults.py"}
+"""Who may know of the catalogue: reports, which show the matrix, get it as data."""
+
+
+@pytest.fixture(scope="module")
+def specs() -> Specs:
+    return load_specs()
+
+
+@pytest.fixture(scope="module")
+def catalogue(specs: Specs) -> Catalogue:
+    return read_catalogue(specs)
+
+
+def used() -> Iterator[tuple[str, str]]:
+    """What the sources switch on: whole ids, and the last parts that operators share."""
+    for path in (*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h")):
+        for macro, name in re.findall(r'\b(FAULT|DECOY|SHARED)\("([^"]+)"\)', path.read_text(encoding="utf-8")):
+            yield ("shared", name) if macro == "SHARED" else ("own", ("decoy." if macro == "DECOY" else "") + name)
+
+
+def test_every_entry_is_in_the_code_and_the_other_way_round(catalogue: Catalogue) -> None:
+    listed = re.findall(r'^    "([^"]+)",$', (SOURCES / "fault_ids.h").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted([*catalogue.faults, *catalogue.decoys])
+    own = {name for kind, name in used() if kind == "own"}
+    shared = {name for kind, name in used() if kind == "shared"}
+    assert own <= set(listed)
+    assert {name for name in listed if name not in own and name.rpartition(".")[2] not in shared} == set()
+    assert shared <= {name.rpartition(".")[2] for name in listed}
+
+
+def test_every_sentence_stands_in_chinese_too(catalogue: Catalogue) -> None:
+    chinese = re.compile("[\u4e00-\u9fff]")
+    entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
+    for entry in entries:
+        assert chinese.search(entry.sentence_zh), entry.id
+        # Names and figures are the same in both.
+        for word in re.findall(r"\b[a-z]+[A-Z]\w*|\b[A-Z]+[0-9]+\b|\b\d{3,}\b", entry.sentence):
+            assert word in entry.sentence_zh, (entry.id, word)
+    for fault in catalogue.faults.values():
+        assert bool(fault.equivalent) == bool(chinese.search(fault.equivalent_zh)), fault.id
+
+
+@needs_compiler
+def test_the_library_says_what_it_knows(catalogue: Catalogue) -> None:
+    tell = ctypes.CDLL(str(home().library)).aclLoopbackFaultId
+    tell.restype = ctypes.c_char_p
+    told: list[str] = []
+    while (identifier := tell(ctypes.c_size_t(len(told)))) is not None:
+        told.append(identifier.decode())
+    assert told == [*catalogue.faults, *catalogue.decoys]
+
+
+def test_no_cell_is_bare(specs: Specs, catalogue: Catalogue) -> None:
+    assert list(catalogue.bare_cells()) == []
+    assert {entry.operator for entry in catalogue.faults.values()} == set(specs)
+    assert len(catalogue.faults) >= 150
+    assert len(catalogue.decoys) >= 20
+    assert {entry.fault_class for entry in catalogue.faults.values()} == set(CLASSES)
+
+
+def test_the_published_matrix_speaks_of_the_catalogue(catalogue: Catalogue) -> None:
+    matrix = read_matrix()
+    for row in matrix.faults:
+        entry = catalogue.faults[row.id]
+        assert (row.operator, row.fault_class, row.sentence) == (entry.operator, entry.fault_class, entry.sentence)
+    assert {row.id for row in matrix.decoys} <= set(catalogue.decoys)
+
+
+def modules() -> list[str]:
+    found = (Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names)
+    return sorted(str(path.relative_to(PACKAGE)) for path in found if path.suffix == ".py")
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name not in READERS])
+def test_nobody_who_generates_plans_or_judges_reads_it(module: str) -> None:
+    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert not any("fault_catalogue" in name for name in imported)
+    assert not any("faults.yaml" in word for word in words)
+    if module != "mutants/power.py":
+        assert "ACLNN_LOOPBACK_FAULT" not in words
+
+
+ENTRY = """format: aclnn-cts/faults/1
+faults:
+  - id: softmax.x
+    operator: aclnnSoftmaxBackward
+    class: numerical
+    sentence: "It is wrong."
+    promises: [values]
+    clauses: [function.2]
+decoys: []
+empty: []
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("aclnnSoftmaxBackward", "aclnnSoftmaxBackwrd", r":4: unknown operator .*did you mean 'aclnnSoftmaxBackward'"),
+        ("[values]", "[value]", r":7: unknown promise 'value'"),
+        ("function.2", "function.99", r":8: unknown clause of aclnnSoftmaxBackward 'function.99'"),
+        ("class: numerical", "class: numerics", r":5: faults.0.class: 'numerics'"),
+        ("    sentence", "    sentense", r"unknown key 'sentense'"),
+        ("[function.2]", "[]", r":8: "),
+        ("decoys: []", "decoys:\n  - {id: softmax.y, operator: x, sentence: s, why: w}", r":10: decoys.0.id"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(specs: Specs, tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text(ENTRY.replace(old, new, 1))
+    with pytest.raises(UsageError, match=message):
+        read_catalogue(specs, file)
+
+
+def test_an_id_that_stands_twice(specs: Specs, tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    entry = ENTRY[ENTRY.index("  - id") : ENTRY.index("decoys")]
+    file.write_text(ENTRY.replace(entry, entry * 2))
+    with pytest.raises(UsageError, match=r":9: 'softmax.x' stands twice"):
+        read_catalogue(specs, file)
+
+
+def test_a_small_catalogue_has_bare_cells(specs: Specs, tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text(ENTRY)
+    bare = list(read_catalogue(specs, file).bare_cells())
+    assert len(bare) == len(CLASSES) - 1
+    assert ("aclnnSoftmaxBackward", "state") in bare
+
+
+def test_it_ships_with_the_package() -> None:
+    assert shipped_path().is_file()

@@ -1,0 +1,227 @@
+"""Seeded faults are found and decoys pass, end to end through the software device, and the command says so."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aclnn_cts.checks.plan import Profile, plan_parts
+from aclnn_cts.cli.main import main
+from aclnn_cts.mutants import power
+from aclnn_cts.mutants.fault_attempt import Attempt
+from aclnn_cts.mutants.fault_catalogue import read_catalogue
+from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, switched_on
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.store.harness_parts import harness_parts
+from aclnn_cts.store.manifest import sources_hash
+from tests.adapters.loopback.support import needs_compiler
+
+SMALL = Profile("small", random=16, breaks=1, memory=4, laws=1, life_cycle=1)
+
+
+@pytest.fixture(scope="module")
+def specs() -> Specs:
+    return load_specs()
+
+
+def tried(identifier: str, specs: Specs) -> Attempt:
+    entry = read_catalogue(specs).find(identifier)
+    decoy = identifier.startswith("decoy.")
+    return attempt(Task(id=identifier, operator=entry.operator, seed=0, profile=SMALL, decoy=decoy), specs)[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("identifier", "promise", "kind"),
+    [
+        ("softmax.sign", "example", "value"),
+        ("embedding.guard-after", "example", "write outside the output"),
+        ("upsample.leak", "life-cycle/repeated-failure", "memory grows"),
+    ],
+)
+def test_a_fault_is_found(specs: Specs, identifier: str, promise: str, kind: str) -> None:
+    result = tried(identifier, specs)
+    assert (result.found, result.promise, result.kind, result.errors) == (True, promise, kind, 0)
+    assert len(result.buckets) == 1
+    assert len(result.findings) >= 1
+    assert all(text.startswith(f"{read_catalogue(specs).find(identifier).operator} | ") for text in result.findings)
+    assert FAULT_VARIABLE not in os.environ
+
+
+@needs_compiler
+def test_findings_are_those_of_a_campaign(specs: Specs) -> None:
+    """The promises of one call's values are one, and its output and dtype are told apart."""
+    result = tried("softmax.sign", specs)
+    assert "aclnnSoftmaxBackward | example" in result.signatures[0]
+    assert "aclnnSoftmaxBackward | values | value | out | FLOAT" in result.findings
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("identifier", "what"),
+    [
+        ("softmax.sum-forgotten", "values | value | out"),
+        ("softmax.guard-after", "values | write outside the output | out"),
+        ("upsample.ncl-refused", "values | valid call rejected"),
+    ],
+)
+def test_a_fault_is_one_finding_of_each_dtype(specs: Specs, identifier: str, what: str) -> None:
+    """Life cycles, broken calls and special values show it too; none of them is a fault of its own."""
+    operator = read_catalogue(specs).find(identifier).operator
+    result = attempt(Task(id=identifier, operator=operator, seed=0, profile=SMALL, to_end=True), specs)[0]
+    assert len(result.signatures) > len(result.findings) <= 3
+    for text in result.findings:
+        assert text.startswith(f"{operator} | {what}")
+
+
+@needs_compiler
+def test_a_decoy_is_run_to_the_end_and_passes(specs: Specs) -> None:
+    result = tried("decoy.softmax.reversed-sum", specs)
+    assert not result.found
+    assert result.signatures == ()
+    assert result.errors == 0
+    assert result.cases > 60
+
+
+@needs_compiler
+def test_what_is_stopped_ends_early(specs: Specs) -> None:
+    task = Task(id="decoy.softmax.fma", operator="aclnnSoftmaxBackward", seed=0, profile=SMALL, decoy=True)
+    assert attempt(task, specs, stopped=lambda: True)[0].cases < 20
+
+
+def test_the_variable_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FAULT_VARIABLE, "before")
+    with contextlib.suppress(RuntimeError), switched_on("softmax.sign"):
+        assert os.environ[FAULT_VARIABLE] == "softmax.sign"
+        raise RuntimeError
+    assert os.environ[FAULT_VARIABLE] == "before"
+
+
+@needs_compiler
+def test_the_device_refuses_a_fault_that_it_does_not_know(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "aclnn_cts", "run", "softmax_backward", "--adapter", "loopback", "-o", "run"]
+    environment = {**os.environ, FAULT_VARIABLE: "softmax.sing"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.returncode == 3
+    assert "ACLNN_LOOPBACK_FAULT=softmax.sing: not a fault or decoy of this library" in done.stderr
+
+
+def test_the_first_round_has_a_little_of_everything(specs: Specs) -> None:
+    spec = specs["aclnnSoftmaxBackward"]
+    parts = plan_parts([spec], product="atlas-a2", chosen=SMALL, laws=lambda _spec: ("law/linear",))
+    first = [part.promise for part in parts[: parts.index(next(p for p in parts if p.promise == "boundary"))]]
+    assert first[:3] == ["example", "values", "memory"]
+    assert {"status", "law/linear", "life-cycle/cold-warm"} <= set(first)
+    quick = Profile("quick", random=300, breaks=6, memory=24, laws=8, life_cycle=3)
+    planned = plan_parts([spec], product="atlas-a2", chosen=quick, laws=lambda _spec: ("law/linear",))
+    values = [(part.first, part.count) for part in planned if part.promise == "values"]
+    assert values == [(0, 48), (48, 250), (298, 2)]
+    assert sum(part.count for part in planned if part.promise == "law/linear") == quick.laws
+
+
+def came_to(**found: bool) -> Any:
+    """Results without a device: what is named is found, or is not; all else is found where it is a fault."""
+
+    def attempts(tasks: Sequence[Task], *, workers: int) -> Iterator[Attempt]:
+        for task in tasks:
+            seen = found.get(task.id.rpartition(".")[2], not task.decoy)
+            yield Attempt(
+                id=task.id,
+                seed=task.seed,
+                found=seen,
+                promise="values" if seen else "",
+                kind="value" if seen else "",
+                cases=7,
+                buckets=("aclnnX | values | value",) if seen else (),
+                signatures=("aclnnX | values | value",) if seen else (),
+            )
+
+    return attempts
+
+
+def test_the_command_when_all_is_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(power, "attempts", came_to())
+    assert main(["faults", "--op", "softmax_backward", "--seeds", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "softmax.sign" in text
+    assert "conv.hang" not in text
+    assert "0 accused" in text
+
+
+def test_a_survivor_comes_first_and_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(power, "attempts", came_to(sign=False))
+    out = tmp_path / "matrix.json"
+    assert main(["faults", "--op", "softmax_backward", "-o", str(out)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("softmax.sign")
+    assert "SURVIVES" in lines[1]
+    written = json.loads(out.read_text())
+    assert written["format"] == "aclnn-cts/kill-matrix/1"
+    assert written["faults"][0]["by_seed"][0]["found"] is False
+    made_by = written["made_by"]
+    assert made_by["command"] == f"aclnn-cts faults --op softmax_backward -o {shlex.quote(str(out))}"
+    assert made_by["sha256"] == sources_hash()
+    assert made_by["parts"] == harness_parts()
+    assert made_by["environment"]["python.version"]["known"] == "measured"
+
+
+def test_a_share_may_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "attempts", came_to(sign=False))
+    assert main(["faults", "--op", "softmax_backward", "--at-least", "0.9"]) == 0
+    assert main(["faults", "--op", "softmax_backward", "--at-least", "0.99"]) == 1
+
+
+def test_an_equivalent_fault_may_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "attempts", came_to(**{"scale-ignored": False}))
+    assert main(["faults", "--fault", "upsample.scale-ignored", "--json"]) == 0
+
+
+def test_an_accused_decoy_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(power, "attempts", came_to(fma=True))
+    assert main(["faults", "--op", "conv_tbc_backward", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["decoys"][0]["id"] == "decoy.conv.fma"
+    assert document["decoys"][0]["accused"] == [{"seed": 0, "signature": "aclnnX | values | value"}]
+
+
+def test_a_sample_is_of_every_class(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(power, "attempts", came_to())
+    assert main(["faults", "--sample", "2", "--seed", "5", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    classes = [row["class"] for row in document["faults"]]
+    assert sorted(classes) == sorted(
+        2 * ["numerical", "precision", "indexing", "data", "validation", "memory", "state"]
+    )
+    assert len(document["decoys"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--fault", "softmax.sing"], "--fault 'softmax.sing': not in the catalogue; did you mean 'softmax.sign'?"),
+        (["--fault", "softmax.sign", "--op", "rms_norm_grad"], "--fault softmax.sign: a fault of aclnnSoftmaxBackward"),
+        (["--op", "sofmax"], "--op: 'sofmax' is not known"),
+        (["--profile", "slow"], "--profile 'slow': expected one of quick, standard, thorough"),
+    ],
+)
+def test_a_mistake_on_the_command_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["faults", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["faults", "--list", "--op", "conv_tbc_backward", "--json"]) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert entries[0]["operator"] == "aclnnConvTbcBackward"
+    assert "decoy.conv.fma" in [entry["id"] for entry in entries]

@@ -1,0 +1,170 @@
+"""What a run says of an implementation that is wrong, of one that only looks wrong, and of a harness that fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.trial import Trial
+from tests.runs.test_run import softmax, written
+from tests.support.ran import Ran
+
+Run = Callable[..., Ran]
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "specs"
+
+
+def wrong(fault: str) -> str:
+    return f"wrong_adapters:Wrong,fault={fault}"
+
+
+def strided(*, dtype: str = "FLOAT") -> Case:
+    return softmax(2, 3, dtype=dtype, out=Tensor((2, 3), dtype, strides=(5, 1), storage_shape=(2, 5)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "promise", "expected"),
+    [
+        ("none", "values", "passed"),
+        ("none", "memory", "passed"),
+        ("value", "values", "failed value"),
+        ("value", "memory", "passed"),
+        ("unwritten", "values", "failed output not written"),
+        ("unwritten", "memory", "failed output not written"),
+        ("first-fill", "values", "failed special value"),
+        ("first-fill", "memory", "passed"),
+        ("input", "values", "failed input changed"),
+        ("input", "memory", "failed input changed"),
+        ("guard", "values", "failed write outside the output"),
+        ("guard", "memory", "failed write outside the output"),
+        ("gap", "values", "failed write outside the output"),
+        ("gap", "memory", "failed write outside the output"),
+        ("raise", "values", "failed valid call rejected"),
+        ("raise", "memory", "failed valid call rejected"),
+    ],
+)
+def test_faults_are_found_and_nothing_else_is(
+    ran: Run, tmp_path: Path, fault: str, promise: str, expected: str
+) -> None:
+    cases = written(tmp_path / "cases.json", Trial(promise, strided()))
+    run = ran("run", "--adapter", wrong(fault), "--cases", cases)
+    assert run.kinds == [expected], run.records[0].verdict
+    assert run.code == (1 if expected.startswith("failed") else 0)
+    assert len(run.directory.failures()) == (1 if expected.startswith("failed") else 0)
+
+
+def test_a_gap_is_told_apart_from_a_guard(ran: Run, tmp_path: Path) -> None:
+    cases = written(tmp_path / "cases.json", strided())
+    gap = ran("run", "--adapter", wrong("gap"), "--cases", cases).records[0]
+    assert gap.attempts[0][0].buffers["out"].gap == (10 - 6) * 4
+    assert "inside its storage but outside its view" in gap.verdict.message
+    guard = ran("run", "--adapter", wrong("guard"), "--cases", cases).records[0]
+    assert guard.attempts[0][0].buffers["out"].guard_after == 1
+    assert "1 bytes behind its memory" in guard.verdict.message
+
+
+def test_wrong_statuses(ran: Run, tmp_path: Path) -> None:
+    twin = {"twin": json.loads(Path(written(tmp_path / "twin.json", softmax(2, 3))).read_text())}
+    cases = written(
+        tmp_path / "cases.jsonl",
+        softmax(2, 3),
+        softmax(2, 3, out=None),
+        softmax(2, 3, dim=5),
+        Trial("status", softmax(2, 3, output=None), twin),
+    )
+    run = ran("run", "--adapter", wrong("status"), "--cases", cases)
+    assert run.kinds == ["passed", "failed status", "passed", "failed status"]
+    message = run.records[1].verdict.message
+    assert "ACLNN_ERR_PARAM_INVALID (161002)" in message
+    assert "ACLNN_ERR_PARAM_NULLPTR" in message
+    assert "out.null" in message
+
+
+def test_a_crash_costs_one_case(ran: Run, tmp_path: Path) -> None:
+    cases = written(tmp_path / "cases.jsonl", softmax(3, 3), softmax(2, 3), softmax(4, 3), softmax(2, 4))
+    run = ran("run", "--adapter", wrong("crash"), "--cases", cases)
+    assert run.kinds == ["passed", "failed crash", "passed", "failed crash"]
+    assert "SIGSEGV" in run.records[1].attempts[0][0].message
+    assert run.code == 1
+    assert run.result["errors"] == 0
+
+
+def test_a_failure_is_replayed_from_its_file_and_from_its_run(ran: Run, tmp_path: Path) -> None:
+    cases = written(tmp_path / "cases.jsonl", softmax(3, 3), softmax(2, 3), softmax(2, 3, out=None))
+    run = ran("run", "--adapter", wrong("value"), "--cases", cases)
+    assert (run.code, run.result["failed"]) == (1, 2)
+    (file,) = run.directory.failures()
+    assert str(file) in run.out.replace("\n", "").replace(" ", "")
+    for source in (file, run.path):
+        still = ran("replay", str(source), "--adapter", wrong("value"))
+        assert still.code == 1
+        assert still.kinds == ["failed value"]
+        assert still.records[0].trial_id == run.records[0].trial_id
+        assert still.records[0].verdict == run.records[0].verdict
+        mended = ran("replay", str(source), "--adapter", "reference")
+        assert (mended.code, mended.kinds) == (0, ["passed"])
+    told = ran("replay", str(file), "--adapter", wrong("value"), "-v")
+    for word in ("got", "expected", "gradOutput", "value"):
+        assert word in told.out
+    nothing = ran("replay", str(mended.path), "--adapter", "reference")
+    assert nothing.code == 2
+    assert "no findings to replay" in nothing.err
+
+
+@pytest.fixture
+def sixth(tmp_path: Path) -> Path:
+    """The sixth operator's folder, to be changed."""
+    folder = tmp_path / "specs"
+    shutil.copytree(FIXTURES, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path) -> None:
+    oracle = sixth / "sigmoid_backward.py"
+    oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")
+    run = ran("run", "aclnnSigmoidBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
+    errors = [record for record in run.records if record.verdict.result == "error"]
+    assert len(errors) == run.result["errors"] > 300
+    assert {record.verdict.message for record in errors} == {"the harness failed: RuntimeError: the oracle is broken"}
+    assert not {record.trial_id for record in errors} & {
+        record.trial_id for record in run.records if record.verdict.result == "failed"
+    }
+    # The statuses are still judged, and the implementation refuses nothing: a fault outranks an error.
+    assert run.code == 1
+    cases = written(sixth.parent / "case.json", *[errors[0].trial])
+    run = ran("run", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful", "--cases", cases)
+    assert (run.code, run.kinds, run.result["verdict"]) == (3, ["error"], "inconclusive")
+    assert run.directory.failures() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import nothing_like_it\n", "the oracle cannot be imported (ModuleNotFoundError"),
+        ("expected = 3\n", "no function 'expected'"),
+        (None, "no oracle for this operator"),
+    ],
+)
+def test_an_oracle_that_cannot_be_used_is_told_before_anything_is_run(
+    ran: Run, sixth: Path, text: str | None, message: str
+) -> None:
+    oracle = sixth / "sigmoid_backward.py"
+    oracle.unlink() if text is None else oracle.write_text(text)
+    run = ran("run", "aclnnSigmoidBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
+    assert run.code == 2
+    assert message in run.err
+    assert not run.path.exists()
+
+
+def test_an_input_without_contents_is_for_the_first_phase(ran: Run, tmp_path: Path) -> None:
+    cases = written(tmp_path / "cases.json", softmax(2, 3, gradOutput=Tensor((2, 3), "FLOAT")))
+    run = ran("run", "--adapter", "reference", "--cases", cases)
+    assert (run.code, run.kinds) == (0, ["passed"])
+    assert run.records[0].attempts[0][0].phase_two is None
+    run = ran("run", "--adapter", "own_adapter:Softmax", "--cases", cases)
+    assert (run.code, run.kinds) == (3, ["skipped inexpressible"])
+    assert "the first phase alone" in run.records[0].verdict.message

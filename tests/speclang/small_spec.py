@@ -1,0 +1,76 @@
+"""A spec small enough to be changed line by line, for tests of what its builder says."""
+
+from __future__ import annotations
+
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.build import Interface, build_spec
+from aclnn_cts.speclang.load import spec_from_text
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.yaml_file import parse_yaml
+
+SMALL = """\
+operator: aclnnSmall
+document: {title: aclnnSmall, language: en}
+products: [atlas-training, atlas-a2]
+tables:
+  floats: {atlas-training: [FLOAT], atlas-a2: [FLOAT, BF16]}
+parameters:
+  - {name: x, type: "const aclTensor *", role: input, shape: "[*A, D]", dtypes: floats, formats: [ND], strided: true}
+  - {name: sizes, type: "const aclIntArray *", role: attribute, items: "[D, 2]"}
+  - {name: pad, type: int8_t, role: attribute}
+  - {name: flag, type: bool, role: attribute}
+  - {name: scale, type: double, role: attribute}
+  - {name: out, type: "aclTensor *", role: output, shape: "[*x]", dtype: "as x", formats: [ND]}
+draws:
+  - {run: A, length: [0, 3], sizes: [1, 9]}
+  - {name: D, in: [1, 9]}
+  - {name: pad, in: [0, 7]}
+  - {name: flag, one_of: [false, true]}
+  - {name: scale, one_of: [0.0, "D / 3"]}
+constraints:
+  - {id: x.null, kind: present, of: x, strength: listed, status: ACLNN_ERR_PARAM_NULLPTR}
+  - {id: pad.range, kind: range, of: pad, in: [0, 7], strength: limit}
+  - {id: out.shape, kind: shape, of: out, is: "[*x]", strength: open}
+clauses:
+  - {at: params.x.1, en: "x.", zh: "x。", constraints: [x.null]}
+  - {at: params.pad.1, en: "pad.", zh: "pad。", constraints: [pad.range]}
+  - {at: params.out.1, en: "out.", zh: "out。", constraints: [out.shape]}
+"""
+
+
+def messages(text: str) -> list[str]:
+    """What building a file says is wrong with it."""
+    _, problems = build_spec(parse_yaml(text, name="small.yaml"), stem="small", interface=Interface())
+    return list(problems.sorted())
+
+
+def changed(old: str, new: str, *, text: str = SMALL) -> str:
+    """The small spec with one place changed, which must be there."""
+    assert text.count(old) == 1, (old, text.count(old))
+    return text.replace(old, new)
+
+
+def with_constraint(fields: str, *, text: str = SMALL) -> str:
+    """The small spec with one more constraint, called `it`, and its clause."""
+    text = changed("clauses:\n", f"  - {{id: it, {fields}}}\nclauses:\n", text=text)
+    return text + '  - {at: params.it.1, en: "it.", zh: "it。", constraints: [it]}\n'
+
+
+def spec_with(fields: str) -> Spec:
+    """The small spec with one more constraint, built."""
+    return spec_from_text(with_constraint(fields), stem="small")
+
+
+def small_case(product: str = "atlas-a2", **arguments: object) -> Case:
+    """A valid call of the small operator, with arguments changed."""
+    valid: dict[str, object] = {
+        "x": Tensor((2, 3), "FLOAT", data=Data(values=(1, 2, 3, 4, 5, 6))),
+        "sizes": (3, 2),
+        "pad": 1,
+        "flag": False,
+        "scale": 0.0,
+        "out": Tensor((2, 3), "FLOAT"),
+    }
+    assert arguments.keys() <= valid.keys()
+    return Case("aclnnSmall", {**valid, **arguments}, Target(product=product))  # type: ignore[dict-item]  # any argument

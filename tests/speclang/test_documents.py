@@ -1,0 +1,122 @@
+"""What is true of all documents and their specs: pointers, examples, clauses, sections, codes and editions."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.case import CallOptions, Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import package_folder
+from aclnn_cts.speclang.yaml_file import read_yaml
+from tests.speclang.documents.support import (
+    A2,
+    ANYTHING,
+    EITHER,
+    ERROR,
+    INFERENCE,
+    INVALID,
+    NULL,
+    SOFTMAX,
+    SPECS,
+    TRAINING,
+    conv,
+)
+
+DOCUMENTS = Path(__file__).parents[3] / "shared" / "docs"
+
+
+@pytest.mark.parametrize("pointer", ["workspaceSize", "executor", "workspace"])
+def test_pointers_of_the_call(pointer: str) -> None:
+    case = Case("aclnnConvTbcBackward", conv(), call=CallOptions(null=(pointer,)))
+    found = evaluate(SPECS["aclnnConvTbcBackward"], case)
+    assert [item.id for item in found.broken] == [f"interface.{pointer}.null"]
+    assert found.statuses == (ANYTHING if pointer == "workspace" else NULL)
+    case = Case("aclnnSoftmaxBackward", SOFTMAX, call=CallOptions(null=(pointer,)))
+    assert evaluate(SPECS["aclnnSoftmaxBackward"], case).statuses == ANYTHING
+
+
+EXAMPLES = {
+    "aclnnConvTbcBackward": dict.fromkeys((A2, TRAINING), "gradInput.format_nd gradWeight.format_nd"),
+    "aclnnEmbeddingDenseBackward": {A2: "", TRAINING: ""},
+    "aclnnRmsNormGrad": dict.fromkeys(
+        (A2, INFERENCE),
+        "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw dgammaOut.format_ncdhw"
+        " rstd.leading",
+    ),
+    "aclnnSoftmaxBackward": {A2: "", TRAINING: "", INFERENCE: ""},
+    "aclnnUpsampleNearestExact1dBackward": {A2: ""},
+}  # fmt: skip
+"""What each document's example contradicts: nothing but what the document leaves open by it."""
+
+
+@pytest.mark.parametrize("operator", EXAMPLES)
+def test_examples(operator: str) -> None:
+    spec = SPECS[operator]
+    (example,) = spec.examples
+    for product, broken in EXAMPLES[operator].items():
+        found = evaluate(spec, Case(operator, example.arguments, Target(product=product)))
+        assert {item.id for item in found.broken} == set(broken.split())
+        assert all(item.strength == Strength.OPEN for item in found.broken)
+
+
+def test_every_clause_is_encoded_once_in_both_languages() -> None:
+    assert len(SPECS) == 5
+    for spec in SPECS.values():
+        addresses = [clause.at for clause in spec.clauses]
+        assert len(set(addresses)) == len(addresses)
+        assert len(addresses) >= 75
+        interface = {clause.at for clause in SPECS.interface_clauses}
+        for clause in spec.clauses:
+            given = (clause.constraints, clause.promise, clause.interface, clause.example, clause.untestable)
+            assert sum(map(bool, given)) == 1, (spec.operator, clause.at)
+            assert clause.interface is None or clause.interface in interface
+            assert clause.en.strip(), clause.at
+            assert clause.en.isascii(), clause.at
+            assert any("\u4e00" <= letter <= "\u9fff" for letter in clause.zh), clause.at
+            assert clause.untestable is None or all(clause.untestable), clause.at
+        encoded = {identifier for clause in spec.clauses for identifier in clause.constraints}
+        own = {item.id for item in spec.constraints if not item.id.startswith("interface.")}
+        assert encoded == own
+
+
+SECTIONS = ("products", "prototype", "function", "params", "returns", "phase2", "limits", "example")
+
+
+def test_every_section_and_parameter_has_clauses() -> None:
+    for spec in SPECS.values():
+        heads = {clause.at.split(".")[0] for clause in spec.clauses}
+        assert heads == set(SECTIONS)
+        named = {clause.at.split(".")[1] for clause in spec.clauses if clause.at.startswith("params.")}
+        assert named == {*(item.name for item in spec.parameters), "workspaceSize", "executor"}
+        numbers = [clause.at for clause in spec.clauses if clause.at.startswith("phase2.")]
+        assert {address.split(".")[1] for address in numbers} == {
+            "workspace", "workspaceSize", "executor", "stream", "returns",
+        }  # fmt: skip
+
+
+def test_listed_codes_are_those_that_the_documents_name() -> None:
+    named = {
+        "aclnnConvTbcBackward": {*NULL, *INVALID},
+        "aclnnEmbeddingDenseBackward": {*NULL, *INVALID},
+        "aclnnRmsNormGrad": {*NULL, *EITHER},
+        "aclnnSoftmaxBackward": {*NULL, *INVALID},
+        "aclnnUpsampleNearestExact1dBackward": {*NULL, *INVALID},
+    }
+    for operator, codes in named.items():
+        found = {name for item in SPECS[operator].constraints for name in item.statuses} - {*ERROR}
+        assert found == codes
+
+
+@pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the documents' folder `shared` does not lie beside the checkout")
+@pytest.mark.parametrize("stem", [*(spec.stem for spec in SPECS.values()), "interface"])
+def test_the_specs_name_the_edition_of_their_document(stem: str) -> None:
+    content = read_yaml(package_folder() / f"{stem}.yaml").content
+    documents = content["documents"] if stem == "interface" else [content["document"]]
+    for document in documents:
+        text = (DOCUMENTS / f"{document['title']}.txt").read_bytes()
+        assert document["sha256"] == hashlib.sha256(text).hexdigest()

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.strategies import valid_cases
+from aclnn_cts.speclang.inference import infer_outputs
+from aclnn_cts.speclang.load import load_specs
+
+SPECS = load_specs()
+
+
+@pytest.mark.parametrize("operator", list(SPECS))
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_outputs_are_those_of_valid_cases(operator: str, data: st.DataObject) -> None:
+    spec = SPECS[operator]
+    case = data.draw(valid_cases(spec, Target()))
+    inputs = {name: value for name, value in case.arguments.items() if name not in spec.outputs}
+    inferred = infer_outputs(spec, inputs, target=case.target, format="ND")
+    assert list(inferred) == list(spec.outputs)
+    for name, tensor in inferred.items():
+        given = case.arguments[name]
+        assert isinstance(given, Tensor)
+        assert tensor.shape == given.shape
+        # Only Softmax's document lets the dtype of an output be another than its inputs ask for.
+        assert tensor.dtype == given.dtype or operator == "aclnnSoftmaxBackward"
+        assert tensor.data is None
+
+
+def test_a_shape_that_does_not_follow() -> None:
+    spec = SPECS["aclnnEmbeddingDenseBackward"]
+    with pytest.raises(UsageError, match=r"out: its shape \[numWeights, D\] does not follow from the inputs"):
+        infer_outputs(spec, {"numWeights": 4, "grad": None}, target=Target(), format="ND")

@@ -1,0 +1,111 @@
+"""By what a measurement was made: the checkout's commit, the parts of the harness, and nothing that names a host."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.store import harness_parts as parts_module
+from aclnn_cts.store.harness_parts import differing, harness_parts
+from aclnn_cts.store.provenance import Beginning, Checkout, checkout
+
+PERSON = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "checkout"
+    for name in ("code.py", "docs/page.md", "reports/kill_matrix.json"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("before")
+    for words in (["init", "-q"], ["add", "."], [*PERSON, "commit", "-qm", "x"]):
+        git(root, *words)
+    return root
+
+
+def test_the_commit_and_whether_the_harness_was_changed_since(repository: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    assert checkout(repository) == Checkout(commit=commit, clean=True)
+    (repository / "reports/kill_matrix.json").write_text("what is measured")
+    (repository / "docs/page.md").write_text("after")
+    assert checkout(repository) == Checkout(commit=commit, clean=True)
+    (repository / "more.py").write_text("new")
+    assert checkout(repository) == Checkout(commit=commit, clean=False)
+
+
+def test_without_a_checkout_nothing_is_said(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = repository / "venv" / "site-packages"
+    installed.mkdir(parents=True)
+    assert checkout(installed) is None, "an installed package in somebody's repository"
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert checkout(tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert checkout(repository) is None
+
+
+def test_what_it_was_made_by_names_no_host() -> None:
+    made = Beginning(["faults", "-o", "a file"]).ended()
+    assert made.command == "aclnn-cts faults -o 'a file'"
+    assert made.seconds >= 0
+    assert {"machine.cpu", "python.version", "library.numpy"} <= set(made.environment)
+    assert not {"machine.name", "python.executable"} & set(made.environment)
+
+
+def test_the_parts_are_what_judges_and_not_what_shows() -> None:
+    parts = harness_parts()
+    assert set(parts) == {
+        "adapters", "checks", "core", "execution", "findings", "generate", "judgement", "mutants", "oracles",
+        "sandbox", "software device", "speclang", "specs", "store", "trials",
+    }  # fmt: skip
+    found = {path.relative_to(parts_module._PACKAGE).as_posix() for path in parts_module._imported(parts_module._ROOTS)}
+    assert {
+        "execution/judging.py",
+        "checks/laws.py",
+        "judgement/bound.py",
+        "generate/sampler.py",
+        "adapters/cann/adapter.py",
+    } <= found
+    assert not any(
+        name.startswith(("cli/", "reports/", "bundle/", "campaign/", "clauses/", "triage/")) for name in found
+    )
+
+
+def test_no_import_is_overlooked() -> None:
+    for path in parts_module._imported(parts_module._ROOTS):
+        parsed = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                parsed |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                parsed |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        own = {name for name in parsed if name.startswith("aclnn_cts")}
+        assert own <= set(parts_module._names(path)), path
+
+
+def test_one_changed_file_makes_another_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mutants/power.py", "sandbox/child.py", "adapters/cann/adapter.py", "specs/x.yaml", "oracles/x.py"):
+        path = tmp_path / "aclnn_cts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (tmp_path / "aclnn_cts/mutants/power.py").write_text("def f():\n    from aclnn_cts.judgement import bound\n")
+    bound = tmp_path / "aclnn_cts/judgement/bound.py"
+    bound.parent.mkdir()
+    bound.write_text("x = 1")
+    monkeypatch.setattr(parts_module, "_PACKAGE", tmp_path / "aclnn_cts")
+    read = harness_parts.__wrapped__  # past the cache
+    before = read()
+    assert read() == before
+    monkeypatch.setattr(parts_module, "harness_parts", read)
+    assert differing(before) == ()
+    bound.write_text("x = 2")
+    (tmp_path / "aclnn_cts/specs/x.yaml").write_text("more")
+    assert differing(before) == ("judgement", "specs")
+    (tmp_path / "aclnn_cts/oracles/y.py").write_text("")
+    assert differing(before) == ("judgement", "oracles", "specs")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.verdict import Result, Signature
+from aclnn_cts.store.record_codec import (
+    decode_record,
+    encode_record,
+    signature_from_key,
+    signature_key,
+)
+from tests.support.build_records import make_record
+
+
+def test_a_record_comes_back_whole() -> None:
+    record = make_record(3, result=Result.FAILED, kind="value", share=math.inf, waiver="w", facts={"a": [1, "x", None]})
+    again = decode_record(encode_record(record), where="here")
+    assert again.trial.case.arguments["scale"] is not None  # nan is no null pointer
+    assert math.isnan(again.trial.case.arguments["scale"])  # type: ignore[arg-type]  # a number, as made above
+    assert again.verdict.deviations[0].share == math.inf
+    assert again.trial.id == record.trial_id
+    assert repr(again) == repr(record)  # nan is not equal to itself
+
+
+def test_numpy_scalars_in_facts_become_numbers() -> None:
+    facts = {"a": np.float64(1.5), "b": np.int32(3), "c": np.bool_(True)}  # noqa: FBT003 - the value under test
+    again = decode_record(encode_record(make_record(facts=facts)), where="here")
+    assert again.verdict.facts == {"a": 1.5, "b": 3, "c": True}
+
+
+@pytest.mark.parametrize("value", [np.zeros(2), object(), "\ud800"])
+def test_what_is_no_plain_value_is_refused(value: object) -> None:
+    with pytest.raises(HarnessError, match="cannot be stored"):
+        encode_record(make_record(facts={"a": value}))
+
+
+@pytest.mark.parametrize("content", [b"", b"x", encode_record(make_record())[:-20]])
+def test_damage_is_named(content: bytes) -> None:
+    with pytest.raises(HarnessError, match=r"results.sqlite \(record 7\)"):
+        decode_record(content, where="results.sqlite (record 7)")
+
+
+def test_signature_keys_tell_fields_apart() -> None:
+    one = Signature("op", "values", "value", constraint="x")
+    other = Signature("op", "values", "value", output="x")
+    assert one.text() == other.text()
+    assert signature_key(one) != signature_key(other)
+    assert signature_from_key(signature_key(one)) == one

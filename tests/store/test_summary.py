@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.verdict import Fault, Record, Result, RunVerdict, Skip
+from aclnn_cts.store.coverage import Coverage
+from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.summary import Summary, result_line
+from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
+
+PASSED = make_record(0)
+FAILED = make_record(1, result=Result.FAILED, kind=Fault.VALUE)
+WAIVED = make_record(2, result=Result.FAILED, kind=Fault.VALUE, waiver="known")
+ERROR = make_record(3, result=Result.ERROR, kind="lost device")
+SKIPPED = make_record(4, result=Result.SKIPPED, kind=Skip.OPEN)
+UNJUDGED = make_record(6, result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE)
+OUTSIDE = make_record(7, result=Result.OUT_OF_SCOPE, kind="dtype BF16")
+
+
+def summary_of(*records: Record, missing: int = 0) -> Summary:
+    summary = Summary(terms=Terms(Plan.CASES), finished=True)
+    summary.plan(SOFTMAX, "valid", number=len(records) + missing)
+    for record in records:
+        summary.add(record)
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("records", "line", "code"),
+    [
+        ((), "inconclusive judged=0% cases=0 passed=0 failed=0 waived=0 errors=0 skipped=0 out_of_scope=0", 3),
+        ((SKIPPED,), "inconclusive judged=0% cases=1 passed=0 failed=0 waived=0 errors=0 skipped=1 out_of_scope=0", 3),
+        ((OUTSIDE,), "inconclusive judged=0% cases=1 passed=0 failed=0 waived=0 errors=0 skipped=0 out_of_scope=1", 3),
+        ((PASSED,), "conforms judged=100% cases=1 passed=1 failed=0 waived=0 errors=0 skipped=0 out_of_scope=0", 0),
+        (
+            (PASSED, SKIPPED, OUTSIDE),
+            "conforms judged=100% cases=3 passed=1 failed=0 waived=0 errors=0 skipped=1 out_of_scope=1",
+            0,
+        ),
+        (
+            (PASSED, UNJUDGED),
+            "inconclusive judged=50% cases=2 passed=1 failed=0 waived=0 errors=0 skipped=1 out_of_scope=0",
+            3,
+        ),
+        (
+            (WAIVED,),
+            "conforms-with-waivers judged=100% cases=1 passed=0 failed=1 waived=1 errors=0 skipped=0 out_of_scope=0",
+            0,
+        ),
+        (
+            (PASSED, WAIVED),
+            "conforms-with-waivers judged=100% cases=2 passed=1 failed=1 waived=1 errors=0 skipped=0 out_of_scope=0",
+            0,
+        ),
+        (
+            (PASSED, ERROR),
+            "inconclusive judged=50% cases=2 passed=1 failed=0 waived=0 errors=1 skipped=0 out_of_scope=0",
+            3,
+        ),
+        (
+            (WAIVED, ERROR),
+            "inconclusive judged=50% cases=2 passed=0 failed=1 waived=1 errors=1 skipped=0 out_of_scope=0",
+            3,
+        ),
+        ((FAILED, ERROR), "fails judged=50% cases=2 passed=0 failed=1 waived=0 errors=1 skipped=0 out_of_scope=0", 1),
+        (
+            (FAILED, WAIVED, PASSED),
+            "fails judged=100% cases=3 passed=1 failed=2 waived=1 errors=0 skipped=0 out_of_scope=0",
+            1,
+        ),
+    ],
+)
+def test_result_lines_and_exit_codes(records: tuple[Record, ...], line: str, code: int) -> None:
+    for order in itertools.permutations(records):
+        summary = summary_of(*order)
+        assert result_line(summary, Path("runs/a b")) == f"RESULT verdict={line} run=runs/a b"
+        assert result_line(summary, None) == f"RESULT verdict={line} run=-"
+        assert summary.exit_code == code
+
+
+@pytest.mark.parametrize("missing", [1, -1])
+def test_a_total_that_does_not_add_up_is_no_pass(missing: int) -> None:
+    summary = summary_of(PASSED, PASSED, missing=missing)
+    assert summary.discrepancies() == (f"{SOFTMAX}, valid: {2 + missing} planned, 2 ended",)
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.INCONCLUSIVE, 3)
+
+
+def test_one_kinds_surplus_does_not_hide_anothers_hole() -> None:
+    summary = summary_of(PASSED, PASSED)
+    summary.plan(EMBEDDING, "valid")
+    summary.add(make_record(9))
+    assert summary.total.cases == summary.total.ended
+    assert len(summary.discrepancies()) == 2
+    assert summary.verdict == RunVerdict.INCONCLUSIVE
+
+
+def test_a_fault_outranks_a_total_that_does_not_add_up() -> None:
+    assert summary_of(FAILED, missing=3).exit_code == 1
+
+
+def test_what_is_wrong_with_the_run_itself() -> None:
+    summary = summary_of(PASSED)
+    summary.problems.append("x never broken")
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.INCONCLUSIVE, 3)
+    summary.violations.append("waiver w expired")
+    assert (summary.verdict, summary.exit_code) == (RunVerdict.FAILS, 1)
+
+
+def test_skips_without_a_record_count_by_their_reason() -> None:
+    summary = summary_of(PASSED)
+    summary.plan(EMBEDDING, "valid", number=3)
+    summary.skip(EMBEDDING, "valid", reason=Skip.UNSUPPORTED, number=3)
+    assert summary.verdict == RunVerdict.CONFORMS
+    assert summary.total.skipped_by_reason == {Skip.UNSUPPORTED: 3}
+    with pytest.raises(HarnessError, match="a trial is skipped without a reason"):
+        summary.add(make_record(result=Result.SKIPPED))
+    with pytest.raises(HarnessError, match="result 'fine'; expected passed, failed, error, skipped or"):
+        summary.add(make_record(result="fine"))
+
+
+def test_counts_by_operator_kind_and_constraint() -> None:
+    unjudged = make_record(2, case_kind="invalid", result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
+    summary = summary_of(make_record(0), make_record(1))
+    summary.cover(Coverage(held={SOFTMAX: {"a": 2, "b": 2}}, broken={SOFTMAX: {"c": 2}}))
+    summary.cover(Coverage(broken={SOFTMAX: {"a": 1}}))
+    summary.plan(SOFTMAX, "invalid")
+    summary.add(unjudged)
+    document = summary_to_json(summary)
+    assert document["cases"] == 3
+    assert document["skipped_by_reason"] == {"not judged": 1}
+    [(name, operator)] = document["operators"].items()
+    assert name == SOFTMAX
+    assert operator["passed"] == 2
+    assert {kind: counts["cases"] for kind, counts in operator["kinds"].items()} == {"valid": 2, "invalid": 1}
+    assert operator["constraints"] == {
+        "a": {"held": 2, "broken": 1},
+        "b": {"held": 2, "broken": 0},
+        "c": {"held": 0, "broken": 2},
+    }
+    assert tuple(note.text for note in summary.one_sided({SOFTMAX: ["a", "b", "c", "d"]})) == (
+        f"{SOFTMAX}: b never broken",
+        f"{SOFTMAX}: c never held",
+        f"{SOFTMAX}: d never held",
+        f"{SOFTMAX}: d never broken",
+    )
+
+
+def test_parts_add_up_to_the_whole_and_json_keeps_all() -> None:
+    records = [
+        PASSED,
+        FAILED,
+        WAIVED,
+        ERROR,
+        SKIPPED,
+        UNJUDGED,
+        OUTSIDE,
+        make_record(5, operator=EMBEDDING, case_kind="boundary", facts={"held": ["x"]}),
+    ]
+    whole = Summary()
+    parts = Summary()
+    for record in records:
+        kind, operator = record.trial.case.origin.kind, record.trial.case.operator
+        part = Summary()
+        for summary in (whole, part):
+            summary.plan(operator, kind)
+            summary.add(record)
+        part.problems.append("p")
+        parts.include(part)
+    whole.problems.append("p")
+    assert parts == whole
+    again = summary_from_json(json.loads(json.dumps(summary_to_json(whole))), where="summary.json")
+    assert again == whole
+    assert summary_to_json(again) == summary_to_json(whole)
+
+
+def test_a_summary_that_was_changed_is_named() -> None:
+    with pytest.raises(HarnessError, match=r"summary\.json: .*operators"):
+        summary_from_json({"operators": {"a": {"kinds": {"valid": {"passed": "many"}}}}}, where="summary.json")
+
+
+def test_no_summary_shares_its_counts_with_another() -> None:
+    summary_of(FAILED)
+    assert Summary().operators == {}
+    assert summary_of(PASSED).total.failed == 0

@@ -1,0 +1,43 @@
+"""What the tests of laws share: a bench over any session, and trials by law."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from aclnn_cts.adapters.protocol import Adapter
+from aclnn_cts.checks.laws import LAW_KIND, law_ids
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.trials.trial_runner import Bench
+
+A2 = Target(product="atlas-a2")
+
+
+@cache
+def specs() -> Specs:
+    return load_specs()
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Every law with each operator that has it."""
+    return [(law, spec.operator) for spec in specs().values() for law in law_ids(spec)]
+
+
+def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> Bench:
+    known = load_specs(folders) if folders else specs()
+    host = InProcessHost(adapter.open(target, known))
+    return Bench(specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders))
+
+
+def trials(made: Bench, law: str, operator: str, count: int, *, seed: int = 0) -> list[Trial]:
+    return list(made.expand(Part(operator, law, LAW_KIND, count=count), seed=seed))
+
+
+def records(made: Bench, law: str, operator: str, count: int, *, seed: int = 0) -> list[Record]:
+    return [item for judged in made.run(trials(made, law, operator, count, seed=seed)) for item in judged.records]

@@ -1,0 +1,80 @@
+"""Programs of trials, built and run on the software device."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.adapters.loopback_build import Home, build
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.generate.listing import case_stream
+from aclnn_cts.repro.cpp import cpp_program
+from aclnn_cts.repro.facts import Program, Reproduction, reproduction
+from aclnn_cts.repro.python import python_program
+from aclnn_cts.repro.steps import steps_of
+from aclnn_cts.speclang.load import load_specs
+
+SPECS = load_specs()
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+
+
+@cache
+def home() -> Home:
+    return build()
+
+
+def facts_of(case: Case) -> Reproduction:
+    spec = SPECS[case.operator]
+    return reproduction(case, spec, Judges(has_statuses=True).of(spec), sentence="a test")
+
+
+def program_of(facts: Reproduction) -> Program:
+    return Program(calls=(facts,), steps=steps_of([Asked(facts.case)], [0]))
+
+
+def built_program(text: str, folder: Path) -> Path:
+    """The program, compiled as its first lines say."""
+    source, program = folder / "repro.cpp", folder / "repro"
+    source.write_text(text)
+    options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{home().include}", f"-L{home().lib64}"]
+    links = ["-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{home().lib64}"]
+    subprocess.run(["g++", *options, str(source), *links, "-o", str(program)], check=True)
+    return program
+
+
+def started(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+
+
+def run_cpp(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
+    return started(built_program(cpp_program(program_of(facts)), folder))
+
+
+def run_again(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The program that was built there last."""
+    return started(folder / "repro")
+
+
+def run_python(facts: Reproduction, folder: Path) -> subprocess.CompletedProcess[str]:
+    return run_script(python_program(program_of(facts)), folder)
+
+
+def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    script = folder / "repro.py"
+    script.write_text(text)
+    return started(sys.executable, script, home().lib64 / "libascendcl.so")
+
+
+def one(operator: str, kind: str, index: int = 0) -> Case:
+    spec = SPECS[operator]
+    target = Target(product="atlas-a2")
+    return next(iter(case_stream(spec, target, kind, seed=3, count=1, first=index))).case  # type: ignore[arg-type]  # a kind of case, as text

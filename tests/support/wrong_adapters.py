@@ -1,0 +1,183 @@
+"""The reference, wrong on purpose (`--adapter wrong_adapters:Wrong,fault=value`): faults that a run must find."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn_cts.adapters.protocol import Call, Capabilities
+from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.buffers import FILLS
+from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
+from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.model import Spec
+
+
+def first_output(call: Call) -> Any:
+    assert call.buffers is not None
+    return next(iter(call.buffers.outputs.values()))
+
+
+def first_input(call: Call) -> Any:
+    assert call.buffers is not None
+    return next(iter(call.buffers.inputs.values()))
+
+
+def _value(call: Call, outcome: Outcome) -> Outcome:
+    view = first_output(call).view
+    view[...] = view + view.dtype.type(64)
+    return outcome
+
+
+def _unwritten(call: Call, outcome: Outcome) -> Outcome:
+    view = first_output(call).view
+    last = (-1,) * view.ndim
+    view.view(f"u{view.itemsize}")[last] = int.from_bytes(bytes([_FILL[0]]) * view.itemsize, "little")
+    return outcome
+
+
+def _first_fill(call: Call, outcome: Outcome) -> Outcome:
+    """Writes the bytes of the first fill, on every run: strange values, and written all the same."""
+    for buffer in call.buffers.outputs.values() if call.buffers is not None else ():
+        view = buffer.view
+        view.view(f"u{view.itemsize}")[...] = int.from_bytes(bytes([FILLS[0]]) * view.itemsize, "little")
+    return outcome
+
+
+def _input(call: Call, outcome: Outcome) -> Outcome:
+    view = first_input(call).view
+    view[(0,) * view.ndim] += view.dtype.type(1)
+    return outcome
+
+
+def _guard(call: Call, outcome: Outcome) -> Outcome:
+    assert call.buffers is not None
+    call.buffers.memory[-1] ^= 1
+    return outcome
+
+
+def _gap(call: Call, outcome: Outcome) -> Outcome:
+    buffer = first_output(call)
+    right = buffer.view.copy()
+    buffer.storage.view(np.uint8)[:] = 1
+    buffer.view[...] = right
+    return outcome
+
+
+def _status(call: Call, outcome: Outcome) -> Outcome:
+    del call
+    return Outcome(phase_one=161002 if outcome.phase_one == 161001 else outcome.phase_one, phase_two=outcome.phase_two)
+
+
+def _crash(call: Call, outcome: Outcome) -> Outcome:
+    if first_output(call).view.shape[0] == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return outcome
+
+
+def _raise(call: Call, outcome: Outcome) -> Outcome:
+    raise RuntimeError("no such kernel")
+
+
+def _slow(call: Call, outcome: Outcome) -> Outcome:
+    time.sleep(0.05)
+    return outcome
+
+
+_FILL = [FILLS[0]]
+"""The fill of the run that is going on: what was there before the reference wrote over it."""
+_FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
+    "none": lambda _call, outcome: outcome,
+    "value": _value,
+    "unwritten": _unwritten,
+    "first-fill": _first_fill,
+    "input": _input,
+    "guard": _guard,
+    "gap": _gap,
+    "crash": _crash,
+    "raise": _raise,
+}
+_ALWAYS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {"status": _status, "slow": _slow}
+
+
+class Wrong(ReferenceAdapter):
+    def __init__(self, fault: str = "none") -> None:
+        self._fault = fault
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> WrongSession:
+        return WrongSession(target, specs, self._fault)
+
+
+class WrongSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], fault: str) -> None:
+        super().__init__(target, specs)
+        self._fault = fault
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [self._wrong(call) for call in calls]
+
+    def _wrong(self, call: Call) -> Outcome:
+        if call.buffers is not None and call.buffers.outputs and first_output(call).view.size:
+            _FILL[0] = int(first_output(call).view.reshape(-1)[:1].view(np.uint8)[0])
+        (outcome,) = super().run([call])
+        if self._fault in _ALWAYS:
+            return _ALWAYS[self._fault](call, outcome)
+        if call.buffers is None or outcome.status or not first_output(call).view.size:
+            return outcome
+        return _FAULTS[self._fault](call, outcome)
+
+
+class Refusing(ReferenceAdapter):
+    """The reference, which refuses each call that meets an expression (`Refusing,when=dtype(self) == BF16`)."""
+
+    def __init__(self, when: str) -> None:
+        self._when = compile_node(parse(when))
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> RefusingSession:
+        return RefusingSession(target, specs, self._when)
+
+
+class RefusingSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], when: Compiled) -> None:
+        super().__init__(target, specs)
+        self._when = when
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [
+            Outcome(phase_one=161002) if self._refuses(call) else super(RefusingSession, self).run([call])[0]
+            for call in calls
+        ]
+
+    def _refuses(self, call: Call) -> bool:
+        try:
+            return bool(self._when(call.case.arguments, call.case.target))
+        except UNDEFINED:
+            return False
+
+
+class Faithful:
+    """Answers what it is told for the sixth operator and knows no oracle: for tests of the oracle's own mistakes."""
+
+    environment: Mapping[str, str] = {}
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> Faithful:
+        return self
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(description="writes zeros", statuses=True, phases=True, in_place=True)
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        for call in calls:
+            for buffer in call.buffers.outputs.values() if call.buffers is not None else ():
+                buffer.view[...] = 0
+        return [Outcome(phase_one=0, phase_two=0) for _ in calls]
+
+    def close(self) -> None: ...

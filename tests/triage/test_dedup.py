@@ -1,0 +1,264 @@
+"""Which failures of a run stand on one card, and that nothing is lost where they are put together."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclnn_cts.core.case import Origin
+from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.trials import trial_rows
+from aclnn_cts.reports.trials_csv import csv_bytes
+from aclnn_cts.reports.units import finding_text, test_units
+from aclnn_cts.triage.dedup import Failures, Members, finding_ids, put_together
+from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+
+NULLPTR = 161001
+LAW, LIFE = "law/linear", "life-cycle/cold-warm"
+MANY = "life-cycle/repeated-failure"
+
+
+def failed(
+    seed: int,
+    promise: str = "values",
+    kind: str = Fault.VALUE,
+    *,
+    output: str = "out",
+    constraint: str = "",
+    waiver: str = "",
+    dtype: str = "FLOAT",
+    mode: str = "",
+) -> Record:
+    origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
+    made = record(
+        softmax_case(seed, dtype=dtype, origin=origin),
+        promise=promise,
+        result=Result.FAILED,
+        kind=kind,
+        output=output,
+        constraint=constraint,
+        waiver=waiver,
+        share=2.0,
+    )
+    return renamed(made, signature=renamed(made.signature, mode=mode))
+
+
+def died(item: Record, signal: int) -> Record:
+    return renamed(item, attempts=((Outcome(ended=Ended.SIGNAL, signal=signal),),))
+
+
+def findings(records: Sequence[Record], *, campaign: bool = False) -> list[Failures]:
+    members = Members(frozenset({0}) if campaign else frozenset())
+    for item in records:
+        members.add(item, 0)
+    return list(finding_ids(put_together(members.known.values())).values())
+
+
+def report_of(path: Path, records: Sequence[Record]) -> Acceptance:
+    return acceptance([synthetic_run(path / "run", records)])
+
+
+ONE_FAULT = [
+    failed(1),
+    failed(2, kind=Fault.SPECIAL),
+    failed(3, "boundary", Fault.MODEL),
+    failed(4, "example"),
+    failed(5, "memory"),
+    failed(6, "precision"),
+    failed(7, LAW, Fault.LAW),
+    failed(8, "law/scaling", Fault.SPECIAL),
+    failed(9, LIFE),
+    failed(10, LIFE),
+]
+
+
+def test_what_one_fault_breaks_is_one_card_that_lists_all_of_it(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [*ONE_FAULT, record(softmax_case(11))])
+    [card] = report.findings
+    assert (card.id, card.promise, card.kind, card.output, card.dtype) == ("F1", "values", Fault.VALUE, "out", "FLOAT")
+    assert (card.number, card.of, card.waived) == (10, 11, 0)
+    assert card.kinds == {Fault.VALUE: 6, Fault.SPECIAL: 2, Fault.MODEL: 1, Fault.LAW: 1}
+    assert card.by_promise(joined=False) == dict.fromkeys(
+        ("values", "boundary", "example", "memory", "precision"), 1
+    ) | {"values": 2}
+    assert card.by_promise(joined=True) == {LIFE: 2, LAW: 1, "law/scaling": 1}
+    assert sum(item.number for item in card.members) == 10
+    for item in card.members:
+        assert (tmp_path / item.run / "failures" / item.file).is_file()
+    # The case is one that is the finding by itself, and of its gravest kind.
+    assert (card.case_promise in LIFE, card.case_kind, card.chosen_of) == (False, Fault.VALUE, 4)
+    rows = {row.promise: row.findings for row in report.promises}
+    assert {name: rows[name] for name in {item.trial.promise for item in ONE_FAULT}} == dict.fromkeys(
+        {item.trial.promise for item in ONE_FAULT}, ("F1",)
+    )
+    contradicted = [row for row in report.clauses if row.verdict == ClauseVerdict.CONTRADICTED]
+    assert {(row.operator, row.at) for row in contradicted} == set(card.clauses)
+    assert all(row.findings == {"F1": row.failed} for row in contradicted)
+
+
+def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [*ONE_FAULT, failed(20, dtype="BF16"), record(softmax_case(11))])
+    text = csv_bytes(report, lambda: trial_rows([tmp_path / "run"], findings=report.findings), "en")
+    rows = list(csv.DictReader(io.StringIO(text.decode("utf-8-sig"))))
+    assert Counter(row["finding"] for row in rows) == {"F1": 10, "F2": 1, "": 1}
+    assert {row["dtype"] for row in rows if row["finding"] == "F2"} == {"BF16"}
+    units = {unit.name: [card.id for card in unit.unwaived] for unit in test_units(report)}
+    assert (units[LAW], units["values"]) == (["F1"], ["F1", "F2"])
+    told = finding_text(report.findings[0])
+    assert "met in values (2), " in told
+    assert (
+        f"looks the same in {LIFE} (2), {LAW} (1), law/scaling (1); their calls were not made again one by one" in told
+    )
+    page = render_html(report, sections=("findings",))
+    first = page[page.index("<article") : page.index("</article>")]
+    assert "It looks the same in" in first
+    assert "their calls were not made again one by one." in first
+    assert "All 10 recorded failures of this finding" in first
+    assert "smallest of the 4 gravest that are it by themselves, of 10 recorded" in first
+    assert "by its looks" in first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        failed(2, output="other"),
+        failed(2, dtype="BF16"),
+        failed(2, mode="KEEP_DTYPE"),
+        failed(2, kind=Fault.GUARD),
+        failed(2, LIFE, output="other"),
+        failed(2, LIFE, Fault.GUARD),
+        failed(2, LAW, Fault.LAW, mode="KEEP_DTYPE"),
+        failed(2, LAW, Fault.LAW, waiver="w"),
+        failed(2, waiver="w"),
+    ],
+)
+def test_what_looks_otherwise_stands_apart(other: Record) -> None:
+    first, second = findings([failed(1), other])
+    assert (first.number, second.number) == (1, 1)
+    assert first.joined == second.joined == []
+
+
+def test_one_waiver_s_failures_stand_apart_from_another_s() -> None:
+    found = findings([failed(1, waiver="v"), failed(2, waiver="w"), failed(3, LAW, Fault.LAW, waiver="w")])
+    assert {tuple(sorted({item.waiver for item in entry})): entry.number for entry in found} == {("v",): 1, ("w",): 2}
+
+
+def test_a_law_or_life_cycle_stands_for_itself_where_no_call_of_the_run_fails_so(tmp_path: Path) -> None:
+    found = findings([failed(1, LAW, Fault.LAW), failed(2, LIFE)])
+    assert {entry.signature.promise for entry in found} == {LAW, LIFE}
+    plain = synthetic_run(tmp_path / "a", [failed(1)])
+    other = synthetic_run(tmp_path / "b", [failed(2, LAW, Fault.LAW)])
+    assert [card.promise for card in acceptance([plain, other]).findings] == [LAW, "values"]
+    assert [card.number for card in acceptance([plain, synthetic_run(tmp_path / "c", [failed(3)])]).findings] == [2]
+
+
+def test_what_is_graver_is_not_hidden_behind_what_is_not() -> None:
+    law, values = findings([failed(1, kind=Fault.MODEL), failed(2, LAW, Fault.LAW)])
+    assert (law.kind, values.kind) == (Fault.LAW, Fault.MODEL)
+    [both] = findings([failed(1, kind=Fault.MODEL), failed(2, LIFE, Fault.MODEL)])
+    assert (both.kind, len(both.joined)) == (Fault.MODEL, 1)
+
+
+def test_a_crash_joins_one_that_looks_the_same() -> None:
+    plain = died(failed(1, kind=Fault.CRASH, output=""), 6)
+    same = died(failed(2, LIFE, Fault.CRASH, output=""), 6)
+    other = died(failed(3, LIFE, Fault.CRASH, output=""), 11)
+    first, second = findings([plain, same, other])
+    assert (first.number, first.signature.symptom) == (2, "signal 6")
+    assert (second.number, second.signature.promise, second.signature.symptom) == (1, LIFE, "signal 11")
+
+
+def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
+    guard = failed(1, kind=Fault.GUARD)
+    twin = failed(2, "status", Fault.GUARD, constraint="gradOutput.null")
+    status = failed(3, "status", Fault.STATUS, output="", constraint="gradOutput.null")
+    both, alone = findings([guard, twin, status])
+    assert [item.promise for item in both] == ["values", "status"]
+    assert (alone.signature.promise, alone.signature.constraint) == ("status", "gradOutput.null")
+    [only] = findings([twin])
+    assert only.signature.constraint == "gradOutput.null"
+
+
+def test_many_failing_calls_join_one_that_fails_so() -> None:
+    once = failed(1, "status", Fault.STATUS, output="", constraint="gradOutput.null")
+    many = failed(2, MANY, Fault.STATUS, output="", constraint="gradOutput.null")
+    [both] = findings([many, once])
+    assert ([item.promise for item in both.members], [item.promise for item in both.joined]) == (["status"], [MANY])
+    leak = failed(3, MANY, Fault.LEAK, output="", constraint="gradOutput.null")
+    assert {entry.kind for entry in findings([once, leak])} == {Fault.STATUS, Fault.LEAK}
+    # What the broken call's twin does is no finding of the broken call.
+    crashes = [
+        died(failed(4, kind=Fault.CRASH, output=""), 6),
+        died(failed(5, "status", Fault.CRASH, output="", constraint="gradOutput.null"), 6),
+        died(failed(6, MANY, Fault.CRASH, output="", constraint="gradOutput.null"), 6),
+    ]
+    assert sorted(entry.number for entry in findings(crashes)) == [1, 2]
+
+
+def test_a_campaign_s_findings_stay_as_it_has_found_them() -> None:
+    values = failed(1).signature
+    law = renamed(failed(2, LAW, Fault.LAW), signature=values)
+    alone = failed(3, "law/scaling", Fault.LAW)
+    first, second = findings([failed(1), law, alone], campaign=True)
+    assert (first.number, second.number) == (2, 1)
+    assert {entry.signature.promise for entry in (first, second)} == {"values", "law/scaling"}
+    assert first.joined == second.joined == []
+
+
+def test_what_shows_only_after_other_calls_stands_on_the_card_of_the_one_that_tells_which() -> None:
+    members = Members(frozenset({0}))
+    stands, other, alone = (
+        members.add(failed(number, output=output), 0) for number, output in enumerate(("a", "b", "c"))
+    )
+    missing = failed(9, output="not in this report").signature
+    for member, like in ((stands, None), (other, stands.stored), (alone, missing)):
+        member.finding = Finding(signature=member.stored, confirmed=Confirmed.COMPANY, like=like)
+    first, second = finding_ids(put_together([other, alone, stands])).values()
+    assert (first.signature, first.members, first.alike) == (stands.stored, [stands], [other])
+    assert (second.members, second.alike) == ([alone], [])
+
+
+_SORTS = st.builds(
+    failed,
+    st.integers(0, 3),
+    st.sampled_from(["values", "example", "boundary", "status", LAW, LIFE, MANY]),
+    st.sampled_from([Fault.VALUE, Fault.MODEL, Fault.LAW, Fault.GUARD, Fault.STATUS, Fault.CRASH, Fault.REJECTED]),
+    output=st.sampled_from(["", "out"]),
+    constraint=st.sampled_from(["", "gradOutput.null"]),
+    waiver=st.sampled_from(["", "v"]),
+    dtype=st.sampled_from(["FLOAT", "BF16"]),
+)
+
+
+@given(st.lists(_SORTS, max_size=12), st.randoms(use_true_random=False))
+def test_every_failure_stands_on_one_card_in_whatever_order_they_come(records: list[Record], random: Random) -> None:
+    found = findings(records)
+    assert sum(entry.number for entry in found) == len(records)
+    assert sum(entry.waived for entry in found) == sum(bool(item.waiver) for item in records)
+    for entry in found:
+        assert entry.members
+        assert len({item.waiver for item in entry}) == 1
+        assert entry.kind in {item.kind for item in entry.members}
+        assert entry.shown in entry.members
+    random.shuffle(records)
+    assert [_told(entry) for entry in findings(records)] == [_told(entry) for entry in found]
+
+
+def _told(entry: Failures) -> tuple[object, ...]:
+    joined = sum(item.number for item in entry.joined)
+    return (msgspec.json.encode(entry.signature), entry.kind, entry.number, entry.waived, joined)

@@ -1,0 +1,229 @@
+"""`replay` on a directory of findings: an answer for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
+from aclnn_cts.store.case_files import write_case_file
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.run_writer import create_run
+from aclnn_cts.store.summary import Summary
+from aclnn_cts.triage.replay_status import RUNS, Answer, Recorded, answer, recorded_findings, repeats, stood_for
+from aclnn_cts.trials.confirm import ALONE_FACT
+from tests.support.build_records import make_manifest
+from tests.support.ran import Ran
+from tests.triage.test_shrink import softmax
+
+Run = Callable[..., Ran]
+FAULT = "rare_adapter:Rare,fault=tail"
+VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+
+
+def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
+    cases = tmp_path / "cases.json"
+    write_case_file(OutputFile(cases), [softmax((11,))])
+    first = ran("run", "softmax_backward", "--adapter", FAULT, "--cases", str(cases))
+    assert first.code == 1
+    [file] = first.directory.failures()
+    assert list(recorded_findings(first.path, {})) == [file.name]
+    still = ran("replay", str(first.path), "--adapter", FAULT)
+    assert still.code == 1
+    assert "1 still fails the same way" in still.out
+    fixed = ran("replay", str(first.path / "failures"), "--adapter", "reference")
+    assert fixed.code == 0
+    assert "1 fixed" in fixed.out
+    other = ran("replay", str(first.path), "--adapter", "rare_adapter:Rare,fault=die")
+    assert other.code == 1
+    assert "1 fails another way" in other.out
+    # Without the run that it came from, nobody knows how a finding failed.
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "one.json").write_text(file.read_text())
+    alone = ran("replay", str(folder), "--adapter", FAULT)
+    assert alone.code == 1
+    assert "1 fails" in alone.out
+    trial = json.loads(file.read_text())
+    for name in ("gradOutput", "output", "out"):
+        trial["case"]["arguments"][name]["tensor"]["format"] = "NCL"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    nothing = ran("replay", str(empty), "--adapter", FAULT)
+    assert nothing.code == 2
+    assert "holds no findings to replay" in nothing.err
+
+
+def test_what_was_not_run_is_no_mending() -> None:
+    trial = softmax((3,))
+    [missing] = answer([(Path("a.json"), trial)], {"a.json": Recorded(signature=VALUES)}, {})
+    assert missing.answer == Answer.CANNOT
+    assert (missing.runs, missing.message) == (0, "")
+
+
+def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_once() -> None:
+    trial = softmax((3,))
+    file = Path("a.json")
+    passed, failed = judged(trial, Result.PASSED), judged(trial, Result.FAILED)
+    for confirmed, alone, said in (
+        (Confirmed.SOMETIMES, (1, 3), "it failed only sometimes (1 of 3 times alone)"),
+        (Confirmed.SOMETIMES, (0, 3), "it failed only sometimes (0 of 3 times alone)"),
+        (Confirmed.COMPANY, (0, 3), "it failed only after other calls, and which is not known (0 of 3 times alone)"),
+        (Confirmed.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
+        (Confirmed.UNKNOWN, (0, 3), "it failed only sometimes (0 of 3 times alone)"),
+    ):
+        before = Recorded(signature=VALUES, campaign=True, confirmed=confirmed, alone=alone, where="worker 1")
+        recorded = {file.name: before}
+        again = repeats([(file, trial)], recorded)
+        assert again == (trial,) * (RUNS - 1)
+        [entry] = answer([(file, trial)], recorded, {trial.id: [passed] * RUNS})
+        assert entry.answer == Answer.UNSEEN
+        assert entry.message == f"it did not fail in 20 runs; before {said}"
+        [entry] = answer([(file, trial)], recorded, {trial.id: [passed, failed, *[passed] * 18]})
+        assert entry.answer == Answer.SAME
+        assert entry.message.endswith(" (failed in 1 of 20 runs)")
+
+
+def test_a_finding_that_always_failed_is_made_once() -> None:
+    trial = softmax((3,))
+    file = Path("a.json")
+    after = msgspec.structs.replace(trial, after=(Earlier(trial.case),))
+    for given, before in (
+        (trial, Recorded(signature=VALUES)),
+        (trial, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
+        # The calls before it are known, and made.
+        (after, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.COMPANY, alone=(0, 3))),
+    ):
+        recorded = {file.name: before}
+        assert repeats([(file, given)], recorded) == ()
+        [entry] = answer([(file, given)], recorded, {given.id: [judged(given, Result.PASSED)]})
+        assert entry.answer == Answer.FIXED
+    assert repeats([(file, trial)], {}) == ()
+
+
+def test_a_campaign_takes_wrong_values_of_all_kinds_together() -> None:
+    trial = softmax((3,))
+    file = Path("a.json")
+    # Of a campaign of an earlier version.
+    special = msgspec.structs.replace(VALUES, kind=Fault.SPECIAL, symptom="-inf")
+    record = judged(trial, Result.FAILED)
+    for campaign, said in ((True, Answer.SAME), (False, Answer.OTHER)):
+        recorded = {file.name: Recorded(signature=special, campaign=campaign)}
+        [entry] = answer([(file, trial)], recorded, {trial.id: [record]})
+        assert entry.answer == said
+
+
+def test_what_came_now_and_then_is_asked_for_again_and_again(
+    ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = tmp_path / "counter"
+    monkeypatch.setenv("RARE_COUNTER", str(counter))
+    sometimes = "rare_adapter:Rare,fault=sometimes"
+    found = ran("fuzz", "softmax_backward", "--chunk-trials", "64", "--chunks", "4", "--adapter", sometimes)
+    assert found.code == 1
+    files = found.directory.failures()
+    recorded = recorded_findings(found.path, {})
+    unsteady = sum(item.confirmed == Confirmed.SOMETIMES for item in recorded.values())
+    assert unsteady
+    cases = len(files) + unsteady * (RUNS - 1)
+    still = ran("replay", str(found.path), "--adapter", sometimes)
+    assert still.code == 1
+    assert still.result["cases"] == cases
+    assert f"{len(files)} still fails the same way" in still.out
+    # An implementation in which it does not come is not known to be mended.
+    unseen = ran("replay", str(found.path), "--adapter", "reference")
+    assert unseen.code == 0
+    assert f"{unsteady} did not fail this time" in unseen.out
+    # A trial file by itself is run once.
+    assert ran("replay", str(files[0]), "--adapter", "reference").result["cases"] == 1
+
+
+def test_a_failure_of_a_run_that_conformed_alone_is_not_fixed(ran: Run, tmp_path: Path) -> None:
+    trial = softmax((11,))
+    with create_run(tmp_path / "made", manifest=make_manifest(), specs={}) as writer:
+        record = judged(trial, Result.FAILED)
+        verdict = msgspec.structs.replace(record.verdict, facts={ALONE_FACT: "conforms"})
+        writer.append_part(Summary(), [msgspec.structs.replace(record, verdict=verdict)])
+        writer.finish()
+    [file] = RunDirectory(tmp_path / "made").failures()
+    recorded = recorded_findings(tmp_path / "made", {file.name: trial})
+    assert recorded[file.name].confirmed == Confirmed.COMPANY
+    again = ran("replay", str(tmp_path / "made"), "--adapter", "reference")
+    assert again.code == 0
+    assert "1 did not fail this time" in again.out
+
+
+def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made(ran: Run, tmp_path: Path) -> None:
+    path = tmp_path / "campaign"
+    # The first finding stands for two, of which calls are known of one alone.
+    calls = (Earlier(softmax((5,)).case),)
+    trials = [softmax((size,)) for size in (11, 12, 13)]
+    trials = [
+        msgspec.structs.replace(trial, after=after) for trial, after in zip(trials, (calls, calls, ()), strict=True)
+    ]
+    records = [judged(trial, Result.FAILED) for trial in trials]
+    dtypes = ("FLOAT", "FLOAT16", "BF16")
+    signatures = [msgspec.structs.replace(records[0].signature, dtype=dtype) for dtype in dtypes]
+    records = [
+        msgspec.structs.replace(item, signature=signature) for item, signature in zip(records, signatures, strict=True)
+    ]
+    state = {
+        FINDING_STATE + failure_name(signature): Finding(
+            signature=signature,
+            confirmed=Confirmed.COMPANY,
+            trial=trial,
+            like=None if signature is signatures[0] else signatures[0],
+        )
+        for signature, trial in zip(signatures, trials, strict=True)
+    }
+    manifest = msgspec.structs.replace(make_manifest(), command="fuzz")
+    with create_run(path, manifest=manifest, specs={}) as writer:
+        writer.append_part(Summary(), records, state=state)
+        writer.finish()
+    assert stood_for(path) == {failure_name(signatures[2])}
+    again = ran("replay", str(path), "--adapter", "reference")
+    assert "1 trial not made: alone they conform" in again.err
+    assert "2 fixed" in again.out
+
+
+def test_json(ran: Run, tmp_path: Path) -> None:
+    cases = tmp_path / "cases.json"
+    write_case_file(OutputFile(cases), [softmax((11,))])
+    first = ran("run", "softmax_backward", "--adapter", FAULT, "--cases", str(cases))
+    [file] = first.directory.failures()
+    still = ran("replay", str(first.path), "--adapter", FAULT, "--json", "-v")
+    assert still.code == 1
+    [line] = still.out.splitlines()
+    entry = json.loads(line)
+    assert entry["finding"] == file.stem
+    assert entry["file"] == str(file)
+    assert entry["answer"] == "still fails the same way"
+    assert (entry["runs"], entry["failures"]) == (1, 1)
+    assert entry["before"] == entry["now"]
+    # What is for a person, the RESULT line too, goes to standard error.
+    assert still.err.splitlines()[-1].startswith("RESULT verdict=fails judged=100% cases=1 ")
+    fixed = ran("replay", str(first.path), "--adapter", "reference", "--json")
+    entry = json.loads(fixed.out)
+    assert (entry["answer"], entry["now"], entry["because"]) == ("fixed", None, "")
+    one = ran("replay", str(file), "--adapter", FAULT, "--json")
+    entry = json.loads(one.out)
+    assert (entry["result"], entry["promise"], entry["operator"]) == ("failed", "values", "aclnnSoftmaxBackward")
+
+
+def judged(trial: Trial, result: str) -> Record:
+    kind = VALUES.kind if result == Result.FAILED else ""
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        attempts=((Outcome(phase_one=0, phase_two=0),),),
+        verdict=Verdict(result=result, kind=kind, message="wrong"),
+        signature=VALUES,
+    )

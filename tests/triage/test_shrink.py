@@ -1,0 +1,196 @@
+"""Shrinking: what it reaches, what it leaves alone, and how few executions it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.checks.promises import derived_trial
+from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
+from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial, trial_from_json
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.negative import invalid_cases
+from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.judgement.verdict import signature
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.case_files import write_case_file
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.triage.shrink import shrink
+from aclnn_cts.triage.structure import structure_of
+from tests.support.ran import Ran
+
+SPECS = load_specs()
+ALL = [pytest.param(spec, product, id=f"{spec.stem}-{product}") for spec in SPECS.values() for product in spec.products]
+Run = Callable[..., Ran]
+
+
+def drawn(sampler: Sampler, index: int) -> Case:
+    return sampler.case(sampler.draw(StreamChoices(7, "shrinking", index)))
+
+
+def record(trial: Trial, *, fails: bool) -> Record:
+    verdict = Verdict(result=Result.FAILED if fails else Result.PASSED, kind="value" if fails else "")
+    made = signature(verdict, operator=trial.case.operator, promise="values")
+    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=made)
+
+
+def shrunk(sampler: Sampler, trial: Trial, fails: Callable[[Case], bool], executions: int = 200) -> tuple[Trial, int]:
+    tried: list[Trial] = []
+
+    def execute(trial: Trial) -> Record:
+        tried.append(trial)
+        return record(trial, fails=fails(trial.case))
+
+    found = shrink(
+        trial,
+        sampler=sampler,
+        execute=execute,
+        same=lambda item: item.verdict.result == Result.FAILED,
+        executions=executions,
+    )
+    assert found.executions == len(tried) <= executions
+    broken = {item.id for item in evaluate(sampler.spec, trial.case).broken}
+    for each in tried:
+        assert {item.id for item in evaluate(sampler.spec, each.case).broken} == broken
+    assert fails(found.trial.case)
+    return found.trial, found.executions
+
+
+@pytest.mark.parametrize(("spec", "product"), ALL)
+def test_every_drawn_case_is_recovered(spec: Spec, product: str) -> None:
+    sampler = Sampler(spec, Target(product=product))
+    assert all(recover(sampler, drawn(sampler, index)) is not None for index in range(40))
+
+
+@pytest.mark.parametrize(("spec", "product"), ALL)
+def test_a_structure_puts_its_own_trial_together_again(spec: Spec, product: str) -> None:
+    sampler = Sampler(spec, Target(product=product))
+    for index in range(20):
+        trial = Trial("values", drawn(sampler, index))
+        found = structure_of(sampler, trial)
+        assert found is not None
+        again = found.trial(lambda low, high, was: was)
+        assert again is not None
+        assert again.id == trial.id
+
+
+@pytest.mark.parametrize(("spec", "product"), ALL)
+def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product: str) -> None:
+    sampler = Sampler(spec, Target(product=product))
+    first = spec.inputs[0]
+
+    def fails(case: Case) -> bool:
+        tensor = case.arguments[first]
+        return isinstance(tensor, Tensor) and tensor.numel >= 6
+
+    number = 0
+    for index in range(60):
+        case = drawn(sampler, index)
+        if fails(case) and number < 4:
+            number += 1
+            small, _ = shrunk(sampler, Trial("values", case), fails)
+            tensor = small.case.arguments[first]
+            assert isinstance(tensor, Tensor)
+            # The inference series takes no fewer than 16 elements in RmsNormGrad.
+            assert tensor.numel < 10 or product == "atlas-inference"
+            assert tensor.strides is None
+            assert tensor.data is not None
+            assert tensor.data.recipe == "zeros"
+            assert tensor.format == "ND"
+    assert number == 4
+
+
+def test_values_shrink_to_the_one_that_matters() -> None:
+    spec = SPECS["aclnnSoftmaxBackward"]
+    sampler = Sampler(spec, Target())
+    values = (0.5, -3.25, 7.0, 11.5, 2.0, 9.75)
+    case = Case(
+        spec.operator,
+        {
+            "gradOutput": Tensor((2, 3), "FLOAT", data=Data(values=values)),
+            "output": Tensor((2, 3), "FLOAT", data=Data(recipe="normal", seed=5)),
+            "dim": -1,
+            "out": Tensor((2, 3), "FLOAT"),
+        },
+    )
+
+    def fails(case: Case) -> bool:
+        tensor = case.arguments["gradOutput"]
+        assert isinstance(tensor, Tensor)
+        assert tensor.data is not None
+        return tensor.data.values is not None and any(
+            isinstance(value, float | int) and value > 10 for value in tensor.data.values
+        )
+
+    small, executions = shrunk(sampler, Trial("values", case), fails)
+    tensor = small.case.arguments["gradOutput"]
+    assert isinstance(tensor, Tensor)
+    assert tensor.data is not None
+    assert tensor.data.values is not None
+    # The one that matters, rounded to an integer; the others are zeros, and what cannot be cut away stays.
+    assert sorted(set(tensor.data.values), key=float) == [0, 12]
+    assert small.case.arguments["dim"] == 0
+    assert executions <= 60
+
+
+def test_a_case_that_breaks_a_constraint_keeps_breaking_it() -> None:
+    spec = SPECS["aclnnConvTbcBackward"]
+    sampler = Sampler(spec, Target())
+    constraint = next(item for item in spec.constraints if item.id == "weight.null")
+    derived = next(iter(invalid_cases(sampler, constraint, seed=3, count=1)))
+    trial = derived_trial("status", derived)
+    small, _ = shrunk(sampler, trial, lambda case: True)
+    assert small.case.arguments["weight"] is None
+    assert {item.id for item in evaluate(spec, small.case).broken} == {"weight.null"}
+    assert sum(tensor.numel for _, tensor in small.case.tensors()) <= 6
+    assert not evaluate(spec, recovered_twin(small)).broken
+
+
+def recovered_twin(trial: Trial) -> Case:
+    return case_from_json(trial.parameters["twin"], where="twin")
+
+
+def test_the_limit_is_kept() -> None:
+    sampler = Sampler(SPECS["aclnnConvTbcBackward"], Target())
+    _, executions = shrunk(sampler, Trial("values", drawn(sampler, 1)), lambda case: True, executions=7)
+    assert executions <= 7
+
+
+def softmax(shape: tuple[int, ...], dtype: str = "FLOAT16") -> Trial:
+    data = Data(recipe="normal", seed=4)
+    arguments: dict[str, Argument] = {
+        "gradOutput": Tensor(shape, dtype, data=data),
+        "output": Tensor(shape, dtype, data=data),
+        "dim": 0,
+        "out": Tensor(shape, dtype),
+    }
+    return Trial("values", Case("aclnnSoftmaxBackward", arguments, origin=Origin(kind="mine")))
+
+
+def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from aclnn_cts.cli.main import main  # noqa: PLC0415 - ran has set the folder and the path
+
+    file, small = tmp_path / "one.json", tmp_path / "small.json"
+    write_case_file(OutputFile(file), [softmax((5, 11))])
+    assert main(["shrink", str(file), "--adapter", "rare_adapter:Rare,fault=tail", "-o", str(small)]) == 1
+    told = capsys.readouterr().out
+    assert "165 elements before, 27 now" in " ".join(told.split())
+    trial = trial_from_json(json.loads(small.read_text()), where=str(small))
+    assert isinstance(trial, Trial)
+    assert dict(trial.case.tensors())["out"].numel == 9
+    again = ran("replay", str(small), "--adapter", "rare_adapter:Rare,fault=tail")
+    assert again.code == 1
+    nothing = tmp_path / "nothing.json"
+    assert main(["shrink", str(file), "--adapter", "reference", "-o", str(nothing)]) == 0
+    assert not nothing.exists()
+    assert main(["shrink", str(file), "--adapter", "reference", "-o", str(tmp_path / "no" / "x.json")]) == 2
+    assert f"{tmp_path / 'no'} is no folder; make it first" in capsys.readouterr().err
