@@ -21,7 +21,7 @@ from tests.cli.conftest import Called
 
 Call = Callable[..., Called]
 
-ADAPTERS = Path(__file__).parents[1] / "engine"
+ADAPTERS = Path(__file__).parents[1] / "support"
 WRONG = "wrong_adapters:Wrong,fault=value"
 SMALL = ("--chunks", "2", "--chunk-trials", "8")
 RUN = ("run", "softmax_backward", "--cases", "cases.jsonl", "-o", "run", "--adapter")
@@ -179,3 +179,16 @@ def test_fuzz_with_a_finding(call: Call, snapshot: SnapshotAssertion) -> None:
     called = call("fuzz", "softmax_backward", *SMALL, "--adapter", "rare_adapter:Rare,fault=tail", "-o", "run")
     assert called.code == 1
     assert called == snapshot
+
+
+def test_the_last_ten_lines_of_make_run_begin_with_the_verdict(call: Call) -> None:
+    """`make run` is this command for all operators: words first, then figures, then what to do next."""
+    pytest.importorskip("torch")
+    lines = call("run", "softmax_backward", "--adapter", "torch", "-o", "run").out.splitlines()[-10:]
+    starts = ("Verdict: ", "Planned trials: ", "Ran on: ", "Report: aclnn-cts report run", "RESULT verdict=")
+    places = [next(place for place, line in enumerate(lines) if start in line) for start in starts]
+    assert places == sorted(places)
+    words = lines[places[0]]
+    assert words.startswith("Verdict: conforms with waivers; ")
+    assert "judged trials passed" in lines[places[0] + 1]
+    assert lines[-1].startswith("RESULT verdict=conforms-with-waivers judged=")
