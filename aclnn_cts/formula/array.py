@@ -123,9 +123,11 @@ def axes_of(axis: Axes | None, rank: int) -> tuple[int, ...]:
     """Axes counted from the front, in ascending order; all of them for None."""
     if axis is None:
         return tuple(range(rank))
-    if isinstance(axis, int):
-        return (axis % rank,) if rank else ()
-    return tuple(sorted(place % rank for place in axis))
+    places = (axis,) if isinstance(axis, int) else axis
+    for place in places:
+        if not -max(rank, 1) <= place < max(rank, 1):
+            raise IndexError(f"axis {place} of an array of rank {rank}; expected {-rank} to {rank - 1}")
+    return tuple(sorted(place % rank for place in places)) if rank else ()
 
 
 class Backend(ABC, Generic[A]):

@@ -25,6 +25,7 @@ LIBRARIES = (
     "click",
     "hypothesis",
     "ml_dtypes",
+    "mpmath",
     "msgspec",
     "numpy",
     "packaging",

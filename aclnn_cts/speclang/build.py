@@ -153,7 +153,7 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
     for number, entry in enumerate(model.constraints):
         for key in ("requires", "also"):
             for named in getattr(entry, key):
-                problems.known(named, seen, ("constraints", number, key), "constraint")
+                problems.known(named, sorted(seen), ("constraints", number, key), "constraint")
     shared = _interface_constraints(model.operator, context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:

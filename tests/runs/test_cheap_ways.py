@@ -254,7 +254,7 @@ def _gate(ran: Run, folder: Path) -> Got:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--adapter", cheap("nothing"), "--op", SOFTMAX],
         cwd=folder,
-        env={"PYTHONPATH": f"{ROOT}:{Path(__file__).parent}", "COLUMNS": "200"},
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}", "COLUMNS": "200"},
         capture_output=True,
         text=True,
         check=False,

@@ -15,7 +15,7 @@ from aclnn_cts.clauses.counted import NO_STATUS, Said
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.trial import trial_to_json
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
+from aclnn_cts.core.verdict import Fault, OutOfScope, Record, Result, Skip
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.trials.evidence import is_sampled
 from tests.support.laws import bench, specs
@@ -64,7 +64,6 @@ def test_a_rejection_passes_where_the_document_promises_an_error() -> None:
 @pytest.mark.parametrize(
     ("what", "says", "kind", "message"),
     [
-        ("everything", "declared", OutOfScope.STATUSES, "the valid twin ended with raised"),
         ("broken", "undeclared", OutOfScope.STATUSES, "rejected by an implementation that returns no status"),
         ("broken", "vague", OutOfScope.STATUSES, "rejected by an implementation that returns no status"),
         ("nothing", "declared", OutOfScope.STATUSES, "accepted by an implementation that returns no status"),
@@ -78,6 +77,15 @@ def test_no_other_answer_to_a_broken_call_is_judged(what: str, says: str, kind: 
     for record in promised:
         assert record.verdict.kind == kind
         assert record.verdict.message.startswith(message)
+
+
+def test_a_rejected_twin_is_a_rejected_valid_call() -> None:
+    """A waiver may cover it; what the broken call does is not judged beside it."""
+    promised = list(promised_errors(broken_calls("everything", "declared")))
+    assert promised
+    for record in promised:
+        assert (record.verdict.result, record.verdict.kind) == (Result.FAILED, Fault.REJECTED)
+        assert record.verdict.message.startswith("the valid twin ended with raised")
 
 
 def test_an_undeclared_rejection_is_recorded_as_a_raise() -> None:

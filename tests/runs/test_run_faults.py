@@ -145,7 +145,7 @@ def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path
     ("text", "message"),
     [
         ("import nothing_like_it\n", "the oracle cannot be imported (ModuleNotFoundError"),
-        ("expected = 3\n", "no function 'expected'"),
+        ("expected = 3\n", "neither a formula nor an oracle"),
         (None, "no oracle for this operator"),
     ],
 )

@@ -61,7 +61,7 @@ def test_what_it_was_made_by_names_no_host() -> None:
 def test_the_parts_are_what_judges_and_not_what_shows() -> None:
     parts = harness_parts()
     assert set(parts) == {
-        "adapters", "checks", "core", "execution", "findings", "generate", "judgement", "mutants", "oracles",
+        "adapters", "checks", "core", "execution", "findings", "formula", "generate", "judgement", "mutants", "oracles",
         "sandbox", "software device", "speclang", "specs", "store", "trials",
     }  # fmt: skip
     found = {path.relative_to(parts_module._PACKAGE).as_posix() for path in parts_module._imported(parts_module._ROOTS)}
