@@ -8,6 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test test-torch same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+	bench-conditions \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
@@ -56,6 +57,10 @@ bench-bundle: $(STAMP)
 
 bench-fuzz: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_fuzz $(ARGS)
+
+# Do the conditions that findings name agree with what sets the seeded faults off? A quarter of an hour.
+bench-conditions: $(STAMP)
+	@$(BIN)/python -m benchmarks.conditions $(ARGS)
 
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)

@@ -31,7 +31,7 @@ _ROWS = {
     "checks": "core speclang generate judgement oracles adapters.protocol store sandbox execution",
     "oracle_check": "core speclang generate judgement formula oracles execution checks",
     "findings": "core speclang store checks",
-    "findings.waivers": "core speclang store execution checks",
+    "findings.waivers": "core speclang store execution checks findings",
     "trials": "core speclang generate judgement adapters.protocol store sandbox execution checks findings",
     "repro": "core speclang generate judgement store sandbox execution checks",
     "triage": "core speclang generate adapters.results store sandbox execution checks findings trials",

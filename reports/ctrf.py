@@ -7,6 +7,8 @@ import uuid
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import products_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
@@ -75,6 +77,9 @@ def _test(unit: TestUnit) -> dict[str, Any]:
     if cards:
         test["message"] = cards[0].message
         test["trace"] = "\n\n".join(map(finding_text, cards))
+        test["extra"]["conditions"] = {
+            card.id: msgspec.to_builtins(card.shared) for card in cards if card.shared is not None
+        }
     elif unit.state != "passed":
         test["message"] = "; ".join((*unit.violations, *unit.problems)) or counts_line(unit.ends)
     return test

@@ -108,7 +108,8 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     for card in unwaived[:_FINDINGS]:
         clauses = ", ".join(at for _, at in card.clauses[:3])
         said = chinese_message(card) if language == "zh" else card.message
-        what = f"{word(f'kind.{card.kind}')}: {said}"
+        shared = () if card.shared is None else (card.shared.zh if language == "zh" else card.shared.en,)
+        what = f"{word(f'kind.{card.kind}')}: {'; '.join((*shared, said))}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
             f"{plain_text(card.promise)} | {plain_text(card.dtype) or '—'} | {plain_text(card.mode) or '—'} | "

@@ -133,6 +133,7 @@ def finding_text(card: FindingCard) -> str:
         f"{card.id} {card.severity}: {card.kind}" + (f" of {card.output}" if card.output else ""),
         phrase(f"fault.{card.kind}", "en"),
         card.message,
+        *([f"what failures share: {card.shared.en}"] if card.shared is not None else ()),
         *_often(card),
         *(f"  {name}: {value}" for name, value in card.case),
         *(

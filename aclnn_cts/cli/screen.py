@@ -243,6 +243,8 @@ def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int)
         cases = f"{count(group.cases, 'case')}, {count(group.findings, 'finding')}: {group.details}"
         wrap(out, f"{group.title} ({cases})", style="red")
         wrap(out, group.meaning, indent=2)
+        if group.shared is not None:
+            wrap(out, f"What failures share: {group.shared.en}.", indent=2)
         # One line however long, so that it can be copied.
         command = replay_command(group.file, group.adapter, spec_folders=group.spec_folders)
         out.print(f"  {command}", soft_wrap=True, style="dim")

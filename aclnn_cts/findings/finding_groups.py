@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Finding, Query
 
@@ -37,6 +38,8 @@ class FindingGroup:
     details: str
     meaning: str
     """What such a fault means, and the worst case's own sentence."""
+    shared: SharedCondition | None
+    """What the failing calls share and passing ones do not, where anything."""
     findings: int
     cases: int
     waivers: tuple[str, ...]
@@ -57,12 +60,19 @@ def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
             signature = finding.signature
             key = (signature.operator, signature.output, signature.kind, finding.waived == finding.number)
             groups.setdefault(key, []).append((finding, record))
-    told = [_group(run, key, members) for key, members in groups.items()]
+        shared = {
+            key: condition_in_run(results, [finding.signature for finding, _ in members])
+            for key, members in groups.items()
+        }
+    told = [_group(run, key, members, shared[key]) for key, members in groups.items()]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
 
 
 def _group(
-    run: RunDirectory, key: tuple[str, str, str, bool], members: Sequence[tuple[Finding, Record]]
+    run: RunDirectory,
+    key: tuple[str, str, str, bool],
+    members: Sequence[tuple[Finding, Record]],
+    shared: SharedCondition | None,
 ) -> FindingGroup:
     operator, output, kind, waived = key
     worst, record = max(members, key=lambda member: max((d.share for d in member[1].verdict.deviations), default=0.0))
@@ -74,6 +84,7 @@ def _group(
         title=f"{operator.removeprefix('aclnn')}: {kind}{place}",
         details="; ".join(part for part in details if part),
         meaning=f"{_MEANING.get(kind, kind)}: {record.verdict.message}",
+        shared=shared,
         findings=len(members),
         cases=sum(finding.number for finding, _ in members),
         waivers=tuple(dict.fromkeys(record.waiver for _, record in members)) if waived else (),

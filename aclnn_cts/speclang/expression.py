@@ -63,6 +63,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "format": (1, lambda value: value.format),
     "itemsize": (1, lambda value: itemsize(value.dtype)),
     "contiguous": (1, lambda value: value.is_contiguous),
+    "offset": (1, lambda value: value.offset),
     "empty": (1, lambda value: 0 in _shape(value)),
     "recipe": (1, lambda value: value.data.recipe or "values"),
     "min": (-1, min),

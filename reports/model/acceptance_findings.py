@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from aclnn_cts.findings.shared_condition import SharedCondition
+
 __all__ = [
     "Confirmation",
     "FaultFacts",
@@ -229,6 +231,8 @@ class FindingCard:
     """Of those that were run again alone in a fresh process, what came of it."""
     second_oracle: Mapping[str, int]
     """`agrees`, `not asked`: what the second oracle said of the expected value."""
+    shared: SharedCondition | None = None
+    """What the failing calls of the run that met it most share and its passing calls do not, where anything."""
 
     @property
     def alike(self) -> int:

@@ -17,6 +17,7 @@ from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.explain import replay_command, shrink_command
 from aclnn_cts.findings.finding import FINDING_STATE, Finding, distinct
+from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import gravity
 from aclnn_cts.reports.model.acceptance_findings import (
     Confirmation,
@@ -141,7 +142,18 @@ def _card(
         campaigns=tuple(_campaigns(failures, runs)),
         alone=_added(item.alone for item in failures),
         second_oracle=_added(item.second for item in failures),
+        shared=_shared(failures, runs),
     )
+
+
+def _shared(failures: Failures, runs: Sequence[RunDirectory]) -> SharedCondition | None:
+    """Of the run with the most failures: runs differ in what they call."""
+    numbers: Counter[int] = Counter()
+    for member in failures:
+        numbers[member.run] += member.number
+    run, _ = numbers.most_common(1)[0]
+    with runs[run].results() as results:
+        return condition_in_run(results, dict.fromkeys(member.stored for member in failures if member.run == run))
 
 
 def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:

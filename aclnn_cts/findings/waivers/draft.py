@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -68,6 +69,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
     with run.results() as results:
         query = Query(signature=entry.signature)
         records = list(results.records(query, worst_first=True, limit=_MESSAGES))
+        shared = condition_in_run(results, [entry.signature])
         # A campaign takes failures of several promises and kinds together.
         promises = [str(name) for (name,) in results.tally("promise", query=query)]
         kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
@@ -87,6 +89,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
                 identifier,
                 pinned.replace("{name}", name),
                 scope=_scope(run.manifest, entry, records, promises=promises, kinds=kinds),
+                shared=shared,
             )
         )
         + "\n",
@@ -109,6 +112,7 @@ def _lines(
     pinned: str,
     *,
     scope: Mapping[str, str | list[str]],
+    shared: SharedCondition | None,
 ) -> Iterator[str]:
     yield from _comment(
         f"Drafted from {run.path}, where {entry.number} {'trial fails' if entry.number == 1 else 'trials fail'} like"
@@ -129,6 +133,9 @@ def _lines(
         " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
         indent="      ",
     )
+    if shared is not None:
+        yield from _comment(f"What failures share: {shared.en}. To waive these alone, add:", indent="      ")
+        yield f"      # when: {_scalar(shared.when)}"
     for key, what in _FILL_IN:
         yield f"    {key}:  # {what}"
     yield "    # reason_zh: the reason in Chinese, for the Chinese page of the report"

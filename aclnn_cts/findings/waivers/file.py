@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
@@ -17,25 +17,19 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault
-from aclnn_cts.speclang.expression import UNDEFINED, compile_node
-from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.speclang.expression_parser import ExpressionError
+from aclnn_cts.speclang.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.store.case_files import read_case_file
 
 __all__ = [
-    "CompilePredicate",
-    "Predicate",
     "Scope",
     "Waiver",
-    "compile_predicate",
     "read_waivers",
     "shipped_waivers",
     "waiver_texts",
 ]
-
-Predicate: TypeAlias = Callable[[Case], bool]
-CompilePredicate: TypeAlias = Callable[[str], Predicate]
 
 NOT_FINITE = ("nan", "inf", "-inf")
 
@@ -146,28 +140,6 @@ class _WaiverModel(_Model):
 class _FileModel(_Model):
     subject: _Text
     waivers: Annotated[list[_WaiverModel], Field(min_length=1)]
-
-
-def compile_predicate(text: str) -> Predicate:
-    """A predicate of the spec's expression language over a case's arguments; where it is undefined it does not hold."""
-    return _Expression(text)
-
-
-class _Expression:
-    """A compiled predicate. It goes to another process as its text, since what it is compiled to cannot."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._compiled = compile_node(parse(text))
-
-    def __call__(self, case: Case) -> bool:
-        try:
-            return self._compiled(case.arguments, case.target) is True
-        except UNDEFINED:
-            return False
-
-    def __reduce__(self) -> tuple[type[_Expression], tuple[str]]:
-        return _Expression, (self._text,)
 
 
 def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:

@@ -1,0 +1,133 @@
+"""What failing calls share: the condition is found where there is one, and none where chance alone could explain it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from random import Random
+
+import pytest
+import yaml
+
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.findings.shared_condition import shared_condition
+from aclnn_cts.speclang.predicate import compile_predicate
+from tests.support.ran import Ran
+
+SIZES = (1, 2, 3, 5, 7, 8, 9, 16, 17, 24, 25, 33, 64, 65, 100, 129)
+
+
+def call(random: Random) -> Case:
+    shape = tuple(random.choice(SIZES) for _ in range(random.randint(1, 4)))
+    dtype = random.choice(("FLOAT", "FLOAT16", "BF16"))
+    data = Data(recipe=random.choice(("normal", "integers", "special")))
+    strides = tuple(range(len(shape))) if random.random() < 0.2 else None
+    grad = Tensor(shape, dtype, strides=strides, offset=random.choice((0, 0, 3)), data=data)
+    arguments = {"gradOutput": grad, "output": Tensor(shape, dtype, data=data)}
+    axis = random.randint(-len(shape), len(shape) - 1)
+    return Case("aclnnSoftmaxBackward", {**arguments, "dim": axis, "out": Tensor(shape, dtype)})
+
+
+def calls(number: int, seed: int) -> list[Case]:
+    random = Random(seed)  # noqa: S311 - examples, not secrets
+    return [call(random) for _ in range(number)]
+
+
+def out(case: Case) -> Tensor:
+    tensor = case.arguments["out"]
+    assert isinstance(tensor, Tensor)
+    return tensor
+
+
+def reduced(case: Case) -> int:
+    axis = case.arguments["dim"]
+    assert isinstance(axis, int)
+    return out(case).shape[axis]
+
+
+TRIGGERS: dict[str, Callable[[Case], bool]] = {
+    "residue": lambda case: reduced(case) % 8 == 1,
+    "tail": lambda case: reduced(case) % 8 != 0,
+    "length": lambda case: reduced(case) >= 64,
+    "elements": lambda case: out(case).numel < 50,
+    "rank": lambda case: len(out(case).shape) == 4,
+    "dtype": lambda case: out(case).dtype == "BF16",
+    "not dtype": lambda case: out(case).dtype != "BF16",
+    "axis": lambda case: case.arguments["dim"] == -1,
+    "layout": lambda case: not case.tensors()[0][1].is_contiguous,
+    "offset": lambda case: case.tensors()[0][1].offset == 3,
+    "data": lambda case: case.tensors()[0][1].data == Data(recipe="special"),
+    "both": lambda case: reduced(case) % 16 == 0 and out(case).dtype == "FLOAT16",
+    "either": lambda case: reduced(case) % 16 == 0 or out(case).dtype == "BF16",
+}
+
+
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_the_condition_agrees_with_the_trigger_on_fresh_calls(name: str) -> None:
+    trigger = TRIGGERS[name]
+    seen = calls(400, 1)
+    found = shared_condition([case for case in seen if trigger(case)], [case for case in seen if not trigger(case)])
+    assert found is not None
+    holds = compile_predicate(found.when)
+    fresh = calls(200, 2)
+    assert sum(holds(case) == trigger(case) for case in fresh) >= 180, found.when
+    assert (found.of_failing, found.of_passing) == (sum(map(trigger, seen)), 400 - sum(map(trigger, seen)))
+    assert found.failing == sum(map(holds, filter(trigger, seen)))
+
+
+def test_a_fault_that_half_of_the_calls_hide_has_its_condition() -> None:
+    random, seen = Random(3), calls(600, 4)  # noqa: S311 - as above
+    failing = [case for case in seen if reduced(case) % 8 == 1 and random.random() < 0.5]
+    passing = [case for case in seen if case not in failing]
+    found = shared_condition(failing, passing)
+    assert found is not None
+    assert found.when == "dim(gradOutput, dim) % 8 == 1"
+    assert found.failing == len(failing)
+    assert 0 < found.passing < found.of_passing
+
+
+@pytest.mark.parametrize("failing", [1, 2, 5, 40])
+def test_chance_has_no_condition(failing: int) -> None:
+    named = 0
+    for seed in range(20):
+        seen = calls(200, seed)
+        named += shared_condition(seen[:failing], seen[failing:]) is not None
+    assert named <= 1
+
+
+def test_without_failing_or_passing_calls_there_is_none() -> None:
+    assert shared_condition([], calls(9, 0)) is None
+    assert shared_condition(calls(9, 0), []) is None
+
+
+def test_terminal_page_and_json_name_it(ran: Callable[..., Ran]) -> None:
+    run = ran("run", "softmax_backward", "--adapter", "rare_adapter:Rare,fault=tail")
+    assert run.code == 1
+    line = " ".join(run.out.partition("What failures share: ")[2].split()).partition("passing calls")[0]
+    assert line.startswith("all ")
+    assert "dtype(out) == FLOAT16" in line or "dtype(gradOutput) == FLOAT16" in line
+    assert "% 2 == 1" in line or "% 2 != 0" in line
+    forms = run.path.parent / "forms"
+    assert main(["report", str(run.path), "-o", str(forms), "--form", "html,ctrf,markdown"]) == 0
+    tests = json.loads((forms / "ctrf.json").read_text(encoding="utf-8"))["results"]["tests"]
+    conditions = [item for test in tests for item in test["extra"].get("conditions", {}).values()]
+    assert conditions
+    assert all(item["failing"] <= item["of_failing"] for item in conditions)
+    page = (forms / "report.html").read_text(encoding="utf-8")
+    assert "What failures share" in page
+    assert "失败用例的共同条件" in page
+    assert conditions[0]["when"] in (forms / "summary.md").read_text(encoding="utf-8").replace("\\", "")
+
+
+def test_a_drafted_waiver_proposes_it(ran: Callable[..., Ran], capsys: pytest.CaptureFixture[str]) -> None:
+    run = ran("run", "softmax_backward", "--adapter", "rare_adapter:Rare,fault=tail")
+    drafts = ""
+    for file in (run.path / "failures").glob("*.json"):
+        assert main(["waive", "add", str(file)]) == 0
+        drafts += capsys.readouterr().out
+    proposed = [yaml.safe_load(text)["when"] for text in re.findall(r"add:\n      # (when: .*)", drafts)]
+    assert proposed
+    cases = [record.trial.case for record in run.records]
+    assert all(any(map(compile_predicate(when), cases)) for when in proposed)
