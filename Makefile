@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test test-torch same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-slow test-torch same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
 	bench-conditions \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
@@ -18,9 +18,13 @@ run: $(STAMP)
 
 # Tests of one group (those in a browser) share a process and what they start there.
 test: $(STAMP)
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" tests
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
 	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
+
+# Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too.
+test-slow: $(STAMP)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m slow tests
 
 # Another torch, `make test-torch TORCH=2.15.0`: do its kernels fail as the waivers say, and in no other way? pip may fetch
 # a CUDA build of several gigabytes.

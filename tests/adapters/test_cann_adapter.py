@@ -62,6 +62,7 @@ def statuses(found: list[Record], operator: str) -> set[str]:
     return {status_name(outcome.status) for outcome in outcomes if outcome.status is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", SOC)
 def test_every_documented_status_is_returned_and_nothing_fails(product: str, tmp_path: Path) -> None:
     path = tmp_path / "run"

@@ -13,6 +13,7 @@ pytestmark = needs_compiler
 INJECTIONS = 30
 
 
+@pytest.mark.slow
 def test_thirty_injected_troubles_lose_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     build()
     monkeypatch.setenv(VARIABLE, orders())

@@ -67,6 +67,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return go
 
 
+@pytest.mark.slow
 def test_verdicts_files_and_the_last_line_tell_of_a_crash_and_a_hang(run: Run) -> None:
     ran = run("abort@numel=102,hang/kernel@numel=104")
     assert ran.code == 1
@@ -87,6 +88,7 @@ def test_verdicts_files_and_the_last_line_tell_of_a_crash_and_a_hang(run: Run) -
     assert manifest["environment"][f"adapter.{VARIABLE}"]["value"] == "abort@numel=102,hang/kernel@numel=104"
 
 
+@pytest.mark.slow
 def test_a_crash_that_only_company_brings_is_marked(run: Run) -> None:
     ran = run("abort/two@7")
     (crash,) = (record for record in ran.records if record.verdict.result == Result.FAILED)
@@ -97,6 +99,7 @@ def test_a_crash_that_only_company_brings_is_marked(run: Run) -> None:
     assert crash.after == (Earlier(crash.trial.case, times=6),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numel", [100, 103, 100 + CALLS - 1])
 def test_a_fault_that_shows_late_is_that_of_the_call_that_caused_it(run: Run, numel: int) -> None:
     ran = run(f"poison-late@numel={numel}")
@@ -108,6 +111,7 @@ def test_a_fault_that_shows_late_is_that_of_the_call_that_caused_it(run: Run, nu
     assert failed.verdict.facts["alone"] == "fails too"
 
 
+@pytest.mark.slow
 def test_a_fault_that_no_call_causes_alone_is_told_with_its_batch(run: Run) -> None:
     ran = run("poison-late@5")
     assert ran.code == 1
@@ -117,6 +121,7 @@ def test_a_fault_that_no_call_causes_alone_is_told_with_its_batch(run: Run) -> N
     assert failed.verdict.facts["alone"] == "conforms"
 
 
+@pytest.mark.slow
 def test_a_poisoned_context_is_the_fault_of_the_call_that_poisoned_it(run: Run) -> None:
     ran = run("poison@numel=103")
     assert ran.code == 1
@@ -133,6 +138,7 @@ def test_a_device_that_fails_by_itself_gives_no_verdict_on_the_call(run: Run) ->
     assert sum(record.verdict.result == Result.PASSED for record in ran.records) == CALLS - 1
 
 
+@pytest.mark.slow
 def test_a_device_that_fails_its_sentinels_afterwards_is_taken_out(run: Run) -> None:
     # From the first kernel of each process on: the sentinels, in a fresh process, meet the fault too.
     ran = run(",".join(f"fault@{number}" for number in range(1, 40)))

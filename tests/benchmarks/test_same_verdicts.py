@@ -179,6 +179,7 @@ def test_a_commit_that_is_not_there() -> None:
         commit_of("no-such-commit")
 
 
+@pytest.mark.slow
 @needs_git
 def test_a_changed_rule_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -33,6 +33,7 @@ def fuzz(ran: Run, *arguments: str, devices: str = "0,1", **options: Path) -> Ra
     return ran("fuzz", *words, *arguments, **options)
 
 
+@pytest.mark.slow
 def test_a_device_that_goes_away_costs_nothing_while_there_is_another(ran: Run, away: Path) -> None:
     (away / "worker-1").write_text(GOOD)
     run = fuzz(ran, "--chunks", "12")
@@ -45,6 +46,7 @@ def test_a_device_that_goes_away_costs_nothing_while_there_is_another(ran: Run, 
     assert "given up" not in run.err
 
 
+@pytest.mark.slow
 def test_only_the_implementation_dies_and_cannot_be_opened(ran: Run, away: Path) -> None:
     (away / "runner-0").write_text("3")
     run = fuzz(ran, "--chunks", "4", devices="0")
@@ -55,6 +57,7 @@ def test_only_the_implementation_dies_and_cannot_be_opened(ran: Run, away: Path)
     assert "worker 0 (device 0) is open again, after " in run.err
 
 
+@pytest.mark.slow
 def test_when_no_device_opens_for_long_it_ends_and_goes_on_later(
     ran: Run, away: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from aclnn_cts.campaign.campaign_state import ChunkEntry
 from aclnn_cts.campaign.corpus.chunk import PINNED
@@ -58,6 +59,7 @@ def state(run: Ran, prefix: str) -> dict[str, object]:
         return dict(results.states(prefix))
 
 
+@pytest.mark.slow
 def test_pinned_cases_come_first_once_and_waivers_that_are_not_needed_are_told(ran: Run, tmp_path: Path) -> None:
     waivers = [
         waiver(tmp_path, "needed", FAILS),
@@ -89,6 +91,7 @@ def test_pinned_cases_come_first_once_and_waivers_that_are_not_needed_are_told(r
     assert sum(record.trial.case.arguments == softmax(FAILS).arguments for record in more.records) == 1
 
 
+@pytest.mark.slow
 def test_a_waiver_that_is_mended_by_the_next_session_is_told_of_then(ran: Run, tmp_path: Path) -> None:
     path = tmp_path / "campaign"
     fuzz(ran, tmp_path, waiver(tmp_path, "needed", FAILS), chunks=1, out=path)
@@ -99,6 +102,7 @@ def test_a_waiver_that_is_mended_by_the_next_session_is_told_of_then(ran: Run, t
     ]
 
 
+@pytest.mark.slow
 def test_an_expired_waiver_fails_the_campaign_until_it_is_renewed(ran: Run, tmp_path: Path) -> None:
     path = tmp_path / "campaign"
     run = fuzz(ran, tmp_path, waiver(tmp_path, "old", PASSES, expiry="2020-01-01"), chunks=1, out=path)

@@ -60,6 +60,7 @@ def expect_the_same(one: Ran, two: Ran) -> None:
     assert verdicts(one, without=full) == verdicts(two, without=full)
 
 
+@pytest.mark.slow
 def test_a_conforming_implementation(ran: Run) -> None:
     run = fuzz(ran, "none", "--chunks", "12")
     assert run.code == 0, run.err
@@ -85,6 +86,7 @@ def test_a_conforming_implementation(ran: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_was_covered_is_kept(ran: Run) -> None:
     run = fuzz(ran, "none", "--chunks", "8")
     exported = [json.loads(line) for line in (run.path / "campaign.jsonl").read_text().splitlines()]
@@ -108,6 +110,7 @@ def test_what_was_covered_is_kept(ran: Run) -> None:
     assert msgspec.to_builtins(operator.coverage) == later["sorts"]
 
 
+@pytest.mark.slow
 def test_what_an_implementation_cannot_be_given_stands_apart(ran: Run) -> None:
     """PyTorch has no tensor with a negative dimension, and no `cubeMathType`."""
     run = ran("fuzz", "conv_tbc_backward", "--adapter", "torch", "--chunks", "4", "--chunk-trials", "16")
@@ -145,6 +148,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     assert sum(record.signature == finding.signature for record in run.records) == finding.examples <= 25
 
 
+@pytest.mark.slow
 def test_a_bundle_of_a_campaign_is_judged_again(ran: Run, tmp_path: Path) -> None:
     run = fuzz(ran, "tail", "--chunks", "8")
     bundle = tmp_path / "campaign.zip"
@@ -157,12 +161,14 @@ def test_a_bundle_of_a_campaign_is_judged_again(ran: Run, tmp_path: Path) -> Non
     assert {"passed", "failed value"} <= set(run.kinds)
 
 
+@pytest.mark.slow
 def test_outputs_keep_within_the_disk_that_a_campaign_may_take(ran: Run) -> None:
     run = fuzz(ran, "tail", "--chunks", "8", "--max-disk", "1")
     kept = sum(file.stat().st_size for file in (run.path / "blobs").iterdir())
     assert 0 < kept <= 1 << 18
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_finds_the_same(ran: Run) -> None:
     one, two = fuzz(ran, "two", "--chunks", "12"), fuzz(ran, "two", "--chunks", "12", "--workers", "2")
     expect_the_same(one, two)
@@ -172,6 +178,7 @@ def test_any_number_of_workers_finds_the_same(ran: Run) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_finished_campaign_goes_on_with_more_chunks(ran: Run, tmp_path: Path) -> None:
     whole = fuzz(ran, "none", "--chunks", "11")
     path = tmp_path / "parts"
@@ -208,6 +215,7 @@ def test_words_that_are_wrong(ran: Run, arguments: tuple[str, ...], said: str) -
     assert not (run.path / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_what_is_resumed_must_be_the_same_campaign(ran: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine"
     assert fuzz(ran, "none", "--chunks", "1", out=path).code == 0
@@ -232,6 +240,7 @@ OTHERS = (
 )
 
 
+@pytest.mark.slow
 def test_options_that_a_campaign_did_not_begin_with_are_refused_and_the_others_are_kept(
     ran: Run, tmp_path: Path
 ) -> None:
@@ -259,6 +268,7 @@ def test_options_that_a_campaign_did_not_begin_with_are_refused_and_the_others_a
     assert len(sessions) == 3
 
 
+@pytest.mark.slow
 def test_another_implementation_does_not_go_on_with_a_campaign(
     ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +287,7 @@ def test_another_implementation_does_not_go_on_with_a_campaign(
     assert ran(*words, "--chunks", "3", "--resume", out=path).code == 0
 
 
+@pytest.mark.slow
 def test_another_state_of_the_harness_is_told(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mine"
     assert fuzz(ran, "none", "--chunks", "1", out=path).code == 0
@@ -307,6 +318,7 @@ def test_a_campaign_goes_on_with_no_other_scope() -> None:
         resuming.check_implementation(Path("mine"), manifest, {}, Scope(dtypes=("FLOAT",)))
 
 
+@pytest.mark.slow
 def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: Run, tmp_path: Path) -> None:
     path, file = tmp_path / "mine", tmp_path / "w.yaml"
     text = """\
@@ -336,6 +348,7 @@ waivers:
     assert "give those that count from now on with --waivers" in gone.err
 
 
+@pytest.mark.slow
 def test_stop_rules(ran: Run) -> None:
     run = fuzz(ran, "tail", "--findings", "1")
     assert run.code == 1
@@ -362,6 +375,7 @@ def test_the_progress_file(ran: Run, tmp_path: Path) -> None:
     assert [(worker["name"], worker["device"]) for worker in shown["workers"]] == [("worker 0", "")]
 
 
+@pytest.mark.slow
 def test_a_progress_file_that_cannot_be_written_any_more_ends_nothing(ran: Run, tmp_path: Path) -> None:
     folder = tmp_path / "away"
     folder.mkdir()

@@ -21,6 +21,7 @@ from tests.support.ran import Ran
 Run = Callable[..., Ran]
 
 
+@pytest.mark.slow
 def test_only_in_company(ran: Run) -> None:
     run = fuzz(ran, "company", "--chunks", "3")
     found = [item for item in findings(run) if item.signature.kind == "value"]
@@ -42,6 +43,7 @@ def test_only_in_company(ran: Run) -> None:
     assert [record.trial for record in again.records] == [shown[0].trial]
 
 
+@pytest.mark.slow
 def test_sometimes(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RARE_COUNTER", str(tmp_path / "counter"))
     run = fuzz(ran, "sometimes", "--chunks", "4")
@@ -49,6 +51,7 @@ def test_sometimes(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found == {Confirmed.SOMETIMES}
 
 
+@pytest.mark.slow
 def test_only_on_one_device(ran: Run) -> None:
     run = fuzz(ran, "device", "--chunks", "16", "--devices", "0,1")
     found = [item for item in findings(run) if item.signature.kind == "value"]
@@ -58,6 +61,7 @@ def test_only_on_one_device(ran: Run) -> None:
     assert {item.note for item in found} == {"it fails on device 1, and not on device 0"}
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_finding(ran: Run) -> None:
     run = fuzz(ran, "die", "--chunks", "2")
     assert run.code == 1
@@ -67,6 +71,7 @@ def test_a_crash_is_a_finding(ran: Run) -> None:
     assert {item.confirmed for item in found} == {Confirmed.ALWAYS}
 
 
+@pytest.mark.slow
 def test_what_there_was_no_time_for_is_said_and_comes_with_the_next_session(
     ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +89,7 @@ def test_what_there_was_no_time_for_is_said_and_comes_with_the_next_session(
     assert (done.confirmed, done.note) == (Confirmed.ALWAYS, "")
 
 
+@pytest.mark.slow
 def test_other_devices_are_asked_by_the_session_that_has_some(ran: Run, tmp_path: Path) -> None:
     path = tmp_path / "run"
     run = fuzz(ran, "device", "--chunks", "2", "--devices", "1", out=path)
@@ -95,6 +101,7 @@ def test_other_devices_are_asked_by_the_session_that_has_some(ran: Run, tmp_path
     assert found.note == "it fails on device 1, and not on device 0"
 
 
+@pytest.mark.slow
 def test_a_finding_takes_no_longer_than_it_may(ran: Run) -> None:
     run = fuzz(ran, "tail", "--chunks", "2")
     found = next(item for item in findings(run) if item.signature.kind == "value")

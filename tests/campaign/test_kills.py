@@ -101,6 +101,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, float]:
     return run, time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> None:
     uninterrupted, seconds = whole
     assert uninterrupted.code == 1, uninterrupted.err
@@ -147,6 +148,7 @@ def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> No
         assert msgspec.json.encode(finding.signature)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_what_ends_it_prints_the_command_that_resumes(number: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "run"
@@ -190,6 +192,7 @@ def test_ctrl_c_before_anything_was_begun_says_so(tmp_path: Path) -> None:
         assert "--resume" not in run.err
 
 
+@pytest.mark.slow
 def test_a_reader_of_its_notes_that_goes_does_not_end_it(tmp_path: Path) -> None:
     path = tmp_path / "run"
     process = start(path, "--chunks", "3", "--waivers", str(_not_needed(tmp_path)))
@@ -212,6 +215,7 @@ def _not_needed(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_it_cleanly(tmp_path: Path) -> None:
     """A limit on the size of files makes writes fail as a full disk does."""
     path = tmp_path / "run"

@@ -159,6 +159,7 @@ def test_float_is_told_from_every_other_format(operator: str, product: str) -> N
         assert named([item for item in records if item.verdict.mode == mode]) == {"FLOAT"}
 
 
+@pytest.mark.slow
 def test_a_run_names_the_precision_of_each_mode(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

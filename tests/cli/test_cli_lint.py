@@ -69,6 +69,7 @@ def test_a_sound_file(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) -
     assert called == snapshot
 
 
+@pytest.mark.slow
 def test_the_files_of_the_package(call: Call) -> None:
     called = call("spec", "lint")
     assert (called.code, called.out) == (0, "")

@@ -124,6 +124,7 @@ def test_cases_are_the_same_bytes_on_paper_and_in_a_file(call: Call, tmp_path: P
     assert call("cases", OPERATOR, "-n", "5", "--seed", "12").out != shown.out
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_usable(call: Call) -> None:
     called = call("doctor", "--json")
     report = json.loads(called.out)
@@ -138,6 +139,7 @@ def test_doctor_says_what_is_usable(call: Call) -> None:
     assert "reference" in text.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_nothing_is_wider_than_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)

@@ -142,6 +142,7 @@ def test_two_systems_run_the_same_lines(one: str, other: str, number: int) -> No
     assert len(ours) == number
 
 
+@pytest.mark.slow
 # Of two systems with the same lines one is run.
 @pytest.mark.parametrize("name", ["github", "shell"])
 def test_a_snippet_is_green_as_pasted(name: str, tmp_path: Path, wheels: Path, image: Mapping[str, str]) -> None:
@@ -159,6 +160,7 @@ def test_a_snippet_is_green_as_pasted(name: str, tmp_path: Path, wheels: Path, i
     assert int(suite.attrib["tests"]) - int(suite.attrib["skipped"]) >= 2, "pinned cases and the examples"
 
 
+@pytest.mark.slow
 def test_a_snippet_is_red_on_a_failure_and_keeps_the_findings(
     tmp_path: Path, wheels: Path, image: Mapping[str, str]
 ) -> None:

@@ -73,6 +73,7 @@ def test_there_is_one_test_for_each_promise_and_operator(gate: Run) -> None:
     assert all("SoftmaxBackward" in name or "ConvTbcBackward" in name for name in ids)
 
 
+@pytest.mark.slow
 def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pytest.Pytester) -> None:
     options = ("--op", "softmax_backward", "--op", "conv_tbc_backward", "-n", "2", "--junitxml=j.xml")
     result = gate("--adapter", "reference", "--product", "atlas-inference", "-k", "values or memory", *options, "-rs")
@@ -88,6 +89,7 @@ def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pyt
     }
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, pytester: pytest.Pytester) -> None:
     options = ("--adapter", "wrong:Wrong,fault=value", "--op", "softmax_backward", "--failures", "found")
     result = gate(*options, "-k", "values or memory")
@@ -140,6 +142,7 @@ def _pinning(folder: Path, name: str, size: int, more: str = "") -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_pinned_cases_are_tests_that_come_first(gate: Run, pytester: pytest.Pytester, processes: str) -> None:
     waivers = [
@@ -184,6 +187,7 @@ def _shape(trial: Trial) -> tuple[int, ...]:
     return tensor.shape
 
 
+@pytest.mark.slow
 def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
     result = gate("--adapter", "wrong:Wrong,fault=status", "--op", "softmax_backward", "-k", "statuses")
     shown = ended(result, 1, "1 failed", "... and ")
@@ -220,6 +224,7 @@ def test_a_gate_on_which_nothing_ran_fails(gate: Run) -> None:
     ended(result, pytest.ExitCode.NO_TESTS_COLLECTED, "nothing was judged: the gate does not pass")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_what_cannot_be_opened_is_told_and_ends_the_gate(gate: Run, processes: str) -> None:
     result = gate("--adapter", "wrong:Wrong,fault=closed", "-n", processes)

@@ -40,6 +40,7 @@ def blocks(
     return found
 
 
+@pytest.mark.slow
 def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     assert full.credibility.disputes
     assert len(full.credibility.errors) == 3
@@ -59,6 +60,7 @@ def names_parts(full: Acceptance, run: str) -> bool:
     return view is not None and set(run.split(", ")) <= set(view.another or ())
 
 
+@pytest.mark.slow
 def test_no_english_sentence_stands_on_the_chinese_page(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     left = {(block.section, run) for block in blocks["zh"] for run in english(block.text) if not names_parts(full, run)}
     assert left == set()

@@ -191,6 +191,7 @@ ACCEPTED_DTYPES = {f"params.{name}.3" for name in ("self", "input", "weight", "b
 }
 
 
+@pytest.mark.slow
 def test_a_run_on_an_implementation_that_refuses_every_bf16_call(tmp_path: Path) -> None:
     """That the list of dtypes is enforced beyond BF16 keeps the clauses on rejection, and no other."""
     run = small_run(tmp_path / "run", "conv_tbc_backward", adapter="wrong_adapters:Refusing,when=dtype(self) == BF16")

@@ -114,6 +114,7 @@ def test_no_plot_is_taller_than_a_sheet(opened: Any) -> None:
     assert all(height / width <= 269 / 186 for width, height in boxes)
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_with_everything_opened(opened: Any) -> None:
     opened.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
     assert len(shown(opened, "#findings pre")) >= 2

@@ -278,6 +278,7 @@ def small_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROFILES, "quick", SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_profile")
 @pytest.mark.parametrize(("row", "expected"), list(rows()), ids=[row for row, _ in rows()])
 def test_what_a_cheap_way_gets(ran: Run, tmp_path: Path, row: str, expected: Got) -> None:

@@ -93,6 +93,7 @@ def test_a_crash_costs_one_case(ran: Run, tmp_path: Path) -> None:
     assert run.result["errors"] == 0
 
 
+@pytest.mark.slow
 def test_a_failure_is_replayed_from_its_file_and_from_its_run(ran: Run, tmp_path: Path) -> None:
     cases = written(tmp_path / "cases.jsonl", softmax(3, 3), softmax(2, 3), softmax(2, 3, out=None))
     run = ran("run", "--adapter", wrong("value"), "--cases", cases)
@@ -123,6 +124,7 @@ def sixth(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path) -> None:
     oracle = sixth / "sigmoid_backward.py"
     oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")

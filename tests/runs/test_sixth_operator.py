@@ -47,6 +47,7 @@ def test_nothing_but_a_run_imports_the_oracle(ran: Run, folder: Path, tmp_path: 
     assert (folder / "imported").exists()
 
 
+@pytest.mark.slow
 def test_a_whole_run_and_its_replay(ran: Run, folder: Path) -> None:
     for product in ("atlas-a2", "atlas-training"):
         run = ran("run", "sigmoid_backward", "--adapter", "reference", "--specs", str(folder), "--product", product)

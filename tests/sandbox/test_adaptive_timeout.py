@@ -103,6 +103,7 @@ def test_a_limit_lies_between_the_least_and_the_whole(
         assert found >= min(100.0 * max(ordinary), whole)
 
 
+@pytest.mark.slow
 def test_a_batch_that_hangs_costs_little_more_than_its_first_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "support")
     limits = Limits(call_seconds=3.0, hung_seconds=0.3)

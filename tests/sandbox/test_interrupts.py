@@ -203,6 +203,7 @@ def test_the_smallest_trial_so_far_is_kept(tmp_path: Path) -> None:
     assert entry.content != softmax((5, 11))
 
 
+@pytest.mark.slow
 def test_findings_that_were_shrunk_are_kept(tmp_path: Path) -> None:
     cases = [softmax((5, 11)), softmax((2, 11), "FLOAT")]
     (tmp_path / "cases.jsonl").write_text("\n".join(json.dumps(trial_to_json(item)) for item in cases), "utf-8")
@@ -241,6 +242,7 @@ def test_a_terminal_that_is_closed_costs_nothing(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "made" / "summary.json").read_text())["interrupted"] is True
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_head_that_is_killed(tmp_path: Path) -> None:
     words = ["run", "softmax_backward", "--adapter", "reference", "--profile", "thorough", "--workers", "2"]
     process = start(*words, "-o", "made", folder=tmp_path)

@@ -29,6 +29,7 @@ FAULT = "rare_adapter:Rare,fault=tail"
 VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
 
 
+@pytest.mark.slow
 def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
     cases = tmp_path / "cases.json"
     write_case_file(OutputFile(cases), [softmax((11,))])
@@ -121,6 +122,7 @@ def test_a_campaign_takes_wrong_values_of_all_kinds_together() -> None:
         assert entry.answer == said
 
 
+@pytest.mark.slow
 def test_what_came_now_and_then_is_asked_for_again_and_again(
     ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +196,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
     assert "2 fixed" in again.out
 
 
+@pytest.mark.slow
 def test_json(ran: Run, tmp_path: Path) -> None:
     cases = tmp_path / "cases.json"
     write_case_file(OutputFile(cases), [softmax((11,))])

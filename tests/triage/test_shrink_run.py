@@ -86,6 +86,7 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     assert not list(run.glob("*-wal"))
 
 
+@pytest.mark.slow
 def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shrink", str(run), "--executions", "4"]) == 1
     assert "the limit: smaller ones may be left" in said(capsys)

@@ -29,6 +29,7 @@ OTHER = softmax(2, 3)
 LAST = softmax(4, 3, gradOutput=Tensor((4, 3), "FLOAT", data=Data(recipe="constant", mean=2.0)))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FAULT, "softmax.stale-result")
@@ -67,6 +68,7 @@ def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads(json.dumps(record_to_json(failed)))["after"] == line["after"]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_trial_is_shrunk_with_the_calls_before_it(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FAULT, "softmax.stale-result")

@@ -7,6 +7,7 @@ from tests.adapters.loopback.support import SOC, compile_program, home, needs_co
 pytestmark = needs_compiler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", SOC)
 def test_the_driver_holds_under_the_sanitizers(product: str) -> None:
     done = run_program(sanitized_driver(), product=product, ACLNN_LOOPBACK_LATENCY_US="200000")
