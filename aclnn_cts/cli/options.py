@@ -108,7 +108,13 @@ def _inputs(context: click.Context) -> Iterator[Path]:
         if not isinstance(parameter.type, click.Path) or isinstance(parameter.type, OutputPath):
             continue
         value = context.params.get(parameter.name or "")
-        yield from value if isinstance(value, tuple) else [value] if value is not None else []
+        paths = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        yield from paths
+        if parameter.name == "waivers":
+            from aclnn_cts.findings.waivers.file import pinned_files
+
+            for path in paths:
+                yield from pinned_files(path)
 
 
 class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on

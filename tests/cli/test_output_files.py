@@ -270,6 +270,20 @@ def test_an_input_of_the_same_command_is_never_replaced(
     assert not Path("runs").exists()
 
 
+def test_a_case_that_a_waiver_pins_is_an_input(call: Call, place: Path) -> None:
+    (place / "waivers.yaml").write_text(
+        "subject: a test\nwaivers:\n"
+        "  - {id: known, scope: {adapter: torch, operator: aclnnSoftmaxBackward, kind: value}, reason: it is known,\n"
+        "     owner: a person, expiry: 2999-12-31, cases: [case.json]}\n",
+        encoding="utf-8",
+    )
+    before = (place / "case.json").read_bytes()
+    called = call("report", "run", "--waivers", "waivers.yaml", "--form", "ctrf", "-o", "case.json", "--force")
+    assert called.code == 2
+    assert "the command reads this file" in called.err
+    assert (place / "case.json").read_bytes() == before
+
+
 @pytest.mark.parametrize("key", ["k.pem", "k.pub", "armored.asc", "putty.ppk"])
 @pytest.mark.parametrize("words", [CASES, ("bundle", "run", "-o"), ("report", "run", "--form", "csv", "-o")])
 def test_a_key_is_never_replaced(call: Call, place: Path, key: str, words: tuple[str, ...]) -> None:

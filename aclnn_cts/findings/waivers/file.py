@@ -26,6 +26,7 @@ from aclnn_cts.store.case_files import read_case_file
 __all__ = [
     "Scope",
     "Waiver",
+    "pinned_files",
     "read_waivers",
     "shipped_waivers",
     "waiver_texts",
@@ -157,6 +158,15 @@ def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:
 def shipped_waivers() -> tuple[Path, ...]:
     """The waiver files that come with the package: what is known of implementations that everybody can run."""
     return tuple(sorted((Path(__file__).resolve().parents[2] / "waivers").glob("*.yaml")))
+
+
+def pinned_files(path: Path) -> tuple[Path, ...]:
+    """The case files that a waiver file names; none of one that has mistakes, which `read_waivers` reports."""
+    try:
+        entries = _FileModel.model_validate(read_yaml(path).content).waivers
+    except (UsageError, ValidationError):
+        return ()
+    return tuple(path.parent / name for entry in entries for name in entry.cases)
 
 
 def read_waivers(
