@@ -41,6 +41,8 @@ CALLS = 200
 """Fresh valid calls for each fault."""
 AGREES = 0.9
 """Share of them on which condition and trigger must say the same."""
+_CLASSES = frozenset({"numerical", "precision", "indexing", "data"})
+"""Of faults: the others break no values, or end the process."""
 _VALUES = frozenset({"values", "example", "boundary", "memory", "precision"})
 
 _Seen: TypeAlias = "list[tuple[object, ...]]"
@@ -115,9 +117,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
     catalogue = read_catalogue(specs)
-    faults = [
-        entry for entry in catalogue.faults.values() if not entry.equivalent and options.op in (None, entry.operator)
-    ]
+    chosen = (entry for entry in catalogue.faults.values() if entry.fault_class in _CLASSES and not entry.equivalent)
+    faults = [entry for entry in chosen if options.op in (None, entry.operator)]
     rows = []
     for row in measured(faults, specs):
         rows.append(row)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.core.verdict import Fault, Record, Signature
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
+from aclnn_cts.findings.signature import VALUE_KINDS
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Finding, Query
 
@@ -60,12 +61,18 @@ def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
             signature = finding.signature
             key = (signature.operator, signature.output, signature.kind, finding.waived == finding.number)
             groups.setdefault(key, []).append((finding, record))
-        shared = {
-            key: condition_in_run(results, [finding.signature for finding, _ in members])
-            for key, members in groups.items()
-        }
-    told = [_group(run, key, members, shared[key]) for key, members in groups.items()]
+        families: dict[tuple[str, str, str, bool], list[Signature]] = {}
+        for key, members in groups.items():
+            families.setdefault(_family(key), []).extend(finding.signature for finding, _ in members)
+        shared = {key: condition_in_run(results, signatures) for key, signatures in families.items()}
+    told = [_group(run, key, members, shared[_family(key)]) for key, members in groups.items()]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
+
+
+def _family(key: tuple[str, str, str, bool]) -> tuple[str, str, str, bool]:
+    """One fault of an output's values shows as several kinds, of which each alone shares what makes it that kind."""
+    operator, output, kind, waived = key
+    return operator, output, Fault.VALUE if kind in VALUE_KINDS else kind, waived
 
 
 def _group(
