@@ -34,7 +34,9 @@ pytestmark = pytest.mark.xdist_group("ci-snippets")
 PAGE = ROOT / "docs" / "ci.md"
 NARROWED = "--op softmax_backward -k 'pinned or examples'"
 WHOLE = bool(os.environ.get("ACLNN_CTS_WHOLE_GATE"))
-NOT_COPIED = (".*", "build", "dist", "runs", "*.egg-info")
+NOT_COPIED = (".*", "build", "dist", "*.egg-info")
+RUNS = {"runs"}
+"""The folder of runs at the top; a package has the same name."""
 SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
 
 
@@ -91,7 +93,13 @@ def done(command: list[str], folder: Path, environment: Mapping[str, str] | None
 def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel, built by the line of the page."""
     checkout = tmp_path_factory.mktemp("checkout") / "aclnn-cts"
-    shutil.copytree(ROOT, checkout, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    unwanted = shutil.ignore_patterns(*NOT_COPIED)
+    shutil.copytree(
+        ROOT,
+        checkout,
+        symlinks=True,
+        ignore=lambda folder, names: unwanted(folder, names) | (RUNS if Path(folder) == ROOT else set()),
+    )
     [line] = [line for block in blocks(PAGE, "console") for line in block.splitlines() if line.startswith("pip wheel ")]
     # What builds is installed here, as torch needs it; pip would fetch it.
     done([sys.executable, "-m", *shlex.split(line), "--no-build-isolation"], checkout)
