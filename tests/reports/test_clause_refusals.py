@@ -115,6 +115,8 @@ def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator
     plain = [trial.promise in HELD_TO_VALUES and "twin" not in trial.parameters for trial, _ in calls]
     kept = verdicts(spec, product, [False] * len(calls))
     assert {kept[item.at] for item in mine} == {ClauseVerdict.MET}
+    elsewhere = [item for item in spec.clauses if not item.applies_to(product)]
+    assert {kept[item.at] for item in elsewhere} <= {ClauseVerdict.UNTESTED}
     assert ClauseVerdict.CONTRADICTED not in kept.values()
     for item in mine:
         refused = met[item.at]
