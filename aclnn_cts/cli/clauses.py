@@ -47,7 +47,7 @@ def clauses(*, operators: tuple[str, ...], lang: str, folders: tuple[Path, ...],
     out = None if as_json else console()
     totals: list[str] = []
     for spec in chosen:
-        own = {item.id: (item,) for item in spec.constraints}
+        own = {item.id: item for item in spec.constraints}
         totals.append(_list(out, spec.operator, spec.path, spec.clauses, own, lang))
     if specs.interface_clauses:
         totals.append(_list(out, INTERFACE, "specs/interface.yaml", specs.interface_clauses, shared, lang))
@@ -58,15 +58,14 @@ def clauses(*, operators: tuple[str, ...], lang: str, folders: tuple[Path, ...],
             wrap(out, total)
 
 
-def _interface_constraints(specs: Specs) -> Mapping[str, tuple[Constraint, ...]]:
-    """The interface's constraints by their ids there, as each operator has them (their strength may differ)."""
-    found: dict[str, tuple[Constraint, ...]] = {}
-    for spec in specs.values():
-        for item in spec.constraints:
-            if item.id.startswith(f"{INTERFACE}."):
-                identifier = item.id.removeprefix(f"{INTERFACE}.")
-                found[identifier] = (*found.get(identifier, ()), item)
-    return found
+def _interface_constraints(specs: Specs) -> Mapping[str, Constraint]:
+    """The interface's constraints by their ids there."""
+    return {
+        item.id.removeprefix(f"{INTERFACE}."): item
+        for spec in specs.values()
+        for item in spec.constraints
+        if item.id.startswith(f"{INTERFACE}.")
+    }
 
 
 def _list(
@@ -74,7 +73,7 @@ def _list(
     operator: str,
     path: str,
     statements: Sequence[Clause],
-    constraints: Mapping[str, tuple[Constraint, ...]],
+    constraints: Mapping[str, Constraint],
     lang: str,
 ) -> str:
     """Print the clauses of one document; the line that counts them."""
@@ -98,14 +97,15 @@ def _encoding(clause: Clause) -> str:
     return next(name for name in _ENCODINGS if getattr(clause, name))
 
 
-def _show(out: Console, clause: Clause, constraints: Mapping[str, tuple[Constraint, ...]], lang: str) -> None:
+def _show(out: Console, clause: Clause, constraints: Mapping[str, Constraint], lang: str) -> None:
     head = clause.at if clause.certainty == "stated" else f"{clause.at} ({clause.certainty})"
     wrap(out, head, style="bold")
     wrap(out, clause.zh if lang == "zh" else clause.en, indent=2)
     if clause.products:
         wrap(out, f"- stated for {joined(clause.products)}", indent=2)
     for identifier in clause.constraints:
-        wrap(out, f"- constraint {identifier}: {_strengths(constraints.get(identifier, ()))}", indent=2)
+        item = constraints[identifier]
+        wrap(out, f"- constraint {identifier}: {item.strength}, {' or '.join(conforming(item))}", indent=2)
     if clause.promise is not None:
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
         about = f" of {clause.output}" if clause.output is not None else ""
@@ -121,15 +121,7 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, tuple[Constrai
         wrap(out, f"- contradicts {', '.join(clause.contradicts)}", indent=2)
 
 
-def _strengths(items: Sequence[Constraint]) -> str:
-    """Strength and promised status; where operators differ, with the operators that have each."""
-    texts = Counter(f"{item.strength}, {' or '.join(conforming(item))}" for item in items)
-    if len(texts) <= 1:
-        return "".join(texts)
-    return "; ".join(f"{text} ({count(number, 'operator')})" for text, number in texts.most_common())
-
-
-def _document(operator: str, clause: Clause, constraints: Mapping[str, tuple[Constraint, ...]]) -> dict[str, Any]:
+def _document(operator: str, clause: Clause, constraints: Mapping[str, Constraint]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operator": operator,
         "at": clause.at,
@@ -142,10 +134,7 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, tuple[Con
         document["products"] = list(clause.products)
     if clause.constraints:
         document["constraints"] = list(clause.constraints)
-        document["strengths"] = {
-            identifier: sorted({item.strength for item in constraints.get(identifier, ())})
-            for identifier in clause.constraints
-        }
+        document["strengths"] = {identifier: [constraints[identifier].strength] for identifier in clause.constraints}
     others = {
         "promise": clause.promise,
         "when": clause.when_text,

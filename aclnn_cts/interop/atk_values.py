@@ -55,6 +55,8 @@ def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
             raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it in {dtype}")
         drawn = [_drawn(bounds, seed=seed, stream=f"{name}/{word}") for bounds, word in ((mean, "m"), (deviation, "s"))]
         return Data(recipe="normal", seed=seed, mean=drawn[0], std=drawn[1])
+    if kind == "bool" and (truth := _truth(value)) is not None:
+        return Data(recipe="constant", mean=float(truth))
     if isinstance(value, str) and value in _NON_FINITE:
         if kind != "float":
             raise NotCarried(f"{name}: {dtype} cannot hold {value}")
@@ -82,14 +84,14 @@ def _uniform(bounds: tuple[float, float], *, kind: str, seed: int) -> Data:
 def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: str) -> int | bool | float:
     """An attribute's value; of a range, one that is drawn by seed and name. Raises NotCarried for what has none.
 
-    A negative number for an unsigned parameter is what C makes of it.
+    A negative number for an unsigned parameter, and any number for a `bool`, become what C converts them to.
     """
     value = _single(ranges)
     if (bounds := _interval(value)) is not None:
         drawn = _drawn(bounds, seed=seed, stream=name)
         value = drawn if kind == "double" else math.floor(drawn)
-    if kind == "bool" and isinstance(value, bool):
-        return value
+    if kind == "bool" and (truth := _truth(value)) is not None:
+        return truth
     if kind == "int" and isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer():
         return int(value) % 2**64 if c_type == "uint64_t" else int(value)
     if kind == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -97,6 +99,13 @@ def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: st
     if kind == "double" and isinstance(value, str) and value in _NON_FINITE:
         return _NON_FINITE[value]
     raise NotCarried(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
+
+
+def _truth(value: object) -> bool | None:
+    """What C makes of a number in a `bool`: false of zero alone, so that a nan is true; None where it is no number."""
+    if isinstance(value, str):
+        value = _NON_FINITE.get(value)
+    return value != 0 if isinstance(value, (bool, int, float)) else None
 
 
 def _single(ranges: object) -> object:

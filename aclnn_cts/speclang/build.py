@@ -32,6 +32,8 @@ __all__ = ["CALL_POINTERS", "Interface", "build_interface", "build_spec"]
 WORKSPACE = "workspace"
 """What a clause of the interface may be about, as one of an operator is about an output."""
 CALL_POINTERS = ("workspaceSize", "executor", WORKSPACE)
+_SILENCING = {Strength.LIMIT: "limit", Strength.ACCURACY: "loss of accuracy"}
+"""What a listed constraint may not require, in words: where it is broken, success conforms."""
 
 
 class Interface:
@@ -142,11 +144,11 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
 def _constraints(model: OperatorModel, context: ConstraintContext, interface: Interface) -> tuple[Constraint, ...]:
     problems = context.problems
     built: list[Constraint] = []
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     for number, entry in enumerate(model.constraints):
         if entry.id in seen:
             problems.add(("constraints", number, "id"), f"constraint {entry.id!r} stands twice; ids are unique")
-        seen.add(entry.id)
+        seen[entry.id] = None
         constraint = build_constraint(entry, ("constraints", number), context)
         if constraint is not None:
             built.append(constraint)
@@ -154,7 +156,7 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
         for key in ("requires", "also"):
             for named in getattr(entry, key):
                 problems.known(named, sorted(seen), ("constraints", number, key), "constraint")
-    shared = _interface_constraints(model.operator, context, interface)
+    shared = _interface_constraints(context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:
         problems.add(("constraints",), "constraints require one another in a circle; break it")
@@ -175,11 +177,11 @@ def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problem
             continue
         for name in sorted(needed[item.id], key=list(known).index) if item.strength == Strength.LISTED else ():
             other = known[name]
-            if other.strength == Strength.LIMIT and _meet(item, other):
+            if other.strength in _SILENCING and _meet(item, other):
                 problems.add(
                     ("constraints", numbers[item.id], "requires"),
-                    f"constraint {item.id!r} is listed, and the limit {name!r} silences it: a call that breaks both "
-                    f"would be free to succeed; {_advice(item, other)}",
+                    f"constraint {item.id!r} is listed, and the {_SILENCING[other.strength]} {name!r} silences it: a "
+                    f"call that breaks both would be free to succeed; {_advice(item, other)}",
                 )
         for name in item.also:
             if name in known and (item.strength, known[name].strength) != (Strength.LISTED, Strength.LIMIT):
@@ -190,10 +192,10 @@ def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problem
                 )
 
 
-def _advice(item: Constraint, limit: Constraint) -> str:
-    if isinstance(limit.rule, Rank) and limit.rule.of == getattr(item.rule, "of", None):
+def _advice(item: Constraint, other: Constraint) -> str:
+    if isinstance(other.rule, Rank) and other.rule.of == getattr(item.rule, "of", None):
         return "list a code for the rank too, since sizes require it"
-    return "leave the limit out of `requires`"
+    return f"leave the {_SILENCING[other.strength]} out of `requires`"
 
 
 def _meet(one: Constraint, other: Constraint) -> bool:
@@ -201,13 +203,10 @@ def _meet(one: Constraint, other: Constraint) -> bool:
     return one.products is None or other.products is None or bool(one.products & other.products)
 
 
-def _interface_constraints(operator: str, context: ConstraintContext, interface: Interface) -> list[Constraint]:
+def _interface_constraints(context: ConstraintContext, interface: Interface) -> list[Constraint]:
     constraints = []
     for entry in interface.models:
-        override = (entry.operators or {}).get(operator, {})
-        values = entry.model_dump(by_alias=True, exclude_none=True) | override
-        values.pop("operators", None)
-        values["id"] = f"interface.{entry.id}"
+        identifier = f"interface.{entry.id}"
         shared = ConstraintContext(
             problems=Problems(context.problems.file),
             kinds=context.kinds,
@@ -215,10 +214,10 @@ def _interface_constraints(operator: str, context: ConstraintContext, interface:
             tables={},
             draws=(),
             models=(),
-            clauses={values["id"]: tuple(clause.at for clause in interface.clauses if entry.id in clause.constraints)},
+            clauses={identifier: tuple(clause.at for clause in interface.clauses if entry.id in clause.constraints)},
             call_level=frozenset(CALL_POINTERS),
         )
-        constraint = build_constraint(ConstraintModel.model_validate(values), (), shared)
+        constraint = build_constraint(entry.model_copy(update={"id": identifier}), (), shared)
         if constraint is not None:
             constraints.append(constraint)
     return constraints

@@ -76,6 +76,10 @@ def _statuses(model: ConstraintModel, path: Path, context: ConstraintContext) ->
         context.problems.add(
             path, f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error"
         )
+    if model.strength == Strength.ACCURACY and names:
+        context.problems.add(
+            path, f"status: {names}; where accuracy alone is withdrawn, success is promised: leave it out"
+        )
     if model.strength == Strength.OPEN and names:
         context.problems.add(path, f"status: {names}; an open constraint promises none: leave it out")
     return tuple(names)

@@ -28,9 +28,9 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def strength(self) -> str:
-        """`valid` where nothing is broken, else the strongest promise among the broken: listed, limit or open."""
+        """`valid` where nothing is broken, else what decides among the broken: listed, limit, open or accuracy."""
         strengths = {item.strength for item in self.broken}
-        for strength in (Strength.LISTED, Strength.LIMIT, Strength.OPEN):
+        for strength in (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY):
             if strength in strengths:
                 return strength
         return "valid"
@@ -40,8 +40,10 @@ def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
     """The statuses that conform where `broken` are broken: names, then `ACLNN_ERR_*`, then success.
 
     Codes that the document lists win. Where something without a code is broken beside them, any error conforms, since
-    the document does not order its checks. Success conforms only where nothing broken is promised to be an error.
+    the document does not order its checks. Success conforms only where nothing broken is promised to be an error, and
+    nothing else does where accuracy alone is withdrawn.
     """
+    broken = tuple([item for item in broken if item.strength != Strength.ACCURACY])
     if not broken:
         return (SUCCESS,)
     names = dict.fromkeys(name for item in broken for name in item.statuses if name != ANY_ERROR)

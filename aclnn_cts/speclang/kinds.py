@@ -24,11 +24,13 @@ Test: TypeAlias = Callable[[Mapping[str, Any], Target], bool | None]
 
 
 class Strength:
-    """How strongly a document promises (design: listed, limit, open)."""
+    """How strongly a document promises what follows from breaking a constraint."""
 
     LISTED = "listed"
     LIMIT = "limit"
     OPEN = "open"
+    ACCURACY = "accuracy"
+    """Accuracy alone is withdrawn: success stays promised, and values are not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

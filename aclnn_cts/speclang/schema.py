@@ -119,10 +119,9 @@ class ConstraintModel(_Strict):
     axis: StrictInt | None = None
     axes: list[StrictInt] | None = None
     draw: StrictStr | None = None
-    strength: Literal["listed", "limit", "open"]
+    strength: Literal["listed", "limit", "open", "accuracy"]
     status: StrictStr | Names | None = None
     products: Names | None = None
-    operators: dict[StrictStr, dict[StrictStr, Any]] | None = None
     when: StrictStr | None = None
     requires: Names = []
     also: Names = []

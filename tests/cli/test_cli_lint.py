@@ -92,6 +92,14 @@ def test_the_files_of_the_package(call: Call) -> None:
         ("sometimes_invalid", [("{name: M, in: [3, 1000]}", "{name: M, in: [2, 1000]}")], 17),
         ("silenced", [(COLUMNS, f"is: width, {LISTED_CODE}, requires: [width.range]")], 20),
         ("silenced_by_rank", [(COLUMNS, f"is: width, {LISTED_CODE}")], 20),
+        (
+            "silenced_by_accuracy",
+            [
+                (COLUMNS, f"is: width, {LISTED_CODE}, requires: [width.range]"),
+                ('in: [1, "dim(x, 1)"], strength: limit', 'in: [1, "dim(x, 1)"], strength: accuracy'),
+            ],
+            20,
+        ),
         ("also_of_a_limit", [(COLUMNS, f"{COLUMNS}, also: [out.rows]")], 20),
         ("also_unknown", [(COLUMNS, f"{COLUMNS}, also: [out.row]")], 20),
         ("no_c_type", [("type: int64_t", "type: int8_t"), ("in: [1, M]", "in: [1, 1000]")], 6),

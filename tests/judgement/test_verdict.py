@@ -317,6 +317,18 @@ def test_open_constraints_are_never_a_fault_of_status() -> None:
     assert status(REFUSED, "open").facts == {"status": "ACLNN_ERR_PARAM_INVALID"}
 
 
+def test_where_accuracy_alone_is_withdrawn_a_refusal_is_a_fault_and_values_are_not_judged() -> None:
+    def unasked() -> Verdict:
+        raise AssertionError("values are judged")
+
+    assert status(ACCEPTED, "accuracy", (SUCCESS,), judge=unasked).result == Result.PASSED
+    refused = status(REFUSED, "accuracy", (SUCCESS,))
+    assert (refused.result, refused.kind) == (Result.FAILED, Fault.STATUS)
+    assert refused.message == (
+        "phase one returned ACLNN_ERR_PARAM_INVALID (161002), expected ACLNN_SUCCESS as dim.range is broken"
+    )
+
+
 def test_without_statuses_acceptance_is_a_fact() -> None:
     verdict = status(Outcome(ended=Ended.RAISED), has_statuses=False)
     assert (verdict.result, verdict.kind) == (Result.OUT_OF_SCOPE, OutOfScope.STATUSES)

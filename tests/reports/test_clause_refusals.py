@@ -72,6 +72,13 @@ def conditional(spec: Spec, product: str) -> list[Clause]:
     return [item for item in spec.clauses if item.promise and (item.when or item.products) and item.applies_to(product)]
 
 
+def held_to_values(operator: str, product: str) -> list[bool]:
+    """Of the planned trials, those of a valid call."""
+    return [
+        trial.promise in HELD_TO_VALUES and "twin" not in trial.parameters for trial, _ in planned(operator, product)
+    ]
+
+
 def record(trial: Trial, *, refused: bool) -> Record:
     named = trial.case.origin.constraint if "twin" in trial.parameters else None
     kind = Fault.REJECTED if refused else ""
@@ -112,15 +119,17 @@ def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator
     calls = planned(operator, product)
     mine = conditional(spec, product)
     met = {item.at: tuple(meets(item, case) for _, case in calls) for item in mine}
-    plain = [trial.promise in HELD_TO_VALUES and "twin" not in trial.parameters for trial, _ in calls]
+    plain = held_to_values(operator, product)
     kept = verdicts(spec, product, [False] * len(calls))
     assert {kept[item.at] for item in mine} == {ClauseVerdict.MET}
+    elsewhere = [item for item in spec.clauses if not item.applies_to(product)]
+    assert {kept[item.at] for item in elsewhere} <= {ClauseVerdict.UNTESTED}
     assert ClauseVerdict.CONTRADICTED not in kept.values()
     for item in mine:
         refused = met[item.at]
         found = verdicts(spec, product, refused)
         contradicted = {at for at, verdict in found.items() if verdict == ClauseVerdict.CONTRADICTED}
-        # Clauses that the same calls speak for cannot be told apart.
+        # Clauses that the same calls speak for cannot be told apart (`INSEPARABLE`).
         alike = {
             at for at, other in met.items() if all(a == b for a, b, c in zip(other, refused, plain, strict=True) if c)
         }
@@ -142,6 +151,70 @@ def test_every_clause_with_a_promise_and_a_condition_is_put_to_the_test() -> Non
         if item.promise and (item.when or item.products)
     }
     assert len(tested) > 130
+
+
+EVERY_CALL = "every valid call meets them"
+ONE_DTYPE = "the document gives these tensors one dtype"
+ONE_FORMAT = "ND and NCL in one call is open"
+SAME_STATEMENT = "the document says it in two places"
+INSEPARABLE = {
+    "aclnnConvTbcBackward": {
+        "products.1 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
+        "products.2 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
+        "params.self.8 params.input.7 params.weight.8 params.bias.6 params.gradInput.6 params.gradWeight.6"
+        " params.gradBias.6": ONE_DTYPE,
+        "params.self.9 params.input.8 params.weight.9 params.bias.7 params.gradInput.7 params.gradWeight.7"
+        " params.gradBias.7": ONE_DTYPE,
+        "params.self.3 params.input.3 params.weight.3 params.bias.3 params.gradInput.8 params.gradWeight.8"
+        " params.gradBias.8": ONE_DTYPE,
+        "params.self.10 params.input.9 params.weight.10": ONE_FORMAT,
+        "params.self.11 params.input.10 params.weight.11": ONE_FORMAT,
+    },
+    "aclnnEmbeddingDenseBackward": {
+        "params.grad.9 params.out.8": ONE_DTYPE,
+        "params.grad.10 params.out.9": ONE_DTYPE,
+        "params.grad.11 params.out.10": ONE_DTYPE,
+        "params.grad.12 params.out.11": ONE_DTYPE,
+        "params.grad.13 params.out.12": ONE_DTYPE,
+        "params.scaleGradByFreq.1 params.scaleGradByFreq.2": SAME_STATEMENT,
+    },
+    "aclnnRmsNormGrad": {
+        "products.1 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
+        "products.2 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
+        "params.dy.5 params.x.6 params.gamma.8 params.dxOut.6 limits.22 limits.20": ONE_DTYPE,
+        "params.dy.6 params.x.7 params.gamma.9 params.dxOut.7 limits.23 limits.19": ONE_DTYPE,
+        "params.dy.7 params.x.8 params.dxOut.8 limits.16": ONE_DTYPE,
+        "params.dy.8 params.x.9 params.dxOut.9 limits.25": ONE_DTYPE,
+        "params.dy.9 params.x.10 params.dxOut.10 limits.26": ONE_DTYPE,
+        "params.gamma.10 limits.24": ONE_DTYPE,
+        "params.gamma.11 limits.15": ONE_DTYPE,
+        "params.gamma.12 limits.17": ONE_DTYPE,
+    },
+    "aclnnSoftmaxBackward": {
+        f"params.gradOutput.{number} params.output.{number - 1}": ONE_DTYPE for number in range(9, 16)
+    },
+    "aclnnUpsampleNearestExact1dBackward": {
+        "products.1 products.2 params.out.11": EVERY_CALL,
+        "params.gradOutput.2 params.out.2": ONE_DTYPE,
+        "params.gradOutput.3 params.out.3": ONE_DTYPE,
+        "params.gradOutput.4 params.out.4": ONE_DTYPE,
+    },
+}
+"""Clauses that are contradicted together, since no valid call can tell them apart, and why."""
+
+
+@pytest.mark.parametrize("operator", SPECS)
+def test_no_other_clauses_are_contradicted_together(operator: str) -> None:
+    spec = SPECS[operator]
+    found = set()
+    for product in spec.products:
+        plain = held_to_values(operator, product)
+        calls = [case for (_, case), counts in zip(planned(operator, product), plain, strict=True) if counts]
+        alike: dict[tuple[bool, ...], list[str]] = {}
+        for item in conditional(spec, product):
+            alike.setdefault(tuple(meets(item, case) for case in calls), []).append(item.at)
+        found |= {" ".join(addresses) for addresses in alike.values() if len(addresses) > 1}
+    assert found == set(INSEPARABLE[operator])
 
 
 REFUSED = (Fault.REJECTED, "")
@@ -186,19 +259,31 @@ def test_a_condition_is_blamed_only_where_a_call_that_meets_it_fails(rows: list[
     assert calls.at_fault(REFUSED, 0b011) & 0b100 == 0
 
 
-ACCEPTED_DTYPES = {f"params.{name}.3" for name in ("self", "input", "weight", "bias")} | {
-    f"params.grad{name}.8" for name in ("Input", "Weight", "Bias")
+RUNS: dict[str, tuple[str, set[str], tuple[str, ...]]] = {
+    "conv_tbc_backward": (
+        "dtype(self) == BF16",
+        {f"params.{name}.3" for name in ("self", "input", "weight", "bias")}
+        | {f"params.grad{name}.8" for name in ("Input", "Weight", "Bias")},
+        ("params.self.2", "params.self.8", "params.self.9", "params.gradInput.6"),
+    ),
+    "embedding_dense_backward": (
+        "dtype(indices) == BOOL",
+        {"params.indices.16"},
+        ("params.indices.15", "params.indices.17", "params.grad.11", "params.scaleGradByFreq.2"),
+    ),
 }
+"""By operator: calls that are refused, clauses that speak of them, and neighbours of these."""
 
 
 @pytest.mark.slow
-def test_a_run_on_an_implementation_that_refuses_every_bf16_call(tmp_path: Path) -> None:
-    """That the list of dtypes is enforced beyond BF16 keeps the clauses on rejection, and no other."""
-    run = small_run(tmp_path / "run", "conv_tbc_backward", adapter="wrong_adapters:Refusing,when=dtype(self) == BF16")
-    rows = [row for row in acceptance([run]).clauses if row.operator == "aclnnConvTbcBackward"]
-    conditional = {row.at for row in rows if row.condition and row.verdict == ClauseVerdict.CONTRADICTED}
-    assert conditional == ACCEPTED_DTYPES
-    by_address = {row.at: row for row in rows}
-    for at in ("params.self.2", "params.self.8", "params.self.9", "params.gradInput.6"):
-        assert by_address[at].verdict == ClauseVerdict.MET
-    assert not [row.at for row in rows if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
+@pytest.mark.parametrize("operator", RUNS)
+def test_a_run_on_an_implementation_that_refuses_exactly_these_calls(operator: str, tmp_path: Path) -> None:
+    """That a list is enforced beyond what it holds keeps the clauses on rejection, and no other."""
+    condition, contradicted, neighbours = RUNS[operator]
+    run = small_run(tmp_path / "run", operator, adapter=f"wrong_adapters:Refusing,when={condition}")
+    rows = {row.at: row for row in acceptance([run]).clauses if row.operator == SPECS.find(operator, where="").operator}
+    assert {
+        at for at, row in rows.items() if row.condition and row.verdict == ClauseVerdict.CONTRADICTED
+    } == contradicted
+    assert {rows[at].verdict for at in neighbours} == {ClauseVerdict.MET}
+    assert not [at for at, row in rows.items() if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]

@@ -75,6 +75,12 @@ MISTAKES = [
     (", status: ACLNN_ERR_PARAM_NULLPTR", "", 20, "status: missing; a listed constraint names the code"),
     ("strength: limit}", "strength: limit, status: ACLNN_ERR_INNER}", 21, "limit names no code"),
     ("strength: open}", 'strength: open, status: "ACLNN_ERR_*"}', 22, "an open constraint promises none"),
+    (
+        "strength: open}",
+        'strength: accuracy, status: "ACLNN_ERR_*"}',
+        22,
+        "where accuracy alone is withdrawn, success is promised: leave it out",
+    ),
     ("strength: limit}", "strength: limit, products: [atlas-inference]}", 21, "unknown product 'atlas-inference'"),
     ("strength: limit}", "strength: limit, requires: [x.nul]}", 21, "unknown constraint 'x.nul'"),
     ("strength: limit}", "strength: limit, requires: [x.nul]}", 21, "did you mean 'x.null'?"),

@@ -97,7 +97,7 @@ constexpr std::string_view fault_ids[] = {
     "embedding.index-in-eight-bits",
     "embedding.uint8-read-signed",
     "embedding.padding-ignored",
-    "embedding.padding-in-32-bits",
+    "embedding.padding-of-last-row-missed",
     "embedding.neighbours-counted-once",
     "embedding.empty-rows-divided",
     "rms.rstd-clamped",

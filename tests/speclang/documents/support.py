@@ -46,16 +46,24 @@ def check(operator: str, arguments: Mapping[str, Any], product: str, broken: str
 SOFTMAX: dict[str, Any] = {"gradOutput": t(2, 3), "output": t(2, 3), "dim": 1, "out": t(2, 3)}
 
 
-def conv(L: int = 2, pad: int = 1, T: int = 4, *, mode: int = 0, dtype: str = "FLOAT") -> dict[str, Any]:  # noqa: N803 - as the document writes them
+def conv(
+    L: int = 2,  # noqa: N803 - as the document writes it
+    pad: int = 1,
+    T: int = 4,  # noqa: N803 - as the document writes it
+    *,
+    batch: int = 3,
+    mode: int = 0,
+    dtype: str = "FLOAT",
+) -> dict[str, Any]:
     time = T + 2 * pad - L + 1
     arguments = {
-        "self": t(time, 3, 7, form="NCL"),
-        "input": t(T, 3, 5),
+        "self": t(time, batch, 7),
+        "input": t(T, batch, 5),
         "weight": t(L, 5, 7),
         "bias": t(7),
         "pad": pad,
         "cubeMathType": mode,
-        "gradInput": t(T, 3, 5, form="NCL"),
+        "gradInput": t(T, batch, 5, form="NCL"),
         "gradWeight": t(L, 5, 7, form="NCL"),
         "gradBias": t(7),
     }

@@ -58,6 +58,7 @@ ALL_DTYPES = " ".join(
         # A size below zero in an output gives a code on every product, whatever Atlas A2 says of the input's.
         (A2, conv(2, 2, -1), "input.dims gradInput.negative", (*INVALID, *ERROR)),
         (TRAINING, conv(2, 2, -1, mode=1), "gradInput.negative", INVALID),
+        (A2, conv(2, 2, 3, batch=-1), "self.dims input.dims gradInput.negative", (*INVALID, *ERROR)),
         (A2, conv(-1, 0, 3), "weight.kernel gradWeight.negative", (*INVALID, *ERROR)),
         (TRAINING, conv(-1, 0, 3, mode=1), "gradWeight.negative", INVALID),
         # Sizes up to 2147483646
@@ -73,6 +74,21 @@ ALL_DTYPES = " ".join(
         (A2, {**conv(), **of_dtype(conv(), "FLOAT16", "gradBias")}, "gradBias.same_dtype", ANYTHING),
         (A2, {**conv(), "self": t(5, 3, 7, form="NCHW")}, "self.format", INVALID),
         (A2, {**conv(), "bias": t(7, form="NCL")}, "bias.format", INVALID),
+        # ND and NCL are listed for self, input and weight each; nothing is said of both in one call.
+        (
+            A2,
+            {
+                **conv(),
+                "self": t(5, 3, 7, form="NCL"),
+                "input": t(4, 3, 5, form="NCL"),
+                "weight": t(2, 5, 7, form="NCL"),
+            },
+            "",
+            OK,
+        ),
+        (A2, {**conv(), "input": t(4, 3, 5, form="NCL")}, "input.format_as_self", ANYTHING),
+        (A2, {**conv(), "weight": t(2, 5, 7, form="NCL")}, "weight.format_as_self", ANYTHING),
+        (A2, {**conv(), "self": t(5, 3, 7, form="NCL")}, "input.format_as_self weight.format_as_self", ANYTHING),
         (A2, {**conv(), "gradInput": t(4, 3, 5)}, "gradInput.format_nd", ANYTHING),
         (A2, {**conv(), "gradInput": t(4, 3, 5, form="NHWC")}, "gradInput.format", INVALID),
         (A2, {**conv(), "self": t(5, 3, 7, 1)}, "self.rank", INVALID),

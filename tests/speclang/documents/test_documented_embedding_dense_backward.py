@@ -89,7 +89,9 @@ def widest(cores: int, weights: int, count_bytes: int, width_bytes: int) -> int:
         (A2, embedding(out=t(9, 3, form="NCHW")), "out.format", ANYTHING),
         (A2, embedding(out=t(9, 3, strides=(6, 2))), "out.contiguous", ANYTHING),
         (A2, embedding(grad=t(2, 2, 3, strides=(1, 2, 4))), "", OK),
-        (A2, embedding(paddingIdx=2**63 - 1), "", OK),
+        (A2, embedding(paddingIdx=8), "", OK),
+        (A2, embedding(paddingIdx=9), "paddingIdx.row", ANYTHING),
+        (A2, embedding(paddingIdx=2**63 - 1), "paddingIdx.row", ANYTHING),
         (A2, embedding(paddingIdx=2**63), "paddingIdx.negative", ANYTHING),
         (A2, embedding(paddingIdx=2**64 - 1), "paddingIdx.negative", ANYTHING),
         (A2, embedding(indices=t(4, dtype="INT64", data=Data(values=(0, 8, 9, 1)))), "indices.range", ANYTHING),
@@ -97,11 +99,13 @@ def widest(cores: int, weights: int, count_bytes: int, width_bytes: int) -> int:
         (A2, embedding(grad=t(0, 3), indices=t(0, dtype="INT64")), "grad.empty indices.empty", ANYTHING),
         # What voids the promise of accuracy on Atlas A2
         (A2, embedding(2, 1, 2147483647), "", OK),
-        (A2, embedding(2, 1, 2147483648), "numWeights.int32", ANYTHING),
+        (A2, embedding(2, 1, 2147483648), "numWeights.int32", OK),
+        (A2, {**embedding(2, 1, 2147483648), "grad": None}, "grad.null numWeights.int32", NULL),
+        (A2, embedding(2, 1, 2147483648, paddingIdx=2**63), "paddingIdx.negative numWeights.int32", ANYTHING),
         (TRAINING, embedding(2, 1, 2147483648), "", OK),
         (A2, embedding(2, grad=t(2139095040, 3), indices=t(2139095040, dtype="INT64")), "", OK),
-        (A2, embedding(2, grad=t(2139095041, 3), indices=t(2139095041, dtype="INT64")), "indices.count", ANYTHING),
-        (A2, embedding(2, grad=t(2147483648, 3), indices=t(2147483648, dtype="INT64")), "grad.rows.int32", ANYTHING),
+        (A2, embedding(2, grad=t(2139095041, 3), indices=t(2139095041, dtype="INT64")), "indices.count", OK),
+        (A2, embedding(2, grad=t(2147483648, 3), indices=t(2147483648, dtype="INT64")), "grad.rows.int32", OK),
         # The width with scaling on the training series
         (TRAINING, embedding(width=widest(32, 9, 4, 36) - 1, index="INT32", scaleGradByFreq=True), "", OK),
         (
