@@ -12,6 +12,7 @@ import msgspec
 
 from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
@@ -81,6 +82,8 @@ def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str,
     yield "--seed", options.seed, manifest.seed
     yield "--chunk-trials", options.size, int(kept["chunk_trials"])
     yield "--max-bytes", settings.max_bytes, int(kept["max_bytes"])
+    yield "--phases", PHASES[settings.phases], PHASES[int(kept["phases"])]
+    yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
     yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
     yield "--ruler", sorted(settings.measuring.gate), sorted(kept["rulers"])
 
@@ -108,6 +111,8 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
         options.settings,
         target=manifest.target,
         max_bytes=int(kept["max_bytes"]),
+        phases=int(kept["phases"]),
+        strict_limits=bool(kept.get("strict_limits", False)),
         unsafe=bool(kept["unsafe"]),
         measuring=replace(options.settings.measuring, gate=tuple(kept["rulers"])),
     )

@@ -98,6 +98,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         product=product,
         seed=options.seed,
         size=options.size,
+        phases=options.settings.phases,
         generation=int(manifest.settings["generation"]),
     )
     # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
@@ -112,7 +113,9 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
             if earlier is not None:
                 memory.recall(RunDirectory(options.out))
             for name, each in factors.items():
-                coverage[name] = promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
+                coverage[name] = promise_coverage(
+                    each, seed=options.seed, unsafe=options.settings.unsafe, phases=options.settings.phases
+                )
             head = Head(
                 memory=memory,
                 dispatcher=dispatcher,
@@ -228,6 +231,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
             "workers": options.workers,
             "devices": list(options.devices),
             "cluster": options.cluster,
+            "strict_limits": settings.strict_limits,
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.measuring import Measuring
@@ -14,7 +15,10 @@ from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 
-__all__ = ["BenchSettings"]
+__all__ = ["PHASES", "BenchSettings"]
+
+PHASES: Mapping[int, str] = MappingProxyType({1: "one", 2: "both"})
+"""Numbers of phases (`BenchSettings.phases`) as `--phases` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,9 @@ class BenchSettings:
     max_bytes: int = DEFAULT_MAX_BYTES
     """Of one call's arguments."""
     phases: int = 2
-    """1: statuses alone, no memory behind any call."""
+    """1: every trial calls the first phase alone; what needs both is not judged."""
+    strict_limits: bool = False
+    """Whether what is otherwise recorded and not judged is a failure (`core.observations`)."""
     unsafe: bool = False
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
