@@ -54,7 +54,7 @@ _ROWS = {
     ),
     "reports.model": (
         "core speclang generate judgement.figures judgement.finer judgement.magnitude judgement.model "
-        "judgement.status judgement.tolerances adapters.protocol adapters.results store execution checks findings "
+        "judgement.tolerances adapters.protocol adapters.results store execution checks findings "
         "findings.waivers repro triage clauses mutants"
     ),
     "reports": "core triage.comparison reports.model",

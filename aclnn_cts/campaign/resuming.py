@@ -83,6 +83,7 @@ def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str,
     yield "--chunk-trials", options.size, int(kept["chunk_trials"])
     yield "--max-bytes", settings.max_bytes, int(kept["max_bytes"])
     yield "--phases", PHASES[settings.phases], PHASES[int(kept["phases"])]
+    yield "--call-timeout", settings.call_seconds, kept.get("call_seconds")
     yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
     yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
     yield "--ruler", sorted(settings.measuring.gate), sorted(kept["rulers"])
@@ -112,6 +113,7 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
         target=manifest.target,
         max_bytes=int(kept["max_bytes"]),
         phases=int(kept["phases"]),
+        call_seconds=kept.get("call_seconds"),
         strict_limits=bool(kept.get("strict_limits", False)),
         unsafe=bool(kept["unsafe"]),
         measuring=replace(options.settings.measuring, gate=tuple(kept["rulers"])),

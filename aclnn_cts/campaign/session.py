@@ -231,6 +231,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
             "workers": options.workers,
             "devices": list(options.devices),
             "cluster": options.cluster,
+            "call_seconds": settings.call_seconds,
             "strict_limits": settings.strict_limits,
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],

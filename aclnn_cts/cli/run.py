@@ -28,7 +28,15 @@ from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
-__all__ = ["adapter_option", "case_of", "limits_options", "read_trials", "run", "strict_limits_option"]
+__all__ = [
+    "adapter_option",
+    "call_timeout_option",
+    "case_of",
+    "limits_options",
+    "read_trials",
+    "run",
+    "strict_limits_option",
+]
 
 adapter_option = click.option(
     "--adapter",
@@ -38,6 +46,13 @@ adapter_option = click.option(
 )
 
 
+call_timeout_option = click.option(
+    "--call-timeout",
+    "call_seconds",
+    type=IntegerWithin(1, 86_400),
+    metavar="SECONDS",
+    help="How long a call may take before it counts as a hang (60, or longer where the adapter has its own limit).",
+)
 strict_limits_option = click.option(
     "--strict-limits",
     is_flag=True,
@@ -61,6 +76,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
             metavar="N",
             help="Most bytes of one call's arguments (1 GiB).",
         ),
+        call_timeout_option,
         strict_limits_option,
         click.option(
             "--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only)."
@@ -150,6 +166,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     progress: Path | None,
     min_judged: int,
     max_bytes: int,
+    call_seconds: int | None,
     strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
@@ -191,6 +208,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             spec_folders=folders,
             max_bytes=max_bytes,
             phases=number_of_phases(phases),
+            call_seconds=call_seconds,
             strict_limits=strict_limits,
             unsafe=unsafe,
             measuring=measuring,

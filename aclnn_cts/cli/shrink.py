@@ -12,7 +12,7 @@ import msgspec
 
 from aclnn_cts.cli.options import number_of_phases, output_file, output_option, phases_option, specs_option
 from aclnn_cts.cli.output import console, count, wrap
-from aclnn_cts.cli.run import read_trials, strict_limits_option
+from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
@@ -40,6 +40,7 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
     "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
 )
 @phases_option(default=None, text="For a file: how many phases are called; default: as many as the trial says.")
+@call_timeout_option
 @strict_limits_option
 @click.option("--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only).")
 @click.option("--again", is_flag=True, help="Of a run: also what was shrunk before.")
@@ -52,6 +53,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     executions: int,
     max_bytes: int | None,
     phases: str | None,
+    call_seconds: int | None,
     strict_limits: bool,
     unsafe: bool,
     again: bool,
@@ -68,6 +70,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
             ("-o", out),
             ("--max-bytes", max_bytes),
             ("--phases", phases),
+            ("--call-timeout", call_seconds),
             ("--strict-limits", strict_limits),
             ("--unsafe", unsafe),
         ):
@@ -90,6 +93,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         target=Target(),
         spec_folders=folders,
         max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+        call_seconds=call_seconds,
         strict_limits=strict_limits,
         unsafe=unsafe,
     )

@@ -11,7 +11,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.execution.targets import target_on
 from aclnn_cts.sandbox.host import SessionHost, open_host
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 
@@ -35,6 +35,8 @@ class BenchSettings:
     """Of one call's arguments."""
     phases: int = 2
     """1: every trial calls the first phase alone; what needs both is not judged."""
+    call_seconds: float | None = None
+    """How long the host waits for a call; None: 60 s, or longer where the adapter has a clock of its own."""
     strict_limits: bool = False
     """Whether what is otherwise recorded and not judged is a failure (`core.observations`)."""
     unsafe: bool = False
@@ -46,7 +48,8 @@ class BenchSettings:
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
         """Open the implementation; whoever calls closes it. Raises as `open_host` does."""
-        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders)
+        limits = None if self.call_seconds is None else Limits(call_seconds=self.call_seconds)
+        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders, limits=limits)
 
     def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
         """The settings with the target that cases of these operators have on an open implementation, and its scope."""

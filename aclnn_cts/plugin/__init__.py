@@ -59,6 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PERCENT",
         help="least share of a test's trials that must be judged (default 90)",
     )
+    group.addoption(
+        "--call-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="how long a call may take before it counts as a hang (default 60, or the adapter's own limit)",
+    )
     group.addoption("--phases", choices=["one", "both"], default="both", help="one: statuses alone (default both)")
     group.addoption(
         "--strict-limits",
@@ -120,6 +126,7 @@ def _options(config: pytest.Config) -> GateOptions:
                 spec_folders=[Path(folder) for folder in config.getoption("--specs")],
                 max_bytes=config.getoption("--max-bytes"),
                 phases=1 if config.getoption("--phases") == "one" else 2,
+                call_seconds=config.getoption("--call-timeout"),
                 strict_limits=config.getoption("--strict-limits"),
                 min_judged=config.getoption("--min-judged"),
             )

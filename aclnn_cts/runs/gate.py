@@ -76,6 +76,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     max_bytes: int = DEFAULT_MAX_BYTES,
     min_judged: int = MIN_JUDGED,
     phases: int = 2,
+    call_seconds: float | None = None,
     strict_limits: bool = False,
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
@@ -87,6 +88,8 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
     if max_bytes < 1:
         raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
+    if call_seconds is not None and not 0 < call_seconds <= 86_400:
+        raise UsageError(f"--call-timeout {call_seconds}: expected seconds, above 0 and at most 86400")
     if not 1 <= min_judged <= 100:
         raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
     chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
@@ -97,6 +100,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
             spec_folders=tuple(spec_folders),
             max_bytes=max_bytes,
             phases=phases,
+            call_seconds=call_seconds,
             strict_limits=strict_limits,
         ),
         profile=profile(profile_name),

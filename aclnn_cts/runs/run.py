@@ -21,6 +21,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.runs.pool import PoolOptions, judge_parts
+from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
 from aclnn_cts.speclang.load import Specs, package_folder
 from aclnn_cts.speclang.model import Spec
@@ -105,7 +106,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         terms = _terms(options)
         with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
             _demand(options, bench, writer.summary)
-            teller = _Teller([writer, *consumers])
+            tables = ProductTables(product=settings.target.product, specs=options.operators)
+            teller = _Teller([writer, tables, *consumers])
             try:
                 teller.tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, teller)
@@ -119,8 +121,11 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     _check_both_sides(asked, options, writer)
                 report = waivers.report()
                 writer.summary.violate(report.violations())
-                writer.summary.notices.extend(report.notices())
-                for message in report.notices():
+                # A runtime tells the product; without one it is the user's word.
+                suspicion = "" if host.capabilities.executes else tables.suspicion
+                notices = [*report.notices(), *filter(None, (suspicion,))]
+                writer.summary.notices.extend(notices)
+                for message in notices:
                     teller.tell(Notice(message=message))
             except KeyboardInterrupt as error:
                 ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
@@ -186,6 +191,7 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
             "phases": settings.phases,
             "max_bytes": settings.max_bytes,
             "workers": options.workers,
+            "call_seconds": settings.call_seconds,
             "strict_limits": settings.strict_limits,
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],

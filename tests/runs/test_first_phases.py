@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import first_phase
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Result, RunVerdict, Skip
@@ -17,6 +18,7 @@ from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.text import phrase
+from aclnn_cts.speclang.load import load_specs
 from tests.adapters.loopback.support import home, needs_compiler
 from tests.runs.test_run import softmax, written
 from tests.support.ran import Ran
@@ -180,3 +182,70 @@ def test_the_reference_does_as_documents_suggest(ran: Run) -> None:
     run = ran("run", "softmax_backward", "--adapter", "reference", *ONE, "--strict-limits")
     assert run.code == 0, run.out
     assert Result.FAILED not in {record.verdict.result for record in run.records}
+
+
+@needs_compiler
+def test_doctor_says_what_first_phases_can_judge_with_a_library_alone(
+    library: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", library, "--json"]) == 0
+    [item] = json.loads(capsys.readouterr().out)["adapters"]
+    assert (item["name"], item["usable"]) == (library, False)
+    assert "set_env.sh" not in item["problem"]
+    assert "name libascendcl.so too (cann:library=FILE,FILE)" in item["problem"]
+    assert item["phases_one"]["operators"] == list(load_specs())
+    assert item["phases_one"]["missing"] == []
+    assert item["phases_one"]["command"] == f"aclnn-cts run --adapter {library} --phases one --product P"
+    assert main(["doctor", library]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--phases one can judge the statuses of 5 operators: aclnnConvTbcBackward, " in told
+
+
+@needs_compiler
+def test_doctor_says_that_a_library_alone_lacks_descriptors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "empty.cpp"
+    source.write_text("")
+    file = tmp_path / "libempty.so"
+    subprocess.run(["g++", "-shared", "-o", str(file), str(source)], check=True)
+    assert main(["doctor", f"cann:library={file}", "--json"]) == 0
+    [item] = json.loads(capsys.readouterr().out)["adapters"]
+    assert (item["usable"], item["phases_one"]) == (False, None)
+    assert "name libnnopbase.so too" in item["problem"]
+    file.write_text("no library")
+    assert main(["doctor", f"cann:library={file}", "--json"]) == 0
+    [item] = json.loads(capsys.readouterr().out)["adapters"]
+    assert f"{file} cannot be loaded: {file}: file too short" in item["problem"]
+    assert "set_env.sh" not in item["problem"]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("soc", "suspected"), [("Ascend910A", True), ("Ascend910B3", False)])
+def test_a_library_for_another_soc_is_suspected(
+    ran: Run, library: str, soc: str, *, suspected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACLNN_LOOPBACK_SOC", soc)
+    run = ran("run", "softmax_backward", "--adapter", library, "--product", "atlas-a2", *ONE)
+    said = "the library may be built for another SoC than --product atlas-a2 says"
+    assert (said in run.err) == suspected
+    assert any(said in notice for notice in run.directory.summary().notices) == suspected
+
+
+@needs_compiler
+def test_the_time_limit_of_a_call_has_an_option_and_hangs_of_one_cause_cost_little_after_three(
+    ran: Run, tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "hang/one@numel=35")
+    cases = written(
+        tmp_path / "cases.jsonl",
+        *(softmax(5, 7, dtype=dtype, dim=dim) for dtype in ("FLOAT", "FLOAT16", "BF16") for dim in (0, 1)),
+    )
+    words = ("--cases", cases, "--call-timeout", "3", *ONE)
+    run = ran("run", "--adapter", library, *words)
+    assert run.kinds == ["failed hang"] * 6
+    assert run.directory.manifest.settings["call_seconds"] == 3
+    messages = [record.attempts[0][0].message.partition(";")[0] for record in run.records]
+    assert messages[:3] == ["no answer within 3 s"] * 3
+    assert all(said.startswith("no answer within 2 s, the limit since calls like it took 3 s") for said in messages[3:])
+    wrong = ran("run", "--adapter", library, "--call-timeout", "0")
+    assert wrong.code == 2
+    assert "--call-timeout" in wrong.err
