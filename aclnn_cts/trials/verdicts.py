@@ -15,6 +15,7 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
+from aclnn_cts.findings.signature import rejected_twin
 from aclnn_cts.judgement.verdict import signature
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs
@@ -103,12 +104,14 @@ class Verdicts:
         constraint = trial.case.origin.constraint or ""
         if evaluation.broken and not constraint:
             constraint = evaluation.broken[0].id
+        outcomes = tuple(item.outcome for item in attempt)
         return Record(
             trial_id=trial_id,
             trial=trial,
-            attempts=(tuple(item.outcome for item in attempt),),
+            attempts=(outcomes,),
             verdict=verdict,
-            signature=signature(
+            signature=rejected_twin(trial, verdict, outcomes)
+            or signature(
                 verdict,
                 operator=trial.case.operator,
                 promise=trial.promise,
