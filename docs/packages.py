@@ -49,8 +49,8 @@ _ROWS = {
         "findings.waivers trials triage campaign.corpus"
     ),
     "campaign": (
-        "core speclang generate adapters.protocol store execution checks findings findings.waivers trials repro "
-        "campaign.corpus campaign.fleet"
+        "core speclang generate adapters.protocol adapters.registry store execution checks findings findings.waivers "
+        "trials repro campaign.corpus campaign.fleet"
     ),
     "reports.model": (
         "core speclang generate judgement.figures judgement.finer judgement.magnitude judgement.model "

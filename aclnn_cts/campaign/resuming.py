@@ -16,7 +16,7 @@ from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.manifest import Fact, Manifest, sources_hash
+from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact, Manifest, sources_hash
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.scope import Scope
 
@@ -155,6 +155,14 @@ def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fac
         raise UsageError(
             f"{path}: the adapter declares another scope than when the campaign began (manifest.json, $.scope); begin "
             "another campaign in a directory of its own"
+        )
+    file, digest = facts.get(OWN_ADAPTER_FILE), facts.get(OWN_ADAPTER_SHA256)
+    before = manifest.environment.get(OWN_ADAPTER_SHA256)
+    if file is not None and digest is not None and before is not None and before.value != digest.value:
+        raise UsageError(
+            f"{path}: the adapter's file {file.value} has changed since the campaign began (SHA-256 "
+            f"{before.value!s:.12} then, {digest.value!s:.12} now); restore it, or begin another campaign in a "
+            "directory of its own"
         )
     then = {name: fact.value for name, fact in manifest.environment.items() if name.startswith("adapter.")}
     now = {name: fact.value for name, fact in facts.items() if name.startswith("adapter.")}

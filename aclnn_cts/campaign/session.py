@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
 from aclnn_cts.campaign.corpus.factors import Factors
@@ -43,6 +44,7 @@ from aclnn_cts.store.manifest import (
     Manifest,
     adapter_facts,
     environment_facts,
+    own_adapter_facts,
     ran_on,
     sources_hash,
     timestamp,
@@ -204,7 +206,12 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
         options,
         earlier,
         waivers,
-        check_implementation(options.out, earlier, adapter_facts(environment), settings.scope),
+        check_implementation(
+            options.out,
+            earlier,
+            adapter_facts(environment) | own_adapter_facts(own_file(settings.adapter)),
+            settings.scope,
+        ),
     )
 
 
@@ -237,7 +244,11 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+        environment=(
+            environment_facts()
+            | own_adapter_facts(own_file(settings.adapter))
+            | adapter_facts(environment, capabilities=capabilities)
+        ),
     )
 
 

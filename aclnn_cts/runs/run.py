@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.checks.promises import as_trial
@@ -36,7 +37,7 @@ from aclnn_cts.store.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, own_adapter_facts, timestamp
 from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
 from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.summary import Summary
@@ -199,7 +200,11 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
             "min_judged": options.min_judged,
             "named": list(options.named),
         },
-        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+        environment=(
+            environment_facts()
+            | own_adapter_facts(own_file(settings.adapter))
+            | adapter_facts(environment, capabilities=capabilities)
+        ),
     )
 
 
