@@ -114,8 +114,6 @@ class Capabilities:
     """How long a call may take by the adapter's own clock; who watches its process waits longer. 0: it has none."""
     target: Target | None = None
     """What the device says of itself, for an implementation that is one device and no other."""
-    isolate: bool = True
-    """It runs native code and must have a process of its own."""
     strided_inputs: bool = True
     strided_outputs: bool = True
     """Whether tensors that are no plain arrays (strides, an offset) reach the implementation as they are."""

@@ -56,7 +56,6 @@ class ReferenceSession:
             phases=True,
             measured=frozenset({"numpy"}),
             in_place=True,
-            isolate=False,
             deterministic=True,
         )
         self.environment: Mapping[str, str] = MappingProxyType(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, cast
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 
-__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "find_module", "load"]
+__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "find_module", "load", "own_file"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,10 @@ class Entry:
     """It is one device, whose product holds where none is asked for; it is opened with an empty one then."""
     lists: frozenset[str] = frozenset()
     """Options that take several values, with commas between them."""
+
+
+_OTHER_SEPARATOR = re.compile(r"(?:^|,)\w+=[^,:;= ]*([:; ])(\w+=)")
+"""Between two options, where a comma must stand."""
 
 
 def build_registry(entries: Iterable[Entry]) -> Mapping[str, Entry]:
@@ -99,16 +104,40 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
     Raises UsageError.
     """
     head, _, rest = word.partition(":")
+    if (name := head.partition(",")[0]) != head and name in registry:
+        options_text = word.removeprefix(f"{name},")
+        raise UsageError(
+            f"--adapter {word}: options follow a colon; write {name}:{options_text} instead of {name},{options_text}"
+        )
     if entry := registry.get(head):
         options = _options(word, rest.split(",") if rest else [], lists=entry.lists)
         return Choice(word, entry.factory, entry.isolate, options, own_product=entry.own_product)
     factory, *texts = rest.split(",")
+    own, colon, options_text = factory.partition(":")
+    if colon and own.isidentifier():
+        raise UsageError(
+            f"--adapter {word}: options of an adapter of your own follow a comma; write {head}:{own},{options_text} "
+            f"instead of {head}:{own}:{options_text}"
+        )
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
             f"--adapter {word}: no adapter is called {head!r}; expected one of {', '.join(registry)}, or "
             f"package.module:factory for one of your own{nearest(head, registry)}"
         )
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
+
+
+def own_file(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Path | None:
+    """The file of an adapter of the user's own, which is not imported; None for those that ship, or where none is."""
+    module = word.partition(":")[0]
+    if module in registry:
+        return None
+    _look_here()
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return Path(found.origin) if found is not None and found.has_location and found.origin else None
 
 
 def load(choice: Choice) -> Adapter:
@@ -132,6 +161,10 @@ def load(choice: Choice) -> Adapter:
 def _options(word: str, texts: list[str], *, lists: frozenset[str] = frozenset()) -> Mapping[str, str]:
     options: dict[str, str] = {}
     key = ""
+    if found := _OTHER_SEPARATOR.search(",".join(texts)):
+        raise UsageError(
+            f"--adapter {word}: {found[1]!r} stands between two options; expected a comma: write ...,{found[2]}..."
+        )
     for text in texts:
         if key in lists and "=" not in text:
             options[key] += f",{text}"

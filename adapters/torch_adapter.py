@@ -102,7 +102,6 @@ class TorchSession:
             rejections=True,
             measured=self._settings.measured | {"outputs"},
             in_place=adapter.direct,
-            isolate=True,
             strided_outputs=adapter.direct,
             formats=frozenset(FORMATS) - PRIVATE_FORMATS,
             dtypes=frozenset(torch_tensors.TORCH_DTYPES),

@@ -49,12 +49,12 @@ _ROWS = {
         "findings.waivers trials triage campaign.corpus"
     ),
     "campaign": (
-        "core speclang generate adapters.protocol store execution checks findings findings.waivers trials repro "
-        "campaign.corpus campaign.fleet"
+        "core speclang generate adapters.protocol adapters.registry store execution checks findings findings.waivers "
+        "trials repro campaign.corpus campaign.fleet"
     ),
     "reports.model": (
         "core speclang generate judgement.figures judgement.finer judgement.magnitude judgement.model "
-        "judgement.status judgement.tolerances adapters.protocol adapters.results store execution checks findings "
+        "judgement.tolerances adapters.protocol adapters.results store execution checks findings "
         "findings.waivers repro triage clauses mutants"
     ),
     "reports": "core triage.comparison reports.model",

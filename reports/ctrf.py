@@ -47,6 +47,16 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                     "waived": report.ends.waived,
                     "skipped": report.ends.skipped,
                     "outOfScope": report.ends.out_of_scope,
+                    "observations": [
+                        {
+                            "operator": row.operator,
+                            "what": row.kind,
+                            "constraint": row.constraint,
+                            "trials": row.number,
+                            "trial": row.trial,
+                        }
+                        for row in report.observations
+                    ],
                 },
             },
             "tests": tests,

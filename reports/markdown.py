@@ -41,6 +41,30 @@ def _times(card: FindingCard) -> str:
     return f"{card.number} / {card.of}"
 
 
+def _observations(report: Acceptance, language: Language) -> Iterator[str]:
+    """What breaks no promise and is not what the documents suggest."""
+    if not report.observations:
+        return
+
+    def word(address: str) -> str:
+        return phrase(address, language)
+
+    yield f"### {word('observations.title')}"
+    yield ""
+    heads = ("findings.operator", "findings.what", "statuses.constraint", "observations.trials")
+    yield "| " + " | ".join(map(word, heads)) + " |"
+    yield "| --- | --- | --- | ---: |"
+    for row in report.observations[:_FINDINGS]:
+        yield (
+            f"| {plain_text(row.operator)} | {plain_text(word(f'fact.{row.kind}'))} | {plain_text(row.constraint)} | "
+            f"{row.number} |"
+        )
+    if len(report.observations) > _FINDINGS:
+        yield ""
+        yield f"… +{len(report.observations) - _FINDINGS}"
+    yield ""
+
+
 def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     def word(address: str) -> str:
         return phrase(address, language)
@@ -88,6 +112,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped, ends.out_of_scope)
         yield f"| {plain_text(name)} | " + " | ".join(map(str, numbers)) + " |"
     yield ""
+    yield from _observations(report, language)
     unwaived = [card for card in report.findings if card.waived < card.number]
     yield f"### {word('section.findings')}: {len(unwaived)} {word('numbers.unwaived')} / {len(report.findings)}"
     yield ""

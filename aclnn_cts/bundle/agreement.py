@@ -20,7 +20,7 @@ from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
 
 __all__ = ["Agreement"]
 
-_WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
+_WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"
 _KNOWN = frozenset(("blobs", "cases", "records", "report.html", "repro", "run", "schemas", "specs", "waivers"))

@@ -12,10 +12,11 @@ import msgspec
 
 from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.manifest import Fact, Manifest, sources_hash
+from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact, Manifest, sources_hash
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.scope import Scope
 
@@ -81,6 +82,9 @@ def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str,
     yield "--seed", options.seed, manifest.seed
     yield "--chunk-trials", options.size, int(kept["chunk_trials"])
     yield "--max-bytes", settings.max_bytes, int(kept["max_bytes"])
+    yield "--phases", PHASES[settings.phases], PHASES[int(kept["phases"])]
+    yield "--call-timeout", settings.call_seconds, kept.get("call_seconds")
+    yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
     yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
     yield "--ruler", sorted(settings.measuring.gate), sorted(kept["rulers"])
 
@@ -108,6 +112,9 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
         options.settings,
         target=manifest.target,
         max_bytes=int(kept["max_bytes"]),
+        phases=int(kept["phases"]),
+        call_seconds=kept.get("call_seconds"),
+        strict_limits=bool(kept.get("strict_limits", False)),
         unsafe=bool(kept["unsafe"]),
         measuring=replace(options.settings.measuring, gate=tuple(kept["rulers"])),
     )
@@ -148,6 +155,14 @@ def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fac
         raise UsageError(
             f"{path}: the adapter declares another scope than when the campaign began (manifest.json, $.scope); begin "
             "another campaign in a directory of its own"
+        )
+    file, digest = facts.get(OWN_ADAPTER_FILE), facts.get(OWN_ADAPTER_SHA256)
+    before = manifest.environment.get(OWN_ADAPTER_SHA256)
+    if file is not None and digest is not None and before is not None and before.value != digest.value:
+        raise UsageError(
+            f"{path}: the adapter's file {file.value} has changed since the campaign began (SHA-256 "
+            f"{before.value!s:.12} then, {digest.value!s:.12} now); restore it, or begin another campaign in a "
+            "directory of its own"
         )
     then = {name: fact.value for name, fact in manifest.environment.items() if name.startswith("adapter.")}
     now = {name: fact.value for name, fact in facts.items() if name.startswith("adapter.")}

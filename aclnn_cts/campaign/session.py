@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
 from aclnn_cts.campaign.corpus.factors import Factors
@@ -43,6 +44,7 @@ from aclnn_cts.store.manifest import (
     Manifest,
     adapter_facts,
     environment_facts,
+    own_adapter_facts,
     ran_on,
     sources_hash,
     timestamp,
@@ -98,6 +100,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         product=product,
         seed=options.seed,
         size=options.size,
+        phases=options.settings.phases,
         generation=int(manifest.settings["generation"]),
     )
     # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
@@ -112,7 +115,9 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
             if earlier is not None:
                 memory.recall(RunDirectory(options.out))
             for name, each in factors.items():
-                coverage[name] = promise_coverage(each, seed=options.seed, unsafe=options.settings.unsafe)
+                coverage[name] = promise_coverage(
+                    each, seed=options.seed, unsafe=options.settings.unsafe, phases=options.settings.phases
+                )
             head = Head(
                 memory=memory,
                 dispatcher=dispatcher,
@@ -201,7 +206,12 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
         options,
         earlier,
         waivers,
-        check_implementation(options.out, earlier, adapter_facts(environment), settings.scope),
+        check_implementation(
+            options.out,
+            earlier,
+            adapter_facts(environment) | own_adapter_facts(own_file(settings.adapter)),
+            settings.scope,
+        ),
     )
 
 
@@ -228,11 +238,17 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
             "workers": options.workers,
             "devices": list(options.devices),
             "cluster": options.cluster,
+            "call_seconds": settings.call_seconds,
+            "strict_limits": settings.strict_limits,
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
         },
-        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+        environment=(
+            environment_facts()
+            | own_adapter_facts(own_file(settings.adapter))
+            | adapter_facts(environment, capabilities=capabilities)
+        ),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Manner
 from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part
-from aclnn_cts.core.case import CallOptions, Case, Origin
+from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended
@@ -80,7 +80,7 @@ class ValidCalls:
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
         """As many as there are manners."""
         if not self.other:
-            first = _first_phase(trial.case) if self.first_phase else trial.case
+            first = first_phase(trial.case) if self.first_phase else trial.case
             return (first, *(trial.case,) * (len(self.manners) - 1))
         document = trial.parameters.get(OTHER_CASE)
         other = case_from_json(document, where=f"trial: $.parameters.{OTHER_CASE}")
@@ -122,7 +122,7 @@ class RepeatedFailure:
                 return
             for derived in invalid_cases(sampler, constraint, seed=seed, first=number, count=1):
                 origin = msgspec.structs.replace(derived.case.origin, kind=LIFE_CYCLE_KIND)
-                case = msgspec.structs.replace(derived.case, origin=origin, call=_of_first_phase(derived.case))
+                case = first_phase(msgspec.structs.replace(derived.case, origin=origin))
                 yield Trial(self.id, case, {"times": _NUMBER_OF_CALLS})
 
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
@@ -177,14 +177,6 @@ def _times(trial: Trial) -> int:
 
 def _is_listed(constraint: Constraint) -> bool:
     return constraint.strength == Strength.LISTED and constraint.unsafe is None
-
-
-def _of_first_phase(case: Case) -> CallOptions:
-    return msgspec.structs.replace(case.call, phases=1)
-
-
-def _first_phase(case: Case) -> Case:
-    return msgspec.structs.replace(case, call=_of_first_phase(case))
 
 
 def _of_call(verdict: Verdict, number: int, calls: int) -> Verdict:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from aclnn_cts.checks.laws import PREFIX, LawPromise, shipped_laws
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
-from aclnn_cts.core.case import CallOptions, Case, Origin
+from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outcome import Ended
@@ -32,7 +30,17 @@ from aclnn_cts.judgement.verdict import ended_badly
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["PROMISES", "VALUED", "Promise", "as_trial", "build_registry", "check_trial", "derived_trial", "promise"]
+__all__ = [
+    "EXAMPLE",
+    "PROMISES",
+    "VALUED",
+    "Promise",
+    "as_trial",
+    "build_registry",
+    "check_trial",
+    "derived_trial",
+    "promise",
+]
 
 
 class Promise(Protocol):
@@ -126,8 +134,7 @@ class Example:
         return judge.values(performed[0], allowed=evaluation.statuses)
 
 
-def _first_phase(case: Case) -> Case:
-    return msgspec.structs.replace(case, call=CallOptions(phases=1))
+EXAMPLE = Example()
 
 
 def derived_trial(promise: str, derived: Derived) -> Trial:
@@ -141,7 +148,7 @@ def _with_twin(trial: Trial) -> tuple[Case, ...]:
     twin = trial.parameters.get("twin")
     if twin is None:
         return (trial.case,)
-    return _first_phase(case_from_json(twin, where="trial: $.parameters.twin")), trial.case
+    return first_phase(case_from_json(twin, where="trial: $.parameters.twin")), trial.case
 
 
 def _judge_broken(
@@ -238,7 +245,7 @@ def build_registry(promises: Sequence[Promise]) -> Mapping[str, Promise]:
 
 PROMISES: Mapping[str, Promise] = build_registry(
     (
-        Example(),
+        EXAMPLE,
         Boundary(),
         Status(),
         Memory(),

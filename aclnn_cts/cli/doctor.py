@@ -13,10 +13,14 @@ from aclnn_cts.runs.doctor import describe_surroundings
 
 
 @click.command()
+@click.argument("adapters", nargs=-1, metavar="[ADAPTER]...")
 @json_option
-def doctor(*, as_json: bool) -> None:
-    """Say what is installed here: versions, adapters that can be used, devices, and whether runs can be stored."""
-    report = describe_surroundings()
+def doctor(*, adapters: tuple[str, ...], as_json: bool) -> None:
+    """Say what is installed here: versions, adapters that can be used, devices, and whether runs can be stored.
+
+    ADAPTER is one as --adapter names it, such as cann:library=FILE; without any, those that ship are tried.
+    """
+    report = describe_surroundings(adapters)
     if as_json:
         emit(report)
     else:
@@ -35,12 +39,16 @@ def _show(out: Console, report: dict[str, Any]) -> None:
     out.print()
     adapters = table("ADAPTER", "USABLE", "WHAT IT IS")
     for item in report["adapters"]:
-        adapters.add_row(item["name"], "yes" if item["usable"] else "no", item["problem"] or item["description"])
+        usable = "yes" if item["usable"] else "--phases one" if item["phases_one"] else "no"
+        adapters.add_row(item["name"], usable, item["problem"] or item["description"])
     show_table(out, adapters)
     out.print()
     for item in report["adapters"]:
-        if item["name"] in ("cann", "loopback") and item["usable"]:
+        first = item["phases_one"]
+        if item["name"].partition(":")[0] in ("cann", "loopback") and (item["usable"] or first):
             wrap(out, f"{item['name']}:", style="bold")
+            if first and not item["usable"]:
+                _show_first_phases(out, first)
             for name, value in item["environment"].items():
                 wrap(out, f"{name}: {value}", indent=2)
             out.print()
@@ -51,3 +59,14 @@ def _show(out: Console, report: dict[str, Any]) -> None:
     specs, store = report["specs"], report["store"]
     wrap(out, f"operators: {specs['problem'] or ', '.join(specs['operators'])}")
     wrap(out, f"runs are written below {store['folder']}: {'writable' if store['writable'] else store['problem']}")
+
+
+def _show_first_phases(out: Console, first: dict[str, Any]) -> None:
+    """What can be judged without a runtime."""
+    operators, missing = first["operators"], first["missing"]
+    named = ", ".join(operators) or "none"
+    wrap(out, f"--phases one can judge the statuses of {len(operators)} operators: {named}", indent=2)
+    if missing:
+        wrap(out, f"not in the library: {', '.join(missing)}", indent=2)
+    if operators:
+        wrap(out, f"{first['command']} (P: the product that it was built for)", indent=2)

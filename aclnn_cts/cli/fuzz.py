@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from aclnn_cts.cli.options import OutputPath, checked_target, force_option, output_file, product_option, specs_option
+from aclnn_cts.cli.options import (
+    OutputPath,
+    checked_target,
+    force_option,
+    number_of_phases,
+    output_file,
+    phases_option,
+    product_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -78,6 +87,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
     "--max-disk", type=click.IntRange(min=1), default=2048, show_default=True, metavar="MIB", help="Most disk."
 )
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write what is shown as JSON, often.")
+@phases_option(default="both", text="one: statuses alone.")
 @force_option
 @click.option("--resume", is_flag=True, help="Go on with the campaign of -o DIR.")
 @limits_options
@@ -99,8 +109,11 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     size: int | None,
     max_disk: int,
     progress: Path | None,
+    phases: str,
     resume: bool,
     max_bytes: int | None,
+    call_seconds: int | None,
+    strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
     rulers: tuple[str, ...],
@@ -148,6 +161,9 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             target=checked_target(product),
             spec_folders=folders,
             max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+            phases=number_of_phases(phases),
+            call_seconds=call_seconds,
+            strict_limits=strict_limits,
             unsafe=unsafe,
             measuring=measuring,
         ),

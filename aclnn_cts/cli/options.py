@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import check_product, product_names
 
 if TYPE_CHECKING:
+    from aclnn_cts.core.case import Case
     from aclnn_cts.store.output_file import OutputFile, Recognizer
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "checked_target",
     "force_option",
     "json_option",
+    "number_of_phases",
     "output_file",
     "output_option",
+    "phases_option",
     "product_option",
     "specs_option",
 ]
@@ -45,6 +48,22 @@ product_option = click.option(
     metavar="P",
     help=f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported.",
 )
+
+
+_PHASES = click.Choice(["one", "both"])
+
+
+def phases_option(*, default: str | None, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--phases`, which a command hands to `number_of_phases`."""
+    return click.option("--phases", type=_PHASES, default=default, show_default=default is not None, help=text)
+
+
+def number_of_phases(word: str | None, cases: Iterable[Case] = ()) -> int:
+    """How many phases a command calls: as asked for, else one where all of its cases say so."""
+    if word is not None:
+        return 1 if word == "one" else 2
+    phases = {case.call.phases for case in cases}
+    return 1 if phases == {1} else 2
 
 
 _FORCE = "aclnn_cts.force"

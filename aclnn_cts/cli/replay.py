@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from aclnn_cts.cli.options import json_option, product_option, specs_option
+from aclnn_cts.cli.options import json_option, number_of_phases, phases_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.case import Case
@@ -35,6 +35,7 @@ __all__ = ["replay"]
 @click.option(
     "-v", "--verbose", is_flag=True, help="Tell each trial whole: case, rules, outcome, worst elements, rulers."
 )
+@phases_option(default=None, text="How many phases are called; default: as many as the trials say.")
 @json_option
 @limits_options
 @product_option
@@ -46,7 +47,10 @@ def replay(  # noqa: PLR0913 - one parameter an option
     verbose: bool,
     as_json: bool,
     product: str | None,
+    phases: str | None,
     max_bytes: int,
+    call_seconds: int | None,
+    strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
     rulers: tuple[str, ...],
@@ -85,11 +89,15 @@ def replay(  # noqa: PLR0913 - one parameter an option
             target=cases[0].target,
             spec_folders=folders,
             max_bytes=max_bytes,
+            phases=number_of_phases(phases, cases),
+            call_seconds=call_seconds,
+            strict_limits=strict_limits,
             unsafe=unsafe,
             measuring=measuring,
         ),
         out=path,
         trials=findings.rounds if findings is not None else trials,
+        sentinels=False,
         pins=False,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
     )

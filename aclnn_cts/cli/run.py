@@ -13,7 +13,9 @@ from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
     force_option,
+    number_of_phases,
     output_file,
+    phases_option,
     product_option,
     specs_option,
 )
@@ -26,13 +28,35 @@ from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
-__all__ = ["adapter_option", "case_of", "limits_options", "read_trials", "run"]
+__all__ = [
+    "adapter_option",
+    "call_timeout_option",
+    "case_of",
+    "limits_options",
+    "read_trials",
+    "run",
+    "strict_limits_option",
+]
 
 adapter_option = click.option(
     "--adapter",
     required=True,
     metavar="A",
     help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
+)
+
+
+call_timeout_option = click.option(
+    "--call-timeout",
+    "call_seconds",
+    type=IntegerWithin(1, 86_400),
+    metavar="SECONDS",
+    help="How long a call may take before it counts as a hang (60, or longer where the adapter has its own limit).",
+)
+strict_limits_option = click.option(
+    "--strict-limits",
+    is_flag=True,
+    help="Fail a limit not enforced, an executor written after an error, and an error of another class than 161xxx.",
 )
 
 
@@ -52,6 +76,8 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
             metavar="N",
             help="Most bytes of one call's arguments (1 GiB).",
         ),
+        call_timeout_option,
+        strict_limits_option,
         click.option(
             "--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only)."
         ),
@@ -106,9 +132,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     metavar="N",
     help="Judges at once, each with an implementation of its own.",
 )
-@click.option(
-    "--phases", type=click.Choice(["one", "both"]), default="both", show_default=True, help="one: statuses alone."
-)
+@phases_option(default="both", text="one: statuses alone.")
 @click.option(
     "--cases",
     "case_files",
@@ -142,6 +166,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     progress: Path | None,
     min_judged: int,
     max_bytes: int,
+    call_seconds: int | None,
+    strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
     rulers: tuple[str, ...],
@@ -181,7 +207,9 @@ def run(  # noqa: PLR0913 - one parameter an option
             target=target,
             spec_folders=folders,
             max_bytes=max_bytes,
-            phases=1 if phases == "one" else 2,
+            phases=number_of_phases(phases),
+            call_seconds=call_seconds,
+            strict_limits=strict_limits,
             unsafe=unsafe,
             measuring=measuring,
         ),

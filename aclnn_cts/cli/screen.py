@@ -133,6 +133,7 @@ def show_end(out: Console, summary: Summary, run: Path) -> None:
     _show_table(out, summary)
     out.print()
     _show_findings(out, finding_groups(directory), errors=_show_errors(out, summary))
+    _show_observed(out, summary)
     _show_precision(out, directory)
     for line in verdict_lines(summary, directory):
         # One line however long: what a newcomer needs stands in the last ten.
@@ -155,7 +156,9 @@ def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
         yield Text(f"Ran on: {described}")
     replay = ""
     if failures := len(run.failures()):
-        replay = f"; replay {count(failures, 'finding')}: {replay_command(run.path, adapter)}"
+        strict = bool(run.manifest.settings.get("strict_limits", False))
+        command = replay_command(run.path, adapter, strict_limits=strict)
+        replay = f"; replay {count(failures, 'finding')}: {command}"
     yield Text(f"Report: aclnn-cts report {shlex.quote(str(run.path))} -o report.html{replay}")
 
 
@@ -216,6 +219,23 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
     out.print()
 
 
+def _show_observed(out: Console, summary: Summary) -> None:
+    """What was recorded and breaks no promise: a limit that is not enforced, say."""
+    found = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
+    if not found:
+        return
+    wrap(out, "Not as the documents suggest; recorded, and a failure with --strict-limits:", style="bold")
+    made = table("operator", "what", "constraint", "calls", "such as trial")
+    made.columns[3].justify = "right"
+    found.sort(key=lambda entry: -entry[1].number)
+    for name, item in found[:FINDINGS_SHOWN]:
+        made.add_row(name.removeprefix("aclnn"), item.kind, item.constraint, str(item.number), item.trial[:16])
+    show_table(out, made)
+    if len(found) > FINDINGS_SHOWN:
+        wrap(out, f"... and {len(found) - FINDINGS_SHOWN} more in summary.json")
+    out.print()
+
+
 def _show_errors(out: Console, summary: Summary) -> int:
     """Why trials ended in an error, with a case of each: their number."""
     errors = [
@@ -246,7 +266,9 @@ def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int)
         if group.shared is not None:
             wrap(out, f"What failures share: {group.shared.en}.", indent=2)
         # One line however long, so that it can be copied.
-        command = replay_command(group.file, group.adapter, spec_folders=group.spec_folders)
+        command = replay_command(
+            group.file, group.adapter, spec_folders=group.spec_folders, strict_limits=group.strict_limits
+        )
         out.print(f"  {command}", soft_wrap=True, style="dim")
     if len(standing) > FINDINGS_SHOWN:
         wrap(out, f"... and {len(standing) - FINDINGS_SHOWN} more in failures/")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from aclnn_cts.cli.options import output_file, output_option, specs_option
+from aclnn_cts.cli.options import number_of_phases, output_file, output_option, phases_option, specs_option
 from aclnn_cts.cli.output import console, count, wrap
-from aclnn_cts.cli.run import read_trials
+from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.output_file import begins
+
+if TYPE_CHECKING:
+    from aclnn_cts.execution.settings import BenchSettings
 
 __all__ = ["shrink"]
 
@@ -33,16 +39,22 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 @click.option(
     "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
 )
+@phases_option(default=None, text="For a file: how many phases are called; default: as many as the trial says.")
+@call_timeout_option
+@strict_limits_option
 @click.option("--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only).")
 @click.option("--again", is_flag=True, help="Of a run: also what was shrunk before.")
 @specs_option
-def shrink(
+def shrink(  # noqa: PLR0913 - one parameter an option
     *,
     source: Path,
     adapter: str | None,
     out: Path | None,
     executions: int,
     max_bytes: int | None,
+    phases: str | None,
+    call_seconds: int | None,
+    strict_limits: bool,
     unsafe: bool,
     again: bool,
     folders: tuple[Path, ...],
@@ -53,7 +65,15 @@ def shrink(
     and `replay RUN` makes them.
     """
     if source.is_dir():
-        for word, given in (("--adapter", adapter), ("-o", out), ("--max-bytes", max_bytes), ("--unsafe", unsafe)):
+        for word, given in (
+            ("--adapter", adapter),
+            ("-o", out),
+            ("--max-bytes", max_bytes),
+            ("--phases", phases),
+            ("--call-timeout", call_seconds),
+            ("--strict-limits", strict_limits),
+            ("--unsafe", unsafe),
+        ):
             if given:
                 raise UsageError(
                     f"{word}: {source} is a run, which has its own; leave {word} out, or name a trial file"
@@ -66,9 +86,18 @@ def shrink(
         raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
         raise UsageError("--again: is said of a run; leave it out")
-    return _file(
-        source, adapter=adapter, out=out, executions=executions, max_bytes=max_bytes, unsafe=unsafe, folders=folders
+    from aclnn_cts.execution.settings import BenchSettings
+
+    settings = BenchSettings(
+        adapter=adapter,
+        target=Target(),
+        spec_folders=folders,
+        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+        call_seconds=call_seconds,
+        strict_limits=strict_limits,
+        unsafe=unsafe,
     )
+    return _file(source, out=out, executions=executions, phases=phases, settings=settings)
 
 
 def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
@@ -106,16 +135,14 @@ def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...])
 def _file(
     file: Path,
     *,
-    adapter: str,
     out: Path,
     executions: int,
-    max_bytes: int | None,
-    unsafe: bool,
-    folders: tuple[Path, ...],
+    phases: str | None,
+    settings: BenchSettings,
 ) -> int:
+    """`settings`: but for the target and the phases, which are the trial's."""
     from aclnn_cts.checks.promises import as_trial
     from aclnn_cts.core.verdict import Record, Result
-    from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.signature import bucketed, is_milder
     from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.triage.shrink import ShrinkInterrupted
@@ -123,7 +150,7 @@ def _file(
     from aclnn_cts.trials.trial_runner import Bench
 
     output = output_file(out, written_by_us=_SHRUNK)
-    specs = load_specs(folders)
+    specs = load_specs(settings.spec_folders)
     entries = read_trials((file,), specs)
     if len(entries) != 1:
         raise UsageError(f"{file}: {len(entries)} trials; shrinking takes one: give a file with one")
@@ -131,13 +158,7 @@ def _file(
     case = entry.case if isinstance(entry, Trial) else entry
     spec = specs[case.operator]
     trial = as_trial(spec, entry)
-    settings = BenchSettings(
-        adapter=adapter,
-        target=case.target,
-        spec_folders=folders,
-        max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
-        unsafe=unsafe,
-    )
+    settings = replace(settings, target=case.target, phases=number_of_phases(phases, [case]))
     screen = console(errors=output.is_standard_output)
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)

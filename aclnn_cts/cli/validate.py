@@ -23,7 +23,7 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.case_files import read_case_file
+from aclnn_cts.store.case_files import read_entries
 
 USAGE = 2
 
@@ -78,20 +78,20 @@ class _Answer:
 
 
 def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
-    """An answer for each document of a file, or what is wrong with it. A line that is no case ends the file."""
-    try:
-        for entry in read_case_file(file):
-            promise = entry.content.promise if isinstance(entry.content, Trial) else None
-            case = entry.content.case if isinstance(entry.content, Trial) else entry.content
-            try:
-                spec = fitted_case(specs, case, where=entry.where)
-            except UsageError as error:
-                yield error
-                continue
-            evaluation = evaluate(spec, case) if case.product in spec.products else None
-            yield _Answer(entry.where, promise, spec, case, evaluation)
-    except UsageError as error:
-        yield error
+    """An answer for each document of a file, or what is wrong with it."""
+    for entry in read_entries(file):
+        if isinstance(entry, UsageError):
+            yield entry
+            continue
+        promise = entry.content.promise if isinstance(entry.content, Trial) else None
+        case = entry.content.case if isinstance(entry.content, Trial) else entry.content
+        try:
+            spec = fitted_case(specs, case, where=entry.where)
+        except UsageError as error:
+            yield error
+            continue
+        evaluation = evaluate(spec, case) if case.product in spec.products else None
+        yield _Answer(entry.where, promise, spec, case, evaluation)
 
 
 def _document(answer: _Answer) -> dict[str, Any]:

@@ -15,7 +15,18 @@ import msgspec
 from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.core.target import Target
 
-__all__ = ["Argument", "CallOptions", "Case", "Data", "Number", "Origin", "Tensor", "contiguous_strides", "numel"]
+__all__ = [
+    "Argument",
+    "CallOptions",
+    "Case",
+    "Data",
+    "Number",
+    "Origin",
+    "Tensor",
+    "contiguous_strides",
+    "first_phase",
+    "numel",
+]
 
 Number: TypeAlias = int | float | str
 """An element of explicit data; the strings `inf`, `-inf` and `nan` stand for what JSON has no word for."""
@@ -146,6 +157,13 @@ class Case(msgspec.Struct, frozen=True):
                 shape = value.storage_shape
                 total += (value.reach if shape is None else math.prod(shape)) * itemsize(value.dtype)
         return total
+
+
+def first_phase(case: Case) -> Case:
+    """The case with the first phase alone."""
+    if case.call.phases == 1:
+        return case
+    return msgspec.structs.replace(case, call=msgspec.structs.replace(case.call, phases=1))
 
 
 def numel(shape: tuple[int, ...]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, first_phase
 from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 
@@ -19,6 +19,7 @@ __all__ = [
     "Trial",
     "earlier_from_json",
     "earlier_to_json",
+    "of_first_phase",
     "trial_from_json",
     "trial_to_json",
 ]
@@ -55,6 +56,12 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     def nbytes(self) -> int:
         """Bytes of the arguments of the base case and of the calls before it."""
         return self.case.nbytes + sum(item.case.nbytes * item.times for item in self.after)
+
+
+def of_first_phase(trial: Trial) -> Trial:
+    """The trial whose calls, and those before them, go no further than phase one."""
+    after = tuple(msgspec.structs.replace(item, case=first_phase(item.case)) for item in trial.after)
+    return msgspec.structs.replace(trial, case=first_phase(trial.case), after=after)
 
 
 def trial_to_json(trial: Trial, *, origin: bool = True) -> dict[str, Any]:

@@ -115,6 +115,8 @@ class Skip:
     TOO_LARGE = "too large"
     UNSUPPORTED = "product not supported"
     NOT_CHOSEN = "operator not chosen"
+    SENTINEL = "known-good call rejected"
+    """The operator rejects the sentinel, so that no other rejection says anything (`checks.sentinel`)."""
 
 
 class OutOfScope:

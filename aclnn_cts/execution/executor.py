@@ -69,8 +69,6 @@ class Performer:
     host: SessionHost
     specs: Mapping[str, Spec]
     max_bytes: int = DEFAULT_MAX_BYTES
-    phases: int = 2
-    """1: statuses alone, no memory behind any call."""
     look: Callable[[str], Case | None] = lambda _operator: None
     """A plainly valid call of an operator, made after a batch on a device: a fault of its last call shows there."""
 
@@ -92,7 +90,7 @@ class Performer:
             reason = self._refusal(case, phase_one=phase_one) or self._manner_refusal(item.manner)
             if reason:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
-            elif not phase_one and self.phases == 2 and _has_counterparts(case):
+            elif not phase_one and _has_counterparts(case):
                 with_data[place] = case, self._present(case)
         contents = dict(zip(with_data, many_arrays(list(with_data.values())), strict=True))
         for place, item in enumerate(asked):
@@ -125,7 +123,7 @@ class Performer:
 
     def _remade(self, case: Case, *, manner: Manner = _ORDINARY, group: int | None = None) -> Call:
         """A call in memory of its own."""
-        if self.phases == 1 or self._first_phase_alone(case) or not _has_counterparts(case):
+        if self._first_phase_alone(case) or not _has_counterparts(case):
             return Call(case, None, manner=manner, group=group)
         return Call(case, self._buffers(case, case_arrays(case, self._present(case)))[1], manner=manner, group=group)
 
@@ -142,7 +140,7 @@ class Performer:
                 return f"{name}: the dtype {tensor.dtype} is not one that this implementation can be given"
             if formats is not None and tensor.format not in formats:
                 return f"{name}: the format {tensor.format} is not one that this implementation can be given"
-        if phase_one or self.phases == 1:
+        if phase_one:
             return ""
         if not capabilities.executes:
             return "the call is of both phases, and this implementation answers the first alone"

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.execution.targets import target_on
 from aclnn_cts.sandbox.host import SessionHost, open_host
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 
-__all__ = ["BenchSettings"]
+__all__ = ["PHASES", "BenchSettings"]
+
+PHASES: Mapping[int, str] = MappingProxyType({1: "one", 2: "both"})
+"""Numbers of phases (`BenchSettings.phases`) as `--phases` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,11 @@ class BenchSettings:
     max_bytes: int = DEFAULT_MAX_BYTES
     """Of one call's arguments."""
     phases: int = 2
-    """1: statuses alone, no memory behind any call."""
+    """1: every trial calls the first phase alone; what needs both is not judged."""
+    call_seconds: float | None = None
+    """How long the host waits for a call; None: 60 s, or longer where the adapter has a clock of its own."""
+    strict_limits: bool = False
+    """Whether what is otherwise recorded and not judged is a failure (`core.observations`)."""
     unsafe: bool = False
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
@@ -40,7 +48,8 @@ class BenchSettings:
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
         """Open the implementation; whoever calls closes it. Raises as `open_host` does."""
-        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders)
+        limits = None if self.call_seconds is None else Limits(call_seconds=self.call_seconds)
+        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders, limits=limits)
 
     def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
         """The settings with the target that cases of these operators have on an open implementation, and its scope."""

@@ -50,6 +50,8 @@ class FindingGroup:
     adapter: str
     spec_folders: tuple[str, ...]
     """The folders of operators of the user's own that the run was given."""
+    strict_limits: bool
+    """Whether the run was asked to take observations for failures."""
 
 
 def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
@@ -98,6 +100,7 @@ def _group(
         file=str(run.path / "failures" / failure_name(worst.signature)),
         adapter=record.where.get("adapter", ""),
         spec_folders=tuple(run.manifest.settings.get("spec_folders", ())),
+        strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -15,7 +15,7 @@ from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature
+from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
@@ -31,6 +31,7 @@ __all__ = [
     "is_milder",
     "kind_of",
     "outputs_of",
+    "rejected_twin",
     "shown_by",
     "still_fails_so",
     "symptom",
@@ -66,6 +67,22 @@ def symptom(record: Record) -> str:
         outcomes = [outcome for attempt in record.attempts[-1:] for outcome in attempt]
         return _ending(outcomes, refused=verdict.kind == Fault.REJECTED) if outcomes else ""
     return ""
+
+
+def rejected_twin(trial: Trial, verdict: Verdict, outcomes: Sequence[Outcome]) -> Signature | None:
+    """The signature of a broken call's valid twin that is rejected; None of any other verdict.
+
+    The twin was rejected for something else than the constraint that the call was to break, whatever its dtype: the
+    twins of an operator that are rejected with one status are one finding.
+    """
+    if verdict.kind != Fault.REJECTED or _TWIN not in trial.parameters or not outcomes:
+        return None
+    return Signature(
+        operator=trial.case.operator,
+        promise="values",
+        kind=verdict.kind,
+        symptom=_ending(list(outcomes[:1]), refused=True),
+    )
 
 
 def _ending(outcomes: list[Outcome], *, refused: bool) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aclnn_cts.core.observations import Observation, of_another_class
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
-__all__ = ["ACCEPTED_FACT", "LIMIT_NOT_ENFORCED", "judge_status"]
+__all__ = ["ACCEPTED_FACT", "judge_status"]
 
 ACCEPTED_FACT = "accepted"
 """The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
-
-LIMIT_NOT_ENFORCED = "limit not enforced"
-"""The key of `Verdict.facts` on a call beyond a limit that succeeded with right values."""
 
 _VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE)
 
@@ -71,11 +69,16 @@ def judge_status(
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status})
     if status == SUCCESS and strength == "limit":
         return _beyond_limit(constraint, values)
-    return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts={"status": status})
+    returned: dict[str, Any] = {"status": status}
+    if not of_another_class(status, allowed):
+        return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts=returned)
+    returned[Observation.STATUS_CLASS.value] = True
+    message = f"{what}, where {constraint} is broken and an argument error (161xxx) is suggested"
+    return Verdict(result=Result.PASSED, judged=Judged.STATUS, message=message, facts=returned)
 
 
 def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verdict:
-    facts: dict[str, Any] = {"status": SUCCESS, LIMIT_NOT_ENFORCED: True}
+    facts: dict[str, Any] = {"status": SUCCESS, Observation.LIMIT.value: True}
     message = f"the limit of {constraint} is not enforced"
     if values is None:
         return _nothing_known(f"{message}; values were not judged", facts)

@@ -59,6 +59,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PERCENT",
         help="least share of a test's trials that must be judged (default 90)",
     )
+    group.addoption(
+        "--call-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="how long a call may take before it counts as a hang (default 60, or the adapter's own limit)",
+    )
+    group.addoption("--phases", choices=["one", "both"], default="both", help="one: statuses alone (default both)")
+    group.addoption(
+        "--strict-limits",
+        action="store_true",
+        help="fail a limit not enforced, an executor written after an error, and an error of another class",
+    )
     group.addoption("--failures", metavar="DIR", help="where trial files of findings go (default: pytest's cache)")
 
 
@@ -113,6 +125,9 @@ def _options(config: pytest.Config) -> GateOptions:
                 waivers=[Path(file) for file in config.getoption("--waivers")],
                 spec_folders=[Path(folder) for folder in config.getoption("--specs")],
                 max_bytes=config.getoption("--max-bytes"),
+                phases=1 if config.getoption("--phases") == "one" else 2,
+                call_seconds=config.getoption("--call-timeout"),
+                strict_limits=config.getoption("--strict-limits"),
                 min_judged=config.getoption("--min-judged"),
             )
             for spec in options.operators:

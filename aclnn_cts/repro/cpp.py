@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.repro.cpp_call import data, functions
 from aclnn_cts.repro.cpp_literals import braces, double, string, wrapped
-from aclnn_cts.repro.cpp_prelude import MANY_TIMES, PRELUDE, RELATIONS
+from aclnn_cts.repro.cpp_prelude import DEVICE, MANY_TIMES, PRELUDE, RELATIONS
 from aclnn_cts.repro.facts import Program
 from aclnn_cts.repro.relations import Side, Slot
 from aclnn_cts.repro.steps import Step
@@ -20,6 +20,8 @@ def cpp_program(program: Program) -> str:
     headers = dict.fromkeys(facts.header for facts in program.calls)
     included = "\n".join(f'#include "{header}"' for header in headers)
     lines = [*_opening(program), PRELUDE.replace("@HEADERS@", included)]
+    if program.needs_runtime:
+        lines.append(DEVICE)
     if any(step.verb == "refused" for step in program.steps):
         lines.append(MANY_TIMES.replace("@GROWTH@", str(ALLOWED_GROWTH)))
     for place, facts in enumerate(program.calls):
@@ -39,7 +41,8 @@ def _opening(program: Program) -> Iterator[str]:
         yield f"// {_one_line(line)}"
     yield "// Build, with the toolkit's environment set:"
     yield "//   A=$ASCEND_HOME_PATH"
-    yield "//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 -lascendcl -lnnopbase -lopapi -o repro"
+    runtime = "-lascendcl " if program.needs_runtime else ""
+    yield f"//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 {runtime}-lnnopbase -lopapi -o repro"
     yield "// Where a release has split libopapi.so, name its parts instead: -lopapi_nn -lopapi_cv -lopapi_math."
 
 
@@ -73,8 +76,9 @@ def _side(side: Side, slots: dict[Slot, int]) -> str:
 
 def _main(program: Program) -> Iterator[str]:
     yield "int main() {"
-    yield "  CHECK_RUNTIME(aclInit(nullptr));"
-    yield "  CHECK_RUNTIME(aclrtSetDevice(0));"
+    if program.needs_runtime:
+        yield "  CHECK_RUNTIME(aclInit(nullptr));"
+        yield "  CHECK_RUNTIME(aclrtSetDevice(0));"
     for number in range(program.streams):
         yield f"  aclrtStream stream_{number} = nullptr;"
         yield f"  CHECK_RUNTIME(aclrtCreateStream(&stream_{number}));"

@@ -41,7 +41,8 @@ def data(facts: Reproduction) -> Iterator[str]:
             own = _identifier(item.name)
             yield f"const std::vector<int64_t> {own}_items = {braces(value)};"
             yield f"aclIntArray *{own} = nullptr;"
-    yield "Memory workspace;"
+    if facts.phases == 2:
+        yield "Memory workspace;"
     yield "uint64_t workspaceSize = 0;"
     yield "aclOpExecutor *executor = nullptr;"
     yield "aclnnStatus phaseOne = 0;"
@@ -204,4 +205,5 @@ def _release(facts: Reproduction) -> Iterator[str]:
     for own in _arrays(facts):
         yield f"aclDestroyIntArray({own});"
     yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
-    yield "if (workspace.Free() != 0) return 2;"
+    if facts.phases == 2:
+        yield "if (workspace.Free() != 0) return 2;"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MANY_TIMES", "PRELUDE", "RELATIONS"]
+__all__ = ["DEVICE", "MANY_TIMES", "PRELUDE", "RELATIONS"]
 
 PRELUDE = r"""#include <cmath>
 #include <cstdint>
@@ -76,8 +76,9 @@ bool Untouched(const char *who, const char *name, const std::vector<uint8_t> &be
   }
   return true;
 }
+"""
 
-struct Memory {
+DEVICE = r"""struct Memory {
   void *base = nullptr;  // of the allocation: guard, storage, guard
   size_t bytes = 0, guard = 0;
   std::vector<uint8_t> before;

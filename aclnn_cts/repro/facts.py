@@ -113,8 +113,15 @@ class Program:
         return len({step.number for step in self.steps if step.number})
 
     @property
+    def needs_runtime(self) -> bool:
+        """Whether any call is of both phases; the first alone takes neither memory nor a stream."""
+        return any(facts.phases == 2 for facts in self.calls)
+
+    @property
     def streams(self) -> int:
         """How many streams they need."""
+        if not self.needs_runtime:
+            return 0
         return 1 + max(step.stream for step in self.steps)
 
     @property

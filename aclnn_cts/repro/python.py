@@ -28,6 +28,7 @@ def python_program(program: Program) -> str:
         "calls": [_call(facts) for facts in program.calls],
         "steps": _steps(program.steps),
         "number": program.number,
+        "runtime": program.needs_runtime,
         "streams": program.streams,
         "growth": ALLOWED_GROWTH,
         "kept": len(slots),

@@ -36,7 +36,7 @@ C_TYPES = {
     "int8_t": ctypes.c_int8, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
     "uint8_t": ctypes.c_uint8, "bool": ctypes.c_bool, "double": ctypes.c_double, "float": ctypes.c_float,
 }
-LIBRARIES = ["libascendcl.so", "libnnopbase.so", "libopapi.so"]
+LIBRARIES = ["libascendcl.so"] * PROGRAM["runtime"] + ["libnnopbase.so", "libopapi.so"]
 
 
 def unable(why):
@@ -86,20 +86,22 @@ def numbers(text):
 
 
 class Device:
-    """The runtime, and the functions that make and give back descriptors."""
+    """The functions that make and give back descriptors, and the runtime where a call is of both phases."""
 
     def __init__(self, lib):
         self.lib = lib
         pointer, size, status = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
-        self.malloc = lib.find("aclrtMalloc", status, ctypes.POINTER(pointer), size, ctypes.c_int32)
-        self.free = lib.find("aclrtFree", status, pointer)
-        self.memcpy = lib.find("aclrtMemcpy", status, pointer, size, pointer, size, ctypes.c_int32)
-        self.synchronize = lib.find("aclrtSynchronizeStream", status, pointer)
         self.create = lib.find("aclCreateTensor", pointer, pointer, ctypes.c_uint64, ctypes.c_int32, pointer,
                                ctypes.c_int64, ctypes.c_int32, pointer, ctypes.c_uint64, pointer)
         self.create_array = lib.find("aclCreateIntArray", pointer, pointer, ctypes.c_uint64)
         self.destroy = lib.find("aclDestroyTensor", status, pointer)
         self.destroy_array = lib.find("aclDestroyIntArray", status, pointer)
+        if not PROGRAM["runtime"]:
+            return
+        self.malloc = lib.find("aclrtMalloc", status, ctypes.POINTER(pointer), size, ctypes.c_int32)
+        self.free = lib.find("aclrtFree", status, pointer)
+        self.memcpy = lib.find("aclrtMemcpy", status, pointer, size, pointer, size, ctypes.c_int32)
+        self.synchronize = lib.find("aclrtSynchronizeStream", status, pointer)
         check(lib.find("aclInit", status, ctypes.c_char_p)(None), "aclInit")
         check(lib.find("aclrtSetDevice", status, ctypes.c_int32)(0), "aclrtSetDevice")
         self.streams = []

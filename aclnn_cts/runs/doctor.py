@@ -6,14 +6,18 @@ import importlib
 import importlib.util
 import os
 import platform
+import shlex
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from aclnn_cts import __version__
-from aclnn_cts.adapters.registry import ADAPTERS, Entry, choose, load
+from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.process import ProcessHost
@@ -39,19 +43,31 @@ LIBRARIES = (
 """The distribution's dependencies, and what adapters import where it is there."""
 
 
-def describe_surroundings() -> dict[str, Any]:
-    """Everything as plain JSON values. What does not work here is said in it and never raised."""
+def describe_surroundings(words: Sequence[str] = ()) -> dict[str, Any]:
+    """Everything as plain JSON values. What does not work here is said in it and never raised.
+
+    `words`: adapters as `--adapter` names them; empty: those that ship. Raises UsageError for one that is no adapter.
+    """
     specs, problem = _specs()
+    choices = [(choose(word), _description(word)) for word in words]
     return {
         "aclnn_cts": __version__,
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "machine": {"system": platform.platform(), "processors": len(os.sched_getaffinity(0))},
         "libraries": {name: _version(name) for name in LIBRARIES},
         "specs": {"operators": list(specs or ()), "problem": problem},
-        "adapters": [_adapter(entry, specs) for entry in ADAPTERS.values()],
+        "adapters": [
+            _adapter(choice, description, specs)
+            for choice, description in choices or [(choose(name), _description(name)) for name in ADAPTERS]
+        ],
         "torch_devices": _torch_devices(),
         "store": _store(Path.cwd()),
     }
+
+
+def _description(word: str) -> str:
+    entry = ADAPTERS.get(word.partition(":")[0])
+    return entry.description if entry is not None else "an adapter of your own"
 
 
 def _version(name: str) -> str | None:
@@ -69,36 +85,75 @@ def _specs() -> tuple[Specs | None, str | None]:
         return None, str(error)
 
 
-def _adapter(entry: Entry, specs: Specs | None) -> dict[str, Any]:
+def _adapter(choice: Choice, described: str, specs: Specs | None) -> dict[str, Any]:
     """Whether an adapter opens, found out by opening it, and what it says of itself then."""
-    problem = None
-    description, environment = entry.description, dict[str, str]()
+    problem: str | None = None
+    found: _Open | None = None
     try:
-        description, environment = _opened(entry, specs)
+        found = _opened(choice, OWN_PRODUCT if choice.own_product else DEFAULT_PRODUCT, specs)
     except (HarnessError, UsageError) as error:
-        problem = str(error).removeprefix(f"--adapter {entry.name}: ")
+        problem = str(error).removeprefix(f"--adapter {choice.word}: ").removeprefix(f"--adapter {_name(choice)}: ")
+        found = _stated_product(choice, specs)
     except Exception as error:  # noqa: BLE001 - whatever an implementation raises is what the user wants to know
         problem = f"{type(error).__name__}: {error}"
     return {
-        "name": entry.name,
-        "description": description if problem is None else entry.description,
+        "name": choice.word,
+        "description": found.capabilities.description or described if found is not None and not problem else described,
         "usable": problem is None,
         "problem": problem,
-        "environment": environment,
+        "phases_one": _first_phases(choice, found, specs) if found is not None else None,
+        "environment": dict(found.environment) if found is not None else {},
     }
 
 
-def _opened(entry: Entry, specs: Specs | None) -> tuple[str, dict[str, str]]:
-    target = Target(product=OWN_PRODUCT if entry.own_product else DEFAULT_PRODUCT)
-    if entry.isolate:
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What an adapter said of itself while it was open."""
+
+    capabilities: Capabilities
+    environment: Mapping[str, str]
+
+
+def _name(choice: Choice) -> str:
+    return choice.word.partition(":")[0]
+
+
+def _opened(choice: Choice, product: str, specs: Specs | None) -> _Open:
+    target = Target(product=product)
+    if choice.isolate:
         # What crashes when its libraries are loaded must not end the one who asks why.
-        with ProcessHost(entry.name, target=target, spare=False) as host:
-            return host.capabilities.description or entry.description, dict(host.environment)
-    session = load(choose(entry.name)).open(target, specs or {})
+        with ProcessHost(choice.word, target=target, spare=False) as host:
+            return _Open(host.capabilities, dict(host.environment))
+    session = load(choice).open(target, specs or {})
     try:
-        return session.capabilities.description or entry.description, dict(session.environment)
+        return _Open(session.capabilities, dict(session.environment))
     finally:
         session.close()
+
+
+def _stated_product(choice: Choice, specs: Specs | None) -> _Open | None:
+    """An adapter opened for a product that is stated, where nothing here tells one; None where it does not open."""
+    if not choice.own_product:
+        return None
+    try:
+        return _opened(choice, DEFAULT_PRODUCT, specs)
+    except (HarnessError, UsageError):
+        return None
+
+
+def _first_phases(choice: Choice, found: _Open, specs: Specs | None) -> dict[str, Any] | None:
+    """What `--phases one` can do: the operators whose statuses it judges, and the command; None where nothing."""
+    capabilities = found.capabilities
+    if not (capabilities.phases and capabilities.statuses):
+        return None
+    known = list(specs or ())
+    operators = [name for name in known if capabilities.operators is None or name in capabilities.operators]
+    product = "" if capabilities.executes else " --product P"
+    return {
+        "operators": operators,
+        "missing": [name for name in known if name not in operators],
+        "command": f"aclnn-cts run --adapter {shlex.quote(choice.word)} --phases one{product}",
+    }
 
 
 def _torch_devices() -> list[dict[str, str]]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose
 from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import Profile, plan_parts, profile
+from aclnn_cts.checks.plan import STATUS_PROMISES, Profile, plan_parts, profile
+from aclnn_cts.checks.sentinel import sentinel_trial
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
+from aclnn_cts.core.verdict import Fault, OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
@@ -74,6 +75,9 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     spec_folders: Sequence[Path] = (),
     max_bytes: int = DEFAULT_MAX_BYTES,
     min_judged: int = MIN_JUDGED,
+    phases: int = 2,
+    call_seconds: float | None = None,
+    strict_limits: bool = False,
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
@@ -84,6 +88,8 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
     if max_bytes < 1:
         raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
+    if call_seconds is not None and not 0 < call_seconds <= 86_400:
+        raise UsageError(f"--call-timeout {call_seconds}: expected seconds, above 0 and at most 86400")
     if not 1 <= min_judged <= 100:
         raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
     chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
@@ -93,6 +99,9 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
             target=Target(product=product or OWN_PRODUCT),
             spec_folders=tuple(spec_folders),
             max_bytes=max_bytes,
+            phases=phases,
+            call_seconds=call_seconds,
+            strict_limits=strict_limits,
         ),
         profile=profile(profile_name),
         seed=seed,
@@ -177,6 +186,7 @@ class Gate:
             operators=options.operators,
         )
         self._told = WaiverEvidence()
+        self._sentinels: dict[str, Record | None] = {}
 
     def check(self, spec: Spec, promise: str) -> GateResult:
         """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases.
@@ -188,8 +198,19 @@ class Gate:
         tally = self._tally(spec, promise)
         if promise.startswith(PINNED):
             return self._check_pinned(spec, promise.removeprefix(PINNED), tally)
+        settings = self.options.settings
+        if settings.phases == 1:
+            if promise not in STATUS_PROMISES:
+                return self._result(tally, beside=f"{promise}: the first phase alone says nothing of it")
+            if (rejected := self._rejected_sentinel(spec)) is not None:
+                tally.add(rejected)
+                return self._result(tally)
         parts = plan_parts(
-            [spec], product=self.options.settings.target.product, chosen=self.options.profile, laws=law_ids
+            [spec],
+            product=settings.target.product,
+            chosen=self.options.profile,
+            laws=law_ids,
+            phases=settings.phases,
         )
         for part in parts:
             if part.promise == promise:
@@ -198,6 +219,15 @@ class Gate:
         if promise in SEARCHED:
             self._search(spec, promise, tally)
         return self._result(tally)
+
+    def _rejected_sentinel(self, spec: Spec) -> Record | None:
+        """The record of a known-good call that is rejected: then no other rejection says anything."""
+        if spec.operator not in self._sentinels:
+            records = self._run([sentinel_trial(self.bench.sampler(spec))])
+            self._sentinels[spec.operator] = next((item for item in records if _is_rejected(item)), None)
+            # What was accepted lies in the operator cache, where later calls would not be checked.
+            self._host.refresh()
+        return self._sentinels[spec.operator]
 
     def _check_pinned(self, spec: Spec, name: str, tally: _Tally) -> GateResult:
         trial = pins_for(self.options.waivers, self.options.settings.adapter, [spec])[spec.operator][name]
@@ -217,7 +247,7 @@ class Gate:
         named = (spec.operator,) if spec.operator in options.named else ()
         terms = Terms(Plan.PROMISE, min_judged=options.min_judged, named=named)
         summary = Summary(terms=terms, scope=scope, finished=True)
-        if promise == "values":
+        if promise == "values" and options.settings.phases == 2:
             summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).dtype_rows))
         elif promise == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
@@ -271,7 +301,13 @@ class Gate:
         yield f"{finding.number} {'trial fails' if finding.number == 1 else 'trials fail'} like this:"
         yield from explain(finding.record, spec)
         settings = self.options.settings
-        yield f"replay: {replay_command(finding.file, settings.adapter, spec_folders=settings.spec_folders)}"
+        command = replay_command(
+            finding.file,
+            settings.adapter,
+            spec_folders=settings.spec_folders,
+            strict_limits=settings.strict_limits,
+        )
+        yield f"replay: {command}"
 
     def close(self) -> None:
         """Close the implementation."""
@@ -299,6 +335,10 @@ class Gate:
             tally.add(record)
         if found.smallest is not None:
             tally.show(found.smallest)
+
+
+def _is_rejected(record: Record) -> bool:
+    return record.verdict.result == Result.FAILED and record.verdict.kind == Fault.REJECTED
 
 
 def open_gate(options: GateOptions, *, failures: Path) -> Gate:

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.checks.promises import as_trial
-from aclnn_cts.checks.sentinel import check_sentinels
+from aclnn_cts.checks.sentinel import sentinel_trial, sentinels_refused
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import OutOfScope, Result, Skip
+from aclnn_cts.core.verdict import Fault, OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.runs.pool import PoolOptions, judge_parts
+from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
 from aclnn_cts.speclang.load import Specs, package_folder
 from aclnn_cts.speclang.model import Spec
@@ -35,7 +37,7 @@ from aclnn_cts.store.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, timestamp
+from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, own_adapter_facts, timestamp
 from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
 from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.summary import Summary
@@ -64,6 +66,8 @@ class RunOptions:
     named: tuple[str, ...] = ()
     """Operators that the command line names; empty: all."""
     waivers: tuple[Waiver, ...] = ()
+    sentinels: bool = True
+    """Whether first phases alone are judged only of operators that accept a known-good call."""
     pins: bool = True
     """Whether the cases that waivers pin are run first."""
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -99,27 +103,30 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         )
         bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
         _load_oracles(bench, options)
-        if settings.phases == 1:
-            samplers = [bench.sampler(spec) for spec in options.operators if _is_asked(spec, options)]
-            check_sentinels(host, samplers, options.specs, phases=1)
         waiver_files = waiver_texts(options.waivers)
         terms = _terms(options)
         with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
             _demand(options, bench, writer.summary)
-            teller = _Teller([writer, *consumers])
+            tables = ProductTables(product=settings.target.product, specs=options.operators)
+            teller = _Teller([writer, tables, *consumers])
             try:
                 teller.tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, teller)
+                dropped = _dropped(bench, options, waivers, teller)
                 if options.pins:
                     _run_trials(bench, pinned_trials(waivers, options.operators), waivers, teller)
-                _run_trials(bench, _given_trials(bench, teller, options), waivers, teller)
+                _run_trials(bench, _given_trials(bench, teller, options, dropped), waivers, teller)
                 if options.profile is not None:
-                    _run_plan(bench, options, options.profile, waivers, teller)
-                    _check_both_sides(options, writer)
+                    asked = [item for item in options.operators if _is_asked(item, options) and item not in dropped]
+                    _run_plan(bench, asked, options, waivers, teller)
+                    _check_both_sides(asked, options, writer)
                 report = waivers.report()
                 writer.summary.violate(report.violations())
-                writer.summary.notices.extend(report.notices())
-                for message in report.notices():
+                # A runtime tells the product; without one it is the user's word.
+                suspicion = "" if host.capabilities.executes else tables.suspicion
+                notices = [*report.notices(), *filter(None, (suspicion,))]
+                writer.summary.notices.extend(notices)
+                for message in notices:
                     teller.tell(Notice(message=message))
             except KeyboardInterrupt as error:
                 ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
@@ -185,13 +192,19 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
             "phases": settings.phases,
             "max_bytes": settings.max_bytes,
             "workers": options.workers,
+            "call_seconds": settings.call_seconds,
+            "strict_limits": settings.strict_limits,
             "unsafe": settings.unsafe,
             "spec_folders": [str(folder) for folder in settings.spec_folders],
             "rulers": list(settings.measuring.gate),
             "min_judged": options.min_judged,
             "named": list(options.named),
         },
-        environment=environment_facts() | adapter_facts(environment, capabilities=capabilities),
+        environment=(
+            environment_facts()
+            | own_adapter_facts(own_file(settings.adapter))
+            | adapter_facts(environment, capabilities=capabilities)
+        ),
     )
 
 
@@ -208,23 +221,63 @@ def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
         teller.tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
+def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, teller: _Teller) -> Sequence[Spec]:
+    """The operators that reject their sentinel where statuses alone are judged. Each rejection is recorded."""
+    capabilities = bench.host.capabilities
+    if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
+        return ()
+    operators = [spec for spec in options.operators if _is_asked(spec, options)]
+    trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
+    refused = sentinels_refused(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
+    # What was accepted lies in the operator cache, where later calls would not be checked.
+    bench.host.refresh()
+    dropped = []
+    for spec in operators:
+        if spec.operator not in refused:
+            continue
+        trial = trials[spec.operator]
+        kind = trial.case.origin.kind
+        teller.tell(Planned(operator=spec.operator, kind=kind, number=1))
+        failed = False
+        for judged in bench.run([trial]):
+            _tell_judged(judged, waivers, teller)
+            failed = failed or any(record.verdict.kind == Fault.REJECTED for record in judged.records)
+        if failed:
+            dropped.append(spec)
+            if options.profile is not None:
+                teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
+                teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
+            teller.tell(Notice(message=_rejects(spec, trial, refused[spec.operator])))
+    return dropped
+
+
+def _rejects(spec: Spec, trial: Trial, what: str) -> str:
+    call = f"the example of {trial.case.origin.source}" if trial.promise == "example" else "a known-good call"
+    return (
+        f"{spec.operator}: rejects {call} ({what}), so that negative tests would be meaningless. It is a finding, and "
+        "nothing else of the operator is tried. Check that the operator package matches the device and --product"
+    )
+
+
 def _is_asked(spec: Spec, options: RunOptions) -> bool:
     """Whether the document names the product for an operator, and the adapter offers that."""
     product, scope = options.settings.target.product, options.settings.scope
     return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
-def _given_trials(bench: Bench, teller: _Teller, options: RunOptions) -> Sequence[Trial]:
-    """Trials of files; those of operators that are not chosen are skipped."""
+def _given_trials(bench: Bench, teller: _Teller, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
+    """Trials of files; those of operators that are not chosen, or were dropped, are skipped."""
     chosen = {spec.operator for spec in options.operators}
+    rejecting = {spec.operator for spec in dropped}
     trials = []
     for item in options.trials:
         case = _case_of(item)
-        if case.operator in chosen:
+        if case.operator in chosen - rejecting:
             trials.append(as_trial(bench.specs[case.operator], item))
         else:
             teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
-            teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.NOT_CHOSEN))
+            reason = Skip.SENTINEL if case.operator in rejecting else Skip.NOT_CHOSEN
+            teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=reason))
     return trials
 
 
@@ -245,10 +298,12 @@ def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
     teller.tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
 
 
-def _run_plan(bench: Bench, options: RunOptions, chosen: Profile, waivers: Waivers, teller: _Teller) -> None:
-    product = options.settings.target.product
-    operators = [spec for spec in options.operators if _is_asked(spec, options)]
-    parts = plan_parts(operators, product=product, chosen=chosen, laws=law_ids, phases=options.settings.phases)
+def _run_plan(bench: Bench, operators: Sequence[Spec], options: RunOptions, waivers: Waivers, teller: _Teller) -> None:
+    assert options.profile is not None  # noqa: S101 - without one there is no plan
+    settings = options.settings
+    parts = plan_parts(
+        operators, product=settings.target.product, chosen=options.profile, laws=law_ids, phases=settings.phases
+    )
     for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
         if number:
             teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
@@ -271,16 +326,12 @@ def _judged_parts(
         yield part, number, judged
 
 
-def _check_both_sides(options: RunOptions, writer: RunWriter) -> None:
+def _check_both_sides(operators: Sequence[Spec], options: RunOptions, writer: RunWriter) -> None:
     """A constraint that no trial held, or none broke, and a law that none tried, is a failure of the harness."""
     product = options.settings.target.product
-    constraints = {
-        spec.operator: [item.id for item in spec.constraints_for(product)]
-        for spec in options.operators
-        if _is_asked(spec, options)
-    }
+    constraints = {spec.operator: [item.id for item in spec.constraints_for(product)] for spec in operators}
     writer.summary.miss(writer.summary.one_sided(constraints))
     if options.settings.phases == 1:
         return
-    laws = {spec.operator: law_ids(spec) for spec in options.operators if _is_asked(spec, options)}
+    laws = {spec.operator: law_ids(spec) for spec in operators}
     writer.summary.miss(writer.summary.untried(laws))

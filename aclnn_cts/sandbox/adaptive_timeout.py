@@ -1,8 +1,9 @@
-"""How long to wait for a call: the whole limit, until calls like it have hung often enough.
+"""How long to wait for a call: the whole limit, until calls of one cause have hung often enough.
 
 With a limit of 60 s a batch of 64 calls that all hang would take more than an hour. What hangs a fourth time is known
 to hang, and what an ordinary call takes is known too. So does what hangs alone in a fresh process, in its whole time:
-the same call is not waited for in full again.
+the same call is not waited for in full again. One cause is an operator, and the rule that its calls break: a library
+that hangs on a format does so whatever the dtype.
 """
 
 from __future__ import annotations
@@ -17,16 +18,13 @@ from aclnn_cts.core.outcome import Ended, Outcome
 __all__ = ["FULL_HANGS", "Patience"]
 
 FULL_HANGS = 3
-"""Hangs of calls of one operator and the same dtypes that are waited for in full."""
+"""Hangs of one cause that are waited for in full, those of calls made again alone included."""
 
 _FACTOR = 100.0
 """Times the longest ordinary call."""
 
-_UNKNOWN_SHARE = 0.1
-"""Of the whole limit, where no call has ever returned."""
-
-_Like: TypeAlias = tuple[str, tuple[str, ...]]
-"""An operator, and the dtypes of a call's tensors."""
+_Cause: TypeAlias = tuple[str, str]
+"""An operator, and the constraint that a call breaks."""
 
 
 class Patience:
@@ -36,12 +34,12 @@ class Patience:
         """`seconds` is the whole limit; a shorter one is `least` or more."""
         self._whole = seconds
         self._least = min(least, seconds)
-        self._hangs: Counter[_Like] = Counter()
+        self._hangs: Counter[_Cause] = Counter()
         self._longest: dict[str, float] = {}
         """Seconds of an ordinary call, by operator."""
         self._largest: dict[str, int] = {}
         """Bytes of its buffers."""
-        self._alone: dict[_Like, set[str]] = {}
+        self._alone: dict[_Cause, set[str]] = {}
         """Ids of cases that have hung as the first of a fresh process, with the whole limit."""
         self._fresh = False
         """Whether the next call is the first of a process that was made for it."""
@@ -54,12 +52,10 @@ class Patience:
         """
         if call.group is not None or not (self._hangs or self._alone):
             return self._whole
-        if self._hangs[_like(call)] < FULL_HANGS and not self._hung_alone(call):
+        if self._hangs[_cause(call)] < FULL_HANGS and not self._hung_alone(call):
             return self._whole
         operator = call.case.operator
-        if not self._longest:
-            return max(self._least, _UNKNOWN_SHARE * self._whole)
-        longest = self._longest.get(operator) or max(self._longest.values())
+        longest = self._longest.get(operator) or max(self._longest.values(), default=0.0)
         larger = max(_bytes(call) / max(self._largest.get(operator, 0), 1), 1.0)
         return min(max(self._least, _FACTOR * longest * larger), self._whole)
 
@@ -73,13 +69,13 @@ class Patience:
             if (size := _bytes(call)) > self._largest.get(operator, 0):
                 self._largest[operator] = size
         elif outcome.ended == Ended.TIME_LIMIT and call.group is None:
-            like = _like(call)
+            cause = _cause(call)
             if fresh and self.seconds(call) >= self._whole:
-                self._alone.setdefault(like, set()).add(case_id(call.case))
-            self._hangs[like] += 1
+                self._alone.setdefault(cause, set()).add(case_id(call.case))
+            self._hangs[cause] += 1
             if fresh and self._hung_alone(call):
                 # It owes nothing to the calls before it, and neither do those like it that are tried next.
-                self._hangs[like] = FULL_HANGS
+                self._hangs[cause] = FULL_HANGS
 
     def note(self, seconds: float) -> str:
         """What to say beside a limit that was shortened; empty for the whole one."""
@@ -88,16 +84,15 @@ class Patience:
         return f", the limit since calls like it took {self._whole:g} s and more"
 
     def renew(self) -> None:
-        """Wait in full again: what is run alone in a fresh process is to have all its time, once."""
-        self._hangs.clear()
+        """Know that the next call is the first of a fresh process."""
         self._fresh = True
 
     def _hung_alone(self, call: Call) -> bool:
-        return _like(call) in self._alone and case_id(call.case) in self._alone[_like(call)]
+        return _cause(call) in self._alone and case_id(call.case) in self._alone[_cause(call)]
 
 
-def _like(call: Call) -> _Like:
-    return call.case.operator, tuple(tensor.dtype for _, tensor in call.case.tensors())
+def _cause(call: Call) -> _Cause:
+    return call.case.operator, call.case.origin.constraint or ""
 
 
 def _bytes(call: Call) -> int:

@@ -15,7 +15,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.store.output_file import OutputFile
 
-__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "write_case_file"]
+__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "read_entries", "write_case_file"]
 
 DOCUMENT_LIMIT = 64 * 1024 * 1024
 """Bytes of one document: explicit data of several million elements."""
@@ -38,19 +38,32 @@ def read_case_file(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseE
     A stream: a file of lines is never in memory as a whole. Every mistake (no such file, no document in it, a document
     beyond `limit` bytes, and all that `trial_from_json` refuses) is a UsageError that names the file and the line.
     """
+    for entry in read_entries(path, limit=limit):
+        if isinstance(entry, UsageError):
+            raise entry
+        yield entry
+
+
+def read_entries(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseEntry | UsageError]:
+    """The same, with each mistake where it stands: the lines after a wrong one are read too."""
     try:
         with path.open("rb") as file:
             documents = _lines(file, path, limit) if path.suffix == _LINES else _whole(file, path, limit)
             for where, text in documents:
-                yield CaseEntry(where, trial_from_json(strict_json(text, where=where), where=where))
+                try:
+                    _check_size(text, limit, where)
+                    yield CaseEntry(where, trial_from_json(strict_json(text, where=where), where=where))
+                except UsageError as error:
+                    yield error
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a case file (.json or .jsonl)") from None
+        yield UsageError(f"{path}: cannot be read: {error.strerror}; expected a case file (.json or .jsonl)")
+    except UsageError as error:
+        yield error
 
 
 def _whole(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     text = file.read(limit + 1)
-    _check_size(text, limit, str(path))
-    if not text.strip():
+    if not text.strip() and len(text) <= limit:
         raise UsageError(f"{path}: empty; expected one JSON object")
     yield str(path), text
 
@@ -60,11 +73,12 @@ def _lines(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, 
     empty = True
     while text := file.readline(limit + 1):
         number += 1
-        where = f"{path}:{number}"
-        _check_size(text, limit, where)
-        if text.strip():
+        if text.strip() or len(text) > limit:
             empty = False
-            yield where, text
+            yield f"{path}:{number}", text
+        rest = text
+        while len(rest) > limit and not rest.endswith(b"\n"):
+            rest = file.readline(limit + 1)
     if empty:
         raise UsageError(f"{path}: empty; expected one JSON object a line")
 

@@ -10,6 +10,7 @@ import msgspec
 from aclnn_cts.core.aims import JUDGED, Aim, aim_of, compares_values
 from aclnn_cts.core.case_text import case_text
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.observations import Observation, observations_of
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Counts",
     "CoverageCount",
     "LawCount",
+    "Observed",
     "OperatorSummary",
     "Tried",
     "Unjudged",
@@ -162,6 +164,18 @@ class Unjudged(msgspec.Struct, omit_defaults=True):
         return ": ".join(part for part in (self.kind or "error", self.message) if part)
 
 
+class Observed(msgspec.Struct):
+    """Trials that showed one observation (`core.observations`) of one constraint, with an example."""
+
+    kind: str
+    constraint: str
+    """Empty where none is broken."""
+    trial: str
+    """Id of the example: the least of all."""
+    case: str
+    number: int = 0
+
+
 _MOST_REASONS = 64
 """Reasons that are told apart for each operator; more are counted together."""
 _LONGEST = 200
@@ -185,6 +199,8 @@ class OperatorSummary(msgspec.Struct):
     """Broken calls by listed status rule; only those that the plan must reach."""
     unjudged: dict[str, Unjudged] = {}
     """Why trials have no verdict."""
+    observed: dict[str, Observed] = {}
+    """What was recorded and breaks no promise, by kind and constraint."""
 
     @property
     def total(self) -> Counts:
@@ -227,6 +243,8 @@ class OperatorSummary(msgspec.Struct):
         )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
+        for kind in observations_of(verdict):
+            self._observe(record, kind)
 
     def count(
         self,
@@ -279,6 +297,20 @@ class OperatorSummary(msgspec.Struct):
             )
         self.unjudged[key].number += 1
 
+    def _observe(self, record: Record, kind: Observation) -> None:
+        constraint = record.trial.case.origin.constraint or record.signature.constraint
+        key = f"{kind.value}: {constraint}"
+        known = self.observed.get(key)
+        if known is None or record.trial_id < known.trial:
+            self.observed[key] = Observed(
+                kind=kind.value,
+                constraint=constraint,
+                trial=record.trial_id,
+                case=case_text(record.trial.case)[:_LONGEST],
+                number=known.number if known is not None else 0,
+            )
+        self.observed[key].number += 1
+
     def include(self, other: OperatorSummary) -> None:
         """Add the counts of another part of the same run."""
         for kind, counts in other.kinds.items():
@@ -296,6 +328,11 @@ class OperatorSummary(msgspec.Struct):
                 known = mine.setdefault(name, Tried())
                 known.planned += tried.planned
                 known.judged += tried.judged
+        for key, seen in other.observed.items():
+            earlier = self.observed.get(key)
+            example = seen if earlier is None or seen.trial < earlier.trial else earlier
+            total = seen.number + (earlier.number if earlier is not None else 0)
+            self.observed[key] = msgspec.structs.replace(example, number=total)
         for key, left in other.unjudged.items():
             before = self.unjudged.get(key)
             least = left if before is None or left.trial < before.trial else before

@@ -25,6 +25,8 @@ from aclnn_cts.store.scope import Scope
 __all__ = [
     "CAMPAIGN",
     "MANIFEST_FORMAT",
+    "OWN_ADAPTER_FILE",
+    "OWN_ADAPTER_SHA256",
     "Fact",
     "Known",
     "Manifest",
@@ -33,6 +35,7 @@ __all__ = [
     "file_hashes",
     "is_software",
     "manifest_from_json",
+    "own_adapter_facts",
     "product_of",
     "ran_on",
     "ran_on_zh",
@@ -42,6 +45,9 @@ __all__ = [
 ]
 
 MANIFEST_FORMAT = "aclnn-cts/manifest/1"
+OWN_ADAPTER_FILE = "own_adapter.file"
+OWN_ADAPTER_SHA256 = "own_adapter.sha256"
+"""Names of facts: the file of an adapter that does not ship, and its contents."""
 CAMPAIGN = "fuzz"
 """The command that makes campaigns."""
 
@@ -129,15 +135,22 @@ def manifest_from_json(content: bytes, *, where: str) -> Manifest:
 
 
 def ran_on(manifest: Manifest) -> str:
-    """What the implementation says in a line that it ran on; empty where it says nothing."""
+    """What the implementation says in a line that it ran on; empty where it says nothing.
+
+    What an adapter of the user's own says of itself is marked as declared: nothing here has measured it.
+    """
     fact = _ran_on(manifest)
-    return str(fact.value) if fact is not None else ""
+    if fact is None:
+        return ""
+    return f"{fact.value} (declared by the adapter)" if OWN_ADAPTER_FILE in manifest.environment else str(fact.value)
 
 
 def ran_on_zh(manifest: Manifest) -> str:
     """The same in Chinese; empty where the implementation does not say it."""
     fact = _ran_on(manifest)
-    return (fact.zh or "") if fact is not None else ""
+    if fact is None or not fact.zh:
+        return ""
+    return f"{fact.zh}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh
 
 
 def version_of(manifest: Manifest) -> str:
@@ -238,6 +251,20 @@ def adapter_facts(
         f"adapter.{name}": msgspec.structs.replace(fact, zh=chinese[name]) if name in chinese else fact
         for name, fact in facts.items()
     }
+
+
+def own_adapter_facts(file: Path | None) -> dict[str, Fact]:
+    """The file of an adapter of the user's own, with its SHA-256; nothing for adapters that ship.
+
+    Raises HarnessError where it cannot be read.
+    """
+    if file is None:
+        return {}
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise HarnessError(f"{file}: the adapter's file cannot be read: {error.strerror}") from None
+    return {OWN_ADAPTER_FILE: Fact(str(file)), OWN_ADAPTER_SHA256: Fact(digest)}
 
 
 def _fact(value: Value, known: str) -> Fact:

@@ -45,6 +45,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "dtypes": msgspec.to_builtins(operator.dtypes),
                 "rules": msgspec.to_builtins(operator.rules),
                 "unjudged": msgspec.to_builtins(operator.unjudged),
+                "observed": msgspec.to_builtins(operator.observed),
                 "laws": msgspec.to_builtins(operator.laws),
                 "coverage": msgspec.to_builtins(operator.coverage),
             }

@@ -70,6 +70,8 @@ def settings_of(run: RunDirectory, *, spec_folders: tuple[Path, ...] = ()) -> Be
         spec_folders=folders,
         max_bytes=stated.get("max_bytes", DEFAULT_MAX_BYTES),
         phases=stated.get("phases", 2),
+        call_seconds=stated.get("call_seconds"),
+        strict_limits=stated.get("strict_limits", False),
         unsafe=stated.get("unsafe", False),
         measuring=Measuring(gate=chosen_rulers(stated.get("rulers", ()))),
     )

@@ -15,7 +15,7 @@ from aclnn_cts.checks.promises import derived_trial
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.negative import break_drawing
 from aclnn_cts.generate.recover import recover, recovered_case
@@ -51,7 +51,7 @@ class Structure:
             case = recovered_case(self.sampler, drawing, self.base)
         except (*UNDEFINED, LookupError, UsageError):
             return None
-        if case is None or case.call.phases != self.base.call.phases:
+        if case is None:
             return None
         return self._of(case, drawing)
 
@@ -69,7 +69,10 @@ class Structure:
         return trial
 
     def _after(self, trial: Trial) -> Trial:
-        return msgspec.structs.replace(trial, after=self.origin.after) if self.origin.after else trial
+        """The trial made as the original is: after the same calls, and with as many phases."""
+        if self.origin.after:
+            trial = msgspec.structs.replace(trial, after=self.origin.after)
+        return of_first_phase(trial) if self.origin.case.call.phases == 1 else trial
 
     def _names(self, decide: Decide) -> tuple[dict[str, Any], dict[str, int]]:
         names: dict[str, Any] = {}

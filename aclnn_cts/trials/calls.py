@@ -8,6 +8,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.checks.life_cycle import asked_calls
+from aclnn_cts.checks.plan import STATUS_PROMISES
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
@@ -18,7 +19,7 @@ from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["calls_before", "calls_of", "withheld"]
+__all__ = ["calls_before", "calls_of", "needs_no_second_phase", "withheld"]
 
 
 def calls_before(trial: Trial) -> list[Asked]:
@@ -44,10 +45,18 @@ def _whole(case: Case) -> Case:
     return msgspec.structs.replace(case, call=msgspec.structs.replace(case.call, phases=2))
 
 
+def needs_no_second_phase(trial: Trial) -> bool:
+    """Whether first phases alone say anything of a trial's promise."""
+    return trial.promise in STATUS_PROMISES or trial.case.call.phases == 1
+
+
 def withheld(
     trial: Trial, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
 ) -> Verdict | None:
-    """The verdict on a trial that is not made, for its size or for harm that it may do; None where it is."""
+    """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
+    if settings.phases == 1 and not needs_no_second_phase(trial):
+        message = f"{trial.promise}: the first phase alone says nothing of it (--phases one)"
+        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
     if trial.after:
         if (size := trial.nbytes) > max(settings.max_bytes, trial.case.nbytes):
             message = f"{size} bytes of arguments with the calls before it; --max-bytes allows {settings.max_bytes}"

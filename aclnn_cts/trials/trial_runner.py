@@ -13,7 +13,7 @@ from aclnn_cts.checks.promises import promise
 from aclnn_cts.checks.sentinel import device_check, sentinel
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performer
 from aclnn_cts.execution.judges import Judges
@@ -28,7 +28,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.scope import Scope, declared_scope
 from aclnn_cts.trials.batches import Batch, batches
-from aclnn_cts.trials.calls import calls_before, calls_of, withheld
+from aclnn_cts.trials.calls import calls_before, calls_of, needs_no_second_phase, withheld
 from aclnn_cts.trials.confirm import Again
 from aclnn_cts.trials.evidence import SAMPLE, is_sampled
 from aclnn_cts.trials.order_dependence import MOST_CALLS
@@ -95,6 +95,7 @@ class Bench:
             judges=self._judges,
             adapter=self.settings.adapter,
             explained=self.explained,
+            strict_limits=self.settings.strict_limits,
             sparing=self.sparing,
         )
         self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
@@ -206,9 +207,11 @@ class Bench:
         asked: list[Asked] = []
         spans: list[tuple[int, int]] = []
         capabilities = self.host.capabilities
-        for trial, evaluation in zip(trials, evaluations, strict=True):
+        trials = list(trials)
+        for place, evaluation in enumerate(evaluations):
             calls: list[Asked] = []
-            verdict = withheld(trial, evaluation, specs=self.specs, settings=self.settings)
+            verdict = withheld(trials[place], evaluation, specs=self.specs, settings=self.settings)
+            trials[place] = trial = self._asked(trials[place])
             if verdict is None:
                 calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
                 verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
@@ -228,6 +231,12 @@ class Bench:
             prepared=prepared,
             seconds=time.perf_counter() - began,
         )
+
+    def _asked(self, trial: Trial) -> Trial:
+        """The trial as this run makes it; records and files keep it so."""
+        if self.settings.phases == 1 and needs_no_second_phase(trial):
+            return of_first_phase(trial)
+        return trial
 
     def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> Judged:
         """What a batch came to; `meanwhile` is under way and is seen to."""
@@ -270,7 +279,6 @@ class Bench:
             host=self.host,
             specs=self.specs,
             max_bytes=self.settings.max_bytes,
-            phases=self.settings.phases,
             look=self._look,
         )
 

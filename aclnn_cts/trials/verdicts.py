@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from aclnn_cts.checks.promises import VALUED, promise
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.observations import strict, with_executor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
+from aclnn_cts.findings.signature import rejected_twin
 from aclnn_cts.judgement.verdict import signature
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs
@@ -33,6 +35,8 @@ class Verdicts:
     adapter: str
     explained: Callable[[Record], bool]
     """Of a failure: whether a waiver speaks for it."""
+    strict_limits: bool
+    """Whether observations are failures."""
     sparing: bool
     """Whether a sample of the explained failures is put to the rulers, and not every one."""
     _evidence: Evidence = field(default_factory=Evidence)
@@ -83,7 +87,8 @@ class Verdicts:
             return Verdict(result=Result.ERROR, message=f"the harness failed: {type(error).__name__}: {error}")
         if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
             return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
-        return verdict
+        verdict = with_executor(verdict, (item.outcome for item in attempt))
+        return strict(verdict) if self.strict_limits else verdict
 
     def record(
         self,
@@ -99,12 +104,14 @@ class Verdicts:
         constraint = trial.case.origin.constraint or ""
         if evaluation.broken and not constraint:
             constraint = evaluation.broken[0].id
+        outcomes = tuple(item.outcome for item in attempt)
         return Record(
             trial_id=trial_id,
             trial=trial,
-            attempts=(tuple(item.outcome for item in attempt),),
+            attempts=(outcomes,),
             verdict=verdict,
-            signature=signature(
+            signature=rejected_twin(trial, verdict, outcomes)
+            or signature(
                 verdict,
                 operator=trial.case.operator,
                 promise=trial.promise,

@@ -33,6 +33,7 @@ _SOFTWARE_LIBRARIES = frozenset({"libloopback.so", "libloopback_host.so"})
 _LARGEST_INT = 2**31 - 1
 """Device numbers and milliseconds travel as int32_t; ctypes would cut a larger one silently."""
 _VERSIONS = ("cann_version", "driver_version", "firmware_version")
+_SET_ENV = "source the toolkit's set_env.sh"
 _LOOPBACK_VARIABLES = "ACLNN_LOOPBACK_"
 _LOOPBACK_SOCS = MappingProxyType(
     {"atlas-a2": "Ascend910B3", "atlas-training": "Ascend910A", "atlas-inference": "Ascend310P3"}
@@ -87,9 +88,10 @@ class CannAdapter:
     ) -> CannSession:
         chip = None if device is None else _checked_chip(chip_of(device.soc()), target, self.name)
         if device is None and not target.product:
+            mend = "name libascendcl.so too (cann:library=FILE,FILE)" if self.library else _SET_ENV
             raise HarnessError(
                 f"--adapter {self.name}: no CANN runtime was found ({_why_none(library)}), so that nothing tells the "
-                f"product; state it (--product, with --phases one), or source the toolkit's set_env.sh"
+                f"product; state it with --phases one (--product P), or {mend}"
             )
         if device is not None and self.deterministic:
             device.set_determinism(on=read_bool(self.name, "deterministic", self.deterministic))

@@ -18,6 +18,7 @@ from aclnn_cts.adapters.cann.errors import RUNTIME_ERRORS, SUCCESS, ended_by, er
 from aclnn_cts.adapters.cann.manners import whole_number
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
+from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.core.outcome import EARLIER_FAULT, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
 from aclnn_cts.speclang.model import Spec
@@ -121,7 +122,7 @@ class Execution:
         if status != SUCCESS:
             self._message = self.api.message()
             self.facts["workspaceSize after the error"] = _size_fact(size.value)
-            self.facts["executor after the error"] = _executor_fact(executor.value)
+            self.facts[EXECUTOR_AFTER_ERROR] = _executor_fact(executor.value)
             return
         if "executor" not in null:
             if executor.value is None or executor.value == _UNTOUCHED_EXECUTOR:
@@ -247,4 +248,4 @@ def _size_fact(value: int) -> str | int:
 def _executor_fact(value: int | None) -> str:
     if value == _UNTOUCHED_EXECUTOR:
         return "untouched"
-    return "null" if value is None else "an address"
+    return "null" if value is None else WRITTEN

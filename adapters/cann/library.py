@@ -97,6 +97,8 @@ def load_library(files: Sequence[str], *, optional: frozenset[str] = frozenset()
 
 
 def _not_loaded(file: str, reason: str) -> str:
+    if os.sep in file and Path(file).name not in RUNTIME:
+        return f"{file} cannot be loaded: {reason}; name the libraries that it needs before it (cann:library=FILE,FILE)"
     what = "the CANN runtime" if Path(file).name in RUNTIME else file
     return (
         f"{what} cannot be loaded: {reason}; source the toolkit's set_env.sh (it sets ASCEND_HOME_PATH and "

@@ -20,6 +20,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
     CoverageMap,
     DeterminismPart,
     Ends,
+    ObservationRow,
     PrecisionRow,
     PromiseRow,
 )
@@ -199,6 +200,8 @@ class Acceptance:
     promises: tuple[PromiseRow, ...]
     clauses: tuple[ClauseRow, ...]
     constraints: tuple[ConstraintRow, ...]
+    observations: tuple[ObservationRow, ...]
+    """The most frequent first."""
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
     magnitude_step: int

@@ -15,6 +15,7 @@ __all__ = [
     "DeterminismPart",
     "Ends",
     "MagnitudeBin",
+    "ObservationRow",
     "PrecisionRow",
     "PromiseRow",
     "RepeatRow",
@@ -121,6 +122,20 @@ class ConstraintRow:
     applies: bool
     """Whether the document states it for a product that was run."""
     findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationRow:
+    """What calls that break a constraint did beside what the document suggests, breaking no promise."""
+
+    operator: str
+    kind: str
+    """`core.observations.Observation`."""
+    constraint: str
+    number: int
+    """Of trials."""
+    trial: str
+    """Id of one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

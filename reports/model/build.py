@@ -25,7 +25,14 @@ from aclnn_cts.reports.model.collect import Collected, OperatorTally
 from aclnn_cts.reports.model.determinism import determinism_part
 from aclnn_cts.reports.model.findings import finding_cards, take_findings
 from aclnn_cts.reports.model.precision import PrecisionTally
-from aclnn_cts.reports.model.rows import campaign_rows, constraint_rows, coverage_maps, operator_part, promise_rows
+from aclnn_cts.reports.model.rows import (
+    campaign_rows,
+    constraint_rows,
+    coverage_maps,
+    observation_rows,
+    operator_part,
+    promise_rows,
+)
 from aclnn_cts.reports.model.runs import (
     directories,
     ends_of,
@@ -128,6 +135,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         constraints=tuple(
             row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
         ),
+        observations=tuple(observation_rows(summary)),
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
         magnitude_step=BINADES,

@@ -12,12 +12,12 @@ from aclnn_cts.clauses.clause_evidence import Speakers
 from aclnn_cts.core.aims import is_valid_call
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
+from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.judgement.finer import FINER_FACT
-from aclnn_cts.judgement.status import LIMIT_NOT_ENFORCED
 from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.model.possible import LAYOUTS, RANKS
 from aclnn_cts.reports.model.precision import PrecisionTally
@@ -33,6 +33,7 @@ SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
 """Promises whose trials make one call several times."""
 
 _MESSAGES = 12
+_OBSERVATIONS = tuple(kind.value for kind in Observation)
 
 
 @dataclass(slots=True)
@@ -110,7 +111,7 @@ class OperatorTally:
             share = math.inf if math.isnan(deviation.share) else deviation.share
             if share > self.worst.get(promise, 0.0):
                 self.worst[promise] = share
-        for name in (FINER_FACT, LIMIT_NOT_ENFORCED, GROWN_BYTES):
+        for name in (FINER_FACT, *_OBSERVATIONS, GROWN_BYTES):
             if verdict.facts.get(name):
                 self.facts.setdefault(promise, Counter())[name] += 1
         if promise in SAME_CALLS:
@@ -126,7 +127,7 @@ class OperatorTally:
         if constraint:
             self.broken.setdefault(constraint, EndsTally()).add(record)
             self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
-            self.not_enforced[constraint] += bool(verdict.facts.get(LIMIT_NOT_ENFORCED))
+            self.not_enforced[constraint] += bool(verdict.facts.get(Observation.LIMIT.value))
 
     def _compare(self, promise: str, record: Record) -> None:
         """Whether the outputs of one call that was made several times had the same bits, by their SHA-256."""

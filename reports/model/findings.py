@@ -136,7 +136,12 @@ def _card(
         program_call=made.call,
         no_program=made.missing,
         program_elements=made.elements,
-        replay=replay_command(file, run.manifest.adapter, spec_folders=folders),
+        replay=replay_command(
+            file,
+            run.manifest.adapter,
+            spec_folders=folders,
+            strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
+        ),
         file=str(Path(_name(run), "failures", file.name)),
         file_is_case=_id_of(file) == trial.id,
         campaigns=tuple(_campaigns(failures, runs)),

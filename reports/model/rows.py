@@ -9,7 +9,14 @@ from aclnn_cts.clauses.counted import Said
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.reports.model.acceptance import OperatorPart
-from aclnn_cts.reports.model.acceptance_rows import CampaignCoverage, ConstraintRow, CoverageMap, Ends, PromiseRow
+from aclnn_cts.reports.model.acceptance_rows import (
+    CampaignCoverage,
+    ConstraintRow,
+    CoverageMap,
+    Ends,
+    ObservationRow,
+    PromiseRow,
+)
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.reports.model.precision import plain
@@ -19,7 +26,14 @@ from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
 
-__all__ = ["campaign_rows", "constraint_rows", "coverage_maps", "operator_part", "promise_rows"]
+__all__ = [
+    "campaign_rows",
+    "constraint_rows",
+    "coverage_maps",
+    "observation_rows",
+    "operator_part",
+    "promise_rows",
+]
 
 _MAPS = ("rank", "size", "contents", "layout")
 
@@ -81,6 +95,15 @@ def constraint_rows(
             not_enforced=tally.not_enforced[item.id],
             applies=any(map(item.applies_to, products)),
             findings=tuple(dict.fromkeys(ids[member] for member in said.findings)),
+        )
+
+
+def observation_rows(summary: Summary) -> Iterator[ObservationRow]:
+    """What all operators did beside what their documents suggest."""
+    seen = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
+    for name, item in sorted(seen, key=lambda entry: -entry[1].number):
+        yield ObservationRow(
+            operator=name, kind=item.kind, constraint=item.constraint, number=item.number, trial=item.trial
         )
 
 

@@ -58,6 +58,11 @@ def test_names_and_options() -> None:
         ("torch:=cpu", "'=cpu'; expected options as key=value"),
         ("torch:device=cpu,device=npu", "'device' is given twice"),
         ("module:Factory,", "''; expected options as key=value"),
+        ("torch,device=cpu", "options follow a colon; write torch:device=cpu instead of torch,device=cpu"),
+        ("cann,library=a.so,b.so", "write cann:library=a.so,b.so instead of cann,library=a.so,b.so"),
+        ("torch:device=cpu:threads=2", "':' stands between two options; expected a comma: write ...,threads="),
+        ("torch:device=cpu;threads=2", "';' stands between two options; expected a comma"),
+        ("module:Factory:scale=2", "write module:Factory,scale=2 instead of module:Factory:scale=2"),
     ],
 )
 def test_a_malformed_word_is_a_usage_error(word: str, message: str) -> None:

@@ -207,15 +207,18 @@ def test_without_a_runtime_nothing_else_is_possible(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_refused_sentinel_gives_no_verdict(
+def test_a_refused_sentinel_is_a_finding_and_names_what_to_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The product is stated, and the library is another product's: BF16, say, is refused where it was promised.
     monkeypatch.setenv("ASCEND_HOME_PATH", str(home().host))
     monkeypatch.setenv("ACLNN_LOOPBACK_SOC", "Ascend950PR_9579")
     words = ("softmax_backward", "--adapter", "cann", "--phases", "one", "--product", "atlas-a2")
-    assert run(tmp_path / "run", *words) == 3
-    assert "aclnnSoftmaxBackward: a plainly valid call is refused (phase one returned" in capsys.readouterr().err
+    assert run(tmp_path / "run", *words) == 1
+    assert [record.verdict.kind for record in records(tmp_path / "run")] == ["valid call rejected"]
+    told = capsys.readouterr().err
+    assert "aclnnSoftmaxBackward: rejects the example of aclnnSoftmaxBackward, example.1 (phase one returned" in told
+    assert "Check that the operator package matches the device and --product" in told
 
 
 def test_libraries_by_name(tmp_path: Path) -> None:

@@ -141,11 +141,13 @@ def test_argument_left_out(call: Call, snapshot: SnapshotAssertion, tmp_path: Pa
 
 def test_a_line_of_many_is_named(call: Call, tmp_path: Path) -> None:
     case = call("cases", "softmax_backward", "--kind", "valid", "-n", "1").out
-    (tmp_path / "cases.jsonl").write_text(case + case + "{}\n")
+    (tmp_path / "cases.jsonl").write_text(case + "{}\n" + case + "no JSON\n" + case)
     called = call("validate", "cases.jsonl", "--json")
     assert called.code == 2
-    assert len(called.lines) == 2
-    assert called.err.startswith("error: cases.jsonl:3: ")
+    assert [line["file"] for line in called.lines] == [f"cases.jsonl:{number}" for number in (1, 3, 5)]
+    assert called.err.startswith("error: cases.jsonl:2: ")
+    assert "error: cases.jsonl:4: not valid JSON" in called.err
+    assert "3 cases answered, 2 mistakes in the files" in called.err
 
 
 def test_a_file_that_cannot_be_written(call: Call) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.judgement.status import LIMIT_NOT_ENFORCED, judge_status
+from aclnn_cts.judgement.status import judge_status
 from aclnn_cts.judgement.verdict import judge_values, signature
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
@@ -371,7 +372,7 @@ def test_limits_that_are_not_enforced() -> None:
     assert status(REFUSED, "limit", LIMIT).facts == {"status": "ACLNN_ERR_PARAM_INVALID"}
     verdict = status(ACCEPTED, "limit", LIMIT, values)
     assert conclusion(verdict) == (Result.PASSED, "", "the limit of dim.range is not enforced; the values are right")
-    assert verdict.facts[LIMIT_NOT_ENFORCED] is True
+    assert verdict.facts[Observation.LIMIT.value] is True
     assert len(verdict.deviations) == 2
     verdict = status(ACCEPTED, "limit", LIMIT)
     assert conclusion(verdict) == (

@@ -258,3 +258,19 @@ def test_beside_other_tests_the_option_decides(pytester: pytest.Pytester, monkey
     ended(pytester.runpytest_subprocess(), USAGE, "the conformance suites need --adapter")
     ended(pytester.runpytest_subprocess("others"), 0, "1 passed")
     ended(pytester.runpytest_subprocess(*with_adapter, "-k", "examples or test_other"), 0, "1 passed")
+
+
+def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -> None:
+    words = ("--op", "softmax_backward", "--phases", "one", "-k", "statuses or memory")
+    ended(gate("--adapter", "reference", *words), 0, "1 passed, 1 skipped")
+    shown = ended(gate("--adapter", "wrong:Wrong,fault=status", *words), 1, "1 failed, 1 skipped")
+    file = re.findall(r"^replay: aclnn-cts replay (\S+) --adapter", shown, re.MULTILINE)[0]
+    [entry] = read_case_file(Path(file))
+    assert isinstance(entry.content, Trial)
+    assert entry.content.case.call.phases == 1
+
+
+def test_a_gate_of_first_phases_shows_a_rejected_example_in_every_test_of_its_operator(gate: Run) -> None:
+    words = ("--op", "softmax_backward", "--phases", "one", "-k", "statuses or boundaries")
+    shown = ended(gate("--adapter", "wrong:Wrong,fault=refusing", *words), 1, "2 failed")
+    assert shown.count("aclnnSoftmaxBackward, promise example, atlas-a2: failed") == 2

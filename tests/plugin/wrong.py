@@ -33,6 +33,8 @@ class WrongSession(ReferenceSession):
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         if self._fault == "speechless":
             raise Inexpressible("no words for any call")
+        if self._fault == "refusing":
+            return [Outcome(phase_one=INVALID) for _ in calls]
         outcomes = super().run(calls)
         if self._fault == "status":
             return [Outcome(phase_one=INVALID) if one.phase_one == NULLPTR else one for one in outcomes]

@@ -194,7 +194,7 @@ def test_a_case_too_large_and_a_call_that_is_none_are_refused() -> None:
     ("library", "said"),
     [
         ("no-such-library.so", "set the toolkit's environment, or name the libraries"),
-        ("libm.so.6", "no library has aclrtMalloc"),
+        ("libm.so.6", "no library has aclCreateTensor"),
     ],
 )
 def test_a_program_without_its_libraries_says_so_and_not_that_the_fault_is_there(

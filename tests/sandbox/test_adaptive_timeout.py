@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Origin, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS, Patience
@@ -19,8 +19,16 @@ from aclnn_cts.sandbox.process import ProcessHost
 HUNG = Outcome(ended=Ended.TIME_LIMIT)
 
 
-def call(operator: str = "aclnnDouble", dtype: str = "FLOAT", *, do: str = "double", group: int | None = None) -> Call:
-    return Call(Case(operator, {"x": Tensor((3,), dtype)}), manner={"do": do}, group=group)
+def call(
+    operator: str = "aclnnDouble",
+    dtype: str = "FLOAT",
+    *,
+    do: str = "double",
+    group: int | None = None,
+    breaks: str | None = None,
+) -> Call:
+    case = Case(operator, {"x": Tensor((3,), dtype)}, origin=Origin(constraint=breaks))
+    return Call(case, manner={"do": do}, group=group)
 
 
 def returned(seconds: float) -> Outcome:
@@ -41,7 +49,7 @@ def test_the_first_hangs_are_waited_for_in_full() -> None:
         patience.saw(call(), HUNG)
     assert patience.seconds(call()) == 2.0
     patience.renew()
-    assert patience.seconds(call()) == 60.0
+    assert patience.seconds(call()) == 2.0
 
 
 def test_what_hung_alone_is_not_waited_for_in_full_again() -> None:
@@ -54,8 +62,8 @@ def test_what_hung_alone_is_not_waited_for_in_full_again() -> None:
     other = Call(Case("aclnnDouble", {"x": Tensor((2,), "FLOAT")}))
     assert patience.seconds(call()) == patience.seconds(other) == 2.0
     patience.renew()
-    assert patience.seconds(call()) == 2.0
-    assert patience.seconds(other) == patience.seconds(call(dtype="BF16")) == 60.0
+    assert patience.seconds(call()) == patience.seconds(other) == patience.seconds(call(dtype="BF16")) == 2.0
+    assert patience.seconds(call(breaks="x.format")) == 60.0
 
 
 def test_what_hung_after_other_calls_is_waited_for_in_full_alone() -> None:
@@ -66,18 +74,19 @@ def test_what_hung_after_other_calls_is_waited_for_in_full_alone() -> None:
     assert patience.seconds(call()) == 60.0
 
 
-def test_other_operators_dtypes_and_groups_keep_the_whole_limit() -> None:
+def test_other_operators_broken_rules_and_groups_keep_the_whole_limit() -> None:
     patience = hung(Patience(seconds=60.0, least=2.0))
     patience.saw(call(), returned(0.001))
     assert patience.seconds(call()) == 2.0
+    assert patience.seconds(call(dtype="BF16")) == 2.0
     assert patience.seconds(call("aclnnOther")) == 60.0
-    assert patience.seconds(call(dtype="BF16")) == 60.0
+    assert patience.seconds(call(breaks="x.format")) == 60.0
     assert patience.seconds(call(group=1)) == 60.0
 
 
 def test_a_hundred_times_the_longest_ordinary_call() -> None:
     patience = hung(Patience(seconds=60.0, least=2.0))
-    assert patience.seconds(call()) == 6.0
+    assert patience.seconds(call()) == 2.0
     patience.saw(call("aclnnOther"), returned(0.1))
     assert patience.seconds(call()) == 10.0
     patience.saw(call(), returned(0.05))
@@ -120,4 +129,4 @@ def test_a_batch_that_hangs_costs_little_more_than_its_first_hangs(monkeypatch: 
         assert messages[FULL_HANGS].startswith("no answer within 0.3 s, the limit since calls like it took 3 s")
         host.refresh()
         (alone,) = host.run([call(do="hang")])
-        assert alone.message.startswith("no answer within 3 s;")
+        assert alone.message.startswith("no answer within 0.3 s, the limit since calls like it took 3 s")

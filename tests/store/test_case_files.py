@@ -10,7 +10,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.store.case_files import read_case_file, write_case_file
+from aclnn_cts.store.case_files import CaseEntry, read_case_file, read_entries, write_case_file
 from aclnn_cts.store.output_file import OutputFile
 from tests.support.build_records import make_record
 
@@ -100,3 +100,13 @@ def test_no_space_is_an_error_of_the_surroundings(tmp_path: Path, monkeypatch: p
     with pytest.raises(HarnessError, match=r"a\.jsonl: cannot be written: No space left on device; free space"):
         write_case_file(OutputFile(tmp_path / "a.jsonl"), [CASE])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lines_after_a_wrong_one_are_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{GOOD}\n{{\n[]\n{' ' * 3000}{GOOD}\n{GOOD}\n", encoding="utf-8")
+    entries = list(read_entries(path, limit=2000))
+    assert [isinstance(entry, UsageError) for entry in entries] == [False, True, True, True, False]
+    last = entries[-1]
+    assert isinstance(last, CaseEntry)
+    assert last.where == f"{path}:5"

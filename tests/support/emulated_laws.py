@@ -216,7 +216,7 @@ WAVERING: Mapping[str, int] = {"wavers": 2, "wavers seldom": 4, "order varies": 
 class Emulated:
     """A session and its adapter in one. `fault` is one of `BEFORE`, `AFTER`, `strides ignored` and `WAVERING`."""
 
-    capabilities = Capabilities(description="float32 in NumPy", isolate=False)
+    capabilities = Capabilities(description="float32 in NumPy")
     environment: Mapping[str, str] = {}
 
     def __init__(self, order: str = "forward", fault: str = "") -> None:

@@ -30,7 +30,7 @@ class RejectingSession(ReferenceSession):
         super().__init__(target, specs)
         self._what = what
         self._error = ValueError if says == "vague" else Rejected
-        self.capabilities = Capabilities(in_place=True, isolate=False, rejections=says != "undeclared")
+        self.capabilities = Capabilities(in_place=True, rejections=says != "undeclared")
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         return run_each(calls, self._answer)

@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import FILLS
+from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
 from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 
 
@@ -76,6 +80,18 @@ def _status(call: Call, outcome: Outcome) -> Outcome:
     return Outcome(phase_one=161002 if outcome.phase_one == 161001 else outcome.phase_one, phase_two=outcome.phase_two)
 
 
+def _executor(call: Call, outcome: Outcome) -> Outcome:
+    del call
+    if not outcome.phase_one:
+        return outcome
+    return msgspec.structs.replace(outcome, facts={EXECUTOR_AFTER_ERROR: WRITTEN})
+
+
+def _inner(call: Call, outcome: Outcome) -> Outcome:
+    del call
+    return msgspec.structs.replace(outcome, phase_one=561002) if outcome.phase_one == 161002 else outcome
+
+
 def _crash(call: Call, outcome: Outcome) -> Outcome:
     if first_output(call).view.shape[0] == 2:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -104,7 +120,12 @@ _FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
     "crash": _crash,
     "raise": _raise,
 }
-_ALWAYS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {"status": _status, "slow": _slow}
+_ALWAYS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
+    "status": _status,
+    "slow": _slow,
+    "executor": _executor,
+    "inner": _inner,
+}
 
 
 class Wrong(ReferenceAdapter):
@@ -160,6 +181,23 @@ class RefusingSession(ReferenceSession):
             return bool(self._when(call.case.arguments, call.case.target))
         except UNDEFINED:
             return False
+
+
+class Lenient(ReferenceAdapter):
+    """The reference, which enforces no limit."""
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> LenientSession:
+        return LenientSession(target, specs)
+
+
+class LenientSession(ReferenceSession):
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [
+            Outcome(phase_one=0)
+            if evaluate(self._specs[call.case.operator], call.case).strength == Strength.LIMIT
+            else super(LenientSession, self).run([call])[0]
+            for call in calls
+        ]
 
 
 class Faithful:

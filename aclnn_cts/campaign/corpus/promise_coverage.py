@@ -229,26 +229,27 @@ def limit_key(case: Case, *, beyond: bool) -> str:
     return f"{case.origin.constraint}: {case.origin.change}, {'beyond' if beyond else 'within'}"
 
 
-def promise_coverage(factors: Factors, *, seed: int, unsafe: bool = False) -> PromiseCoverage:
+def promise_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases: int = 2) -> PromiseCoverage:
     """What counts of an operator.
 
     The limits are those that the seed's boundary cases reach, as in a run; without those that are not sent to a
-    device unless `unsafe` is asked for.
+    device unless `unsafe` is asked for. With one phase of the two there are no laws.
     """
     sampler = factors.sampler
     constraints = sampler.spec.constraints_for(sampler.target.product)
     return PromiseCoverage(
         factors=factors,
         constraints=tuple(item.id for item in constraints),
-        laws=law_ids(sampler.spec),
+        laws=law_ids(sampler.spec) if phases == 2 else (),
         limits=frozenset(
             limit_key(derived.case, beyond=bool(derived.broken))
             for constraint in constraints
             for derived in boundary_cases(sampler, constraint, seed=seed)
-            if unsafe or not _hazardous(sampler.spec, derived.case)
+            if unsafe or not _hazardous(sampler.spec, derived.case, phases)
         ),
     )
 
 
-def _hazardous(spec: Spec, case: Case) -> bool:
-    return bool(hazard(spec, case, both_phases=case.call.phases != 1, evaluation=evaluate(spec, case)))
+def _hazardous(spec: Spec, case: Case, phases: int) -> bool:
+    both = phases == 2 and case.call.phases != 1
+    return bool(hazard(spec, case, both_phases=both, evaluation=evaluate(spec, case)))

@@ -48,11 +48,13 @@ class Schedule:
     size: int
     """Trials of a chunk that is drawn."""
     generation: int = GENERATION
+    phases: int = 2
+    """1: chunks hold statuses alone."""
     _plan: tuple[tuple[Part, ...], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Lay the plan out: the first kinds of all operators, then the next kinds of all."""
-        by_stage = [tuple(_stages(spec, self.product)) for spec in self.operators]
+        by_stage = [tuple(_stages(spec, self.product, self.phases)) for spec in self.operators]
         self._plan = tuple(group for stage in zip(*by_stage, strict=True) for parts in stage for group in _split(parts))
 
     @property
@@ -117,6 +119,8 @@ class Schedule:
         for place in range(min(number, len(constraints))):
             constraint = constraints[(index + place) % len(constraints)]
             yield Part(name, "status", "invalid", constraint.id, first=first, count=each)
+        if self.phases == 1:
+            return
         laws = law_ids(spec)
         if laws and number >= 4:
             law = laws[index % len(laws)]
@@ -127,11 +131,11 @@ class Schedule:
             yield Part(name, "memory", "valid", first=first, count=max(number // 8, 1))
 
 
-def _stages(spec: Spec, product: str) -> Iterator[list[Part]]:
+def _stages(spec: Spec, product: str, phases: int) -> Iterator[list[Part]]:
     """The parts of a quick run, without those that a campaign draws itself: limits, then broken, then the rest."""
     parts = [
         part
-        for part in plan_parts([spec], product=product, chosen=profile("quick"), laws=law_ids)
+        for part in plan_parts([spec], product=product, chosen=profile("quick"), laws=law_ids, phases=phases)
         if part.promise not in ("values", "memory")
     ]
     yield [part for part in parts if part.kind in ("example", "boundary")]

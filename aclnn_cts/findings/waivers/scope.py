@@ -83,12 +83,18 @@ def _range(version: SpecifierSet) -> str:
     return ",".join(sorted(map(str, version), reverse=True))
 
 
+def _dtypes(record: Record) -> set[str]:
+    """The dtype that a failure is told by; those of all tensors where its signature names none."""
+    dtype = record.signature.dtype
+    return {dtype} if dtype else {tensor.dtype for _, tensor in record.trial.case.tensors()}
+
+
 def admits_fault(scope: Scope, record: Record) -> bool:
     """Whether a failure is of the kind, dtype, mode and look that a waiver speaks of."""
     signature = record.signature
     return (
         record.verdict.kind in scope.kind
-        and (not scope.dtype or signature.dtype in scope.dtype)
+        and (not scope.dtype or not _dtypes(record).isdisjoint(scope.dtype))
         and (not scope.mode or signature.mode in scope.mode)
         and (not scope.got or any(str(item.got) in scope.got for item in record.verdict.deviations if item.beyond))
     )
