@@ -23,6 +23,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.arena import ALIGNMENT, aligned
 from aclnn_cts.sandbox.async_batch import Made, Pending
 from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.speclang.model import Spec
 
@@ -190,4 +191,6 @@ def open_host(
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:
         return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits)
-    return InProcessHost(load(choice).open(target, specs))
+    session = load(choice).open(target, specs)
+    declaration_of(session, adapter=adapter)
+    return InProcessHost(session)
