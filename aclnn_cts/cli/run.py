@@ -184,6 +184,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             phases=1 if phases == "one" else 2,
             unsafe=unsafe,
             measuring=measuring,
+            workers=workers,
         ),
         out=path,
         seed=seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -93,6 +94,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
             target=Target(product=product or OWN_PRODUCT),
             spec_folders=tuple(spec_folders),
             max_bytes=max_bytes,
+            workers=_xdist_workers(),
         ),
         profile=profile(profile_name),
         seed=seed,
@@ -102,6 +104,12 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         min_judged=min_judged,
         named=chosen,
     )
+
+
+def _xdist_workers() -> int:
+    """Workers of pytest-xdist, each of which has a gate."""
+    count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
+    return max(int(count), 1) if count.isdecimal() and len(count) < 5 else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

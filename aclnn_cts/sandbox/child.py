@@ -77,10 +77,11 @@ class Ending:
 class Child:
     """A runner process below its keeper, started by exec with three inherited descriptors and a log of its own."""
 
-    def __init__(self, arena: Arena, *, memory_bytes: int) -> None:
-        """`memory_bytes`: most that it and all that it starts may take."""
+    def __init__(self, arena: Arena, *, memory_bytes: int, memory_note: str = "") -> None:
+        """`memory_bytes`: most that it and all that it starts may take; the note is said beside it."""
         self._arena = arena
         self._memory_bytes = memory_bytes
+        self._memory_note = memory_note
         # Without seals, which nobody can add later.
         self._log = os.memfd_create("aclnn-cts-log", os.MFD_CLOEXEC)
         # Appending, so that emptying the log moves the child's writes too.
@@ -211,7 +212,8 @@ class Child:
         if used <= self._memory_bytes:
             return None
         several = f" in {len(processes)} processes" if len(processes) > 1 else ""
-        return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; the limit is {self._memory_bytes}"
+        limit = f"the limit is {self._memory_bytes}{self._memory_note}"
+        return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
 
     def end(self, reason: str) -> Ending:
         """End it now, for a reason of the parent's own."""

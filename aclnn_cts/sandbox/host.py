@@ -179,18 +179,20 @@ def open_host(
     spec_folders: Sequence[Path] = (),
     isolate: bool | None = None,
     limits: Limits | None = None,
+    workers: int = 1,
 ) -> SessionHost:
     """Open what an `--adapter` word names, in a runner unless its entry says that it needs none.
 
     An empty product (`OWN_PRODUCT`) is the device's own, or the default for an implementation that is no device.
     `isolate` overrides the entry. `spec_folders` are the user's own (`--specs`), which a runner loads for itself.
+    `workers` processes like this one share the machine's memory.
     Raises UsageError for a word or option that is wrong, HarnessError where the adapter cannot be opened here.
     """
     choice = choose(adapter)
     if target.product == OWN_PRODUCT and not choice.own_product:
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:
-        return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits)
+        return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits, workers=workers)
     session = load(choice).open(target, specs)
     declaration_of(session, adapter=adapter)
     return InProcessHost(session)

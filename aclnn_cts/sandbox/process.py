@@ -44,6 +44,8 @@ class ProcessHost:
 
     The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
 
+    `workers` hosts share this machine's memory, where `limits` says nothing of that.
+
     Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
     """
 
@@ -54,6 +56,7 @@ class ProcessHost:
         target: Target,
         spec_folders: Sequence[Path] = (),
         limits: Limits | None = None,
+        workers: int = 1,
         spare: bool = True,
     ) -> None:
         opening = Opening(
@@ -63,7 +66,7 @@ class ProcessHost:
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
-        self._runners = Runners(opening, arena=self._arena, limits=self._limits, spare=spare)
+        self._runners = Runners(opening, arena=self._arena, limits=self._limits, workers=workers, spare=spare)
         self._check: Callable[[], str] | None = None
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.child import Child, Ending
 from aclnn_cts.sandbox.declaration import Declaration, declaration_of
-from aclnn_cts.sandbox.limits import Limits, half_of_memory
+from aclnn_cts.sandbox.limits import Limits, share_of_memory
 from aclnn_cts.sandbox.wire import ChannelError, Opened, Opening, Refused, decoded
 
 __all__ = ["Runners"]
@@ -24,12 +24,13 @@ class Runners:
     The thread that makes them must outlive them: the system ends a runner with the thread that started it.
     """
 
-    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, spare: bool) -> None:
+    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, workers: int, spare: bool) -> None:
         self._opening = opening
         self._arena = arena
         self._limits = limits
         self._keep_spare = spare
-        self._memory_bytes = limits.memory_bytes or half_of_memory()
+        self._memory_bytes = limits.memory_bytes or share_of_memory(workers)
+        self._memory_note = f", a share of {workers} workers" if workers > 1 and not limits.memory_bytes else ""
         self._answers: msgspec.msgpack.Decoder[Opened | Refused] = msgspec.msgpack.Decoder(Opened | Refused)
         self.children: list[Child] = []
         """The runner at work first, then the spare."""
@@ -92,7 +93,7 @@ class Runners:
         self._finalizer()
 
     def _start(self) -> Child:
-        child = Child(self._arena, memory_bytes=self._memory_bytes)
+        child = Child(self._arena, memory_bytes=self._memory_bytes, memory_note=self._memory_note)
         self.children.append(child)
         child.send(msgspec.msgpack.encode(self._opening), seconds=self._limits.open_seconds)
         return child

@@ -70,21 +70,27 @@ def _outcome(do: str, words: str) -> Deed:
     return Deed(do=do, ended=Ended.NOT_RUN, words=_RULES + words, quick=True)
 
 
-_DIES = {"ended": Ended.SIGNAL, "words": "the runner died by SIGABRT"}
-_VAIN = {"ended": Ended.RETURNED, "quick": True}
+def _dies(do: str, *, quick: bool = False) -> Deed:
+    return Deed(do=do, ended=Ended.SIGNAL, words="the runner died by SIGABRT", quick=quick)
+
+
+def _vain(do: str, *, alters_others: bool = False) -> Deed:
+    return Deed(do=do, ended=Ended.RETURNED, quick=True, alters_others=alters_others)
+
 
 DEEDS = (
-    Deed(do="change sizes", **_VAIN),
-    Deed(do="scribble", **_VAIN),
-    Deed(do="read standard input", **_VAIN),
-    Deed(do="flood the log", **_VAIN),
-    Deed(do="punch holes", ended=Ended.RETURNED, quick=True, alters_others=True),
-    Deed(do="fill the arena", ended=Ended.RETURNED, quick=True, alters_others=True),
-    Deed(do="scribble far and die", quick=True, **_DIES),
-    Deed(do="scribble below and die", **_DIES),
-    Deed(do="scribble huge and die", **_DIES),
-    Deed(do="scribble an earlier call and die", **_DIES),
-    Deed(do="empty the log and die", **_DIES),
+    _vain("shorten"),
+    _vain("lengthen and seal"),
+    _vain("scribble"),
+    _vain("read standard input"),
+    _vain("flood the log"),
+    _vain("punch holes", alters_others=True),
+    _vain("fill the arena", alters_others=True),
+    _dies("scribble far and die", quick=True),
+    _dies("scribble below and die"),
+    _dies("scribble huge and die"),
+    _dies("scribble an earlier call and die"),
+    _dies("empty the log and die"),
     _message("flood", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
     _message("junk", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
     _message("a little junk", r"b'junk!.*' is in its pipe where a message must begin"),

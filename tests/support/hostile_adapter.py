@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -100,21 +101,26 @@ def _write(data: bytes) -> None:
 
 def _next_number() -> int:
     """The number of the message that the runner sends next, found where the runner keeps it."""
-    place = sys._getframe()
+    place: FrameType | None = sys._getframe()
     while place is not None:
         for holder in (place.f_locals.get("replies"), place.f_locals.get("self")):
-            replies = getattr(holder, "_replies", holder)
-            if hasattr(replies, "_number"):
-                return int(replies._number)
+            number = getattr(getattr(holder, "_replies", holder), "_number", None)
+            if number is not None:
+                return int(number)
         place = place.f_back
     return 0
 
 
-def _change_sizes() -> None:
+def _shorten() -> None:
     for word in ("control", "buffers"):
-        for size in (0, 1 << 50):
-            with contextlib.suppress(OSError):
-                os.ftruncate(_memory(word), size)
+        with contextlib.suppress(OSError):
+            os.ftruncate(_memory(word), 0)
+
+
+def _lengthen() -> None:
+    for word in ("control", "buffers"):
+        with contextlib.suppress(OSError):
+            os.ftruncate(_memory(word), 1 << 50)
         with contextlib.suppress(OSError):
             fcntl.fcntl(_memory(word), fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | 0x10)
 
@@ -160,8 +166,11 @@ def _flood_with_messages() -> None:
 
 
 def _flood_log() -> None:
-    for _ in range(80):
-        os.write(1, b"x" * (1 << 20))
+    for _ in range(40):
+        os.write(1, b"x" * (10 << 20))
+        time.sleep(0.02)
+    if (held := os.fstat(1).st_blocks * 512) > 300 << 20:
+        raise OSError(f"the log holds {held} bytes")
 
 
 def _announce(length: int) -> None:
@@ -306,7 +315,8 @@ TROUBLE: Mapping[str, Callable[[], object]] = {
     "child swallows": _child_swallows,
     "close all": lambda: os.closerange(0, 256),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
-    "change sizes": _change_sizes,
+    "shorten": _shorten,
+    "lengthen and seal": _lengthen,
     "punch holes": _punch_holes,
     "fill the arena": _fill_arena,
     "scribble": lambda: _scribble(10**6, -7),
@@ -346,11 +356,15 @@ DECLARATIONS: Mapping[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "nan seconds": (lambda: Capabilities(call_seconds=float("nan")), dict, r"capabilities\.call_seconds is nan"),
     "negative seconds": (lambda: Capabilities(call_seconds=-1.0), dict, r"capabilities\.call_seconds is -1\.0"),
     "text for a flag": (
-        lambda: Capabilities(statuses="yes"),
+        lambda: Capabilities(statuses="yes"),  # type: ignore[arg-type]
         dict,
         r"capabilities\.statuses is 'yes'; expected `bool`",
-    ),  # type: ignore[arg-type]
-    "number for names": (lambda: Capabilities(operators=5), dict, r"capabilities\.operators is 5; expected `array"),  # type: ignore[arg-type]
+    ),
+    "number for names": (
+        lambda: Capabilities(operators=5),  # type: ignore[arg-type]
+        dict,
+        r"capabilities\.operators is 5; expected `array",
+    ),
     "too many names": (
         lambda: Capabilities(manners=frozenset(map(str, range(5000)))),
         dict,
