@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case
@@ -35,6 +36,11 @@ SOFTWARE_DEVICE = "software device"
 """What stands in `Session.environment` (under `implementation`, `product` and `device`) where no hardware took part."""
 
 Manner: TypeAlias = Mapping[str, str | int | bool]
+
+_Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
+_Name: TypeAlias = Annotated[str, Meta(max_length=200)]
+_Names: TypeAlias = Annotated[frozenset[_Name], Meta(max_length=1000)]
+_Seconds: TypeAlias = Annotated[float, Meta(ge=0.0, le=86400.0)]
 
 
 class TensorBuffer(Protocol):
@@ -77,21 +83,21 @@ class Capabilities:
     """What an implementation can be asked and what its answers mean.
 
     What it declares here not to offer (operators, products, dtypes, formats, layouts, phases, statuses, call modes) is
-    out of scope: it is never asked for, and the verdict names it. The declaration is read once, when the adapter is
-    opened. Whatever else the adapter cannot be given (`Inexpressible`) counts against it.
+    out of scope: it is never asked for, and the verdict names it. The declaration is read and checked once, when the
+    adapter is opened. Whatever else the adapter cannot be given (`Inexpressible`) counts against it.
     """
 
-    description: str = ""
+    description: _Text = ""
     """One line for reports: what this is, and plainly so where it is software."""
-    environment_zh: Mapping[str, str] = field(default_factory=dict)
+    environment_zh: Annotated[Mapping[_Name, _Text], Meta(max_length=1000)] = field(default_factory=dict)
     """In Chinese, by name: values of `Session.environment` that are sentences, for the Chinese report."""
-    measured: frozenset[str] = frozenset()
+    measured: _Names = frozenset()
     """Names in `Session.environment` whose values the adapter read, hashed, counted or set itself.
 
     All others are what the implementation says of itself, without proof; `unknown` is neither, and may have its reason
     behind a colon.
     """
-    operators: frozenset[str] | None = None
+    operators: _Names | None = None
     """C names of the operators that it offers; None: all."""
     statuses: bool = False
     """It returns aclnn statuses. Otherwise `rejections` tells what is judged of a broken call."""
@@ -110,22 +116,25 @@ class Capabilities:
     """It can carry calls out. Otherwise it answers the first phase alone."""
     hardware: bool = False
     """Calls reach a real device: what could harm it is never sent, whatever the command line says."""
-    call_seconds: float = 0.0
-    """How long a call may take by the adapter's own clock; who watches its process waits longer. 0: it has none."""
+    call_seconds: _Seconds = 0.0
+    """How long a call may take by the adapter's own clock, at most a day; who watches its process waits longer.
+
+    0: it has none.
+    """
     target: Target | None = None
     """What the device says of itself, for an implementation that is one device and no other."""
     strided_inputs: bool = True
     strided_outputs: bool = True
     """Whether tensors that are no plain arrays (strides, an offset) reach the implementation as they are."""
-    formats: frozenset[str] | None = None
+    formats: _Names | None = None
     """Formats that it can be given (it may tell them apart or not); None: all."""
-    dtypes: frozenset[str] | None = None
+    dtypes: _Names | None = None
     """aclDataTypes that it can be given; None: all."""
-    products: frozenset[str] | None = None
+    products: _Names | None = None
     """Products that it can be asked to be; None: all."""
     deterministic: bool | None = None
     """Whether it promises the same bits for the same call; None: it does not say."""
-    manners: frozenset[str] = frozenset()
+    manners: _Names = frozenset()
     """Words of `Call.manner` that it understands."""
 
 

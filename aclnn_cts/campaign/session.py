@@ -300,7 +300,7 @@ def _note_session(writer: RunWriter, options: CampaignOptions) -> None:
 
 def _devices(options: CampaignOptions) -> list[BenchSettings]:
     """The settings of each worker."""
-    settings = options.settings
+    settings = replace(options.settings, workers=options.workers)
     if not options.devices:
         return [settings] * options.workers
     names = [options.devices[number % len(options.devices)] for number in range(options.workers)]

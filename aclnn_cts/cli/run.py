@@ -212,6 +212,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             strict_limits=strict_limits,
             unsafe=unsafe,
             measuring=measuring,
+            workers=workers,
         ),
         out=path,
         seed=seed,

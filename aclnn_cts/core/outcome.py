@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, TypeAlias
 
 import msgspec
 
-__all__ = ["EARLIER_FAULT", "PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
+__all__ = ["EARLIER_FAULT", "ENDS", "PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
+
+_Status: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+"""An aclnnStatus or aclError: an int32 of the C interface."""
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, lt=1e9)]
+"""Finite: comparisons with either bound are false for nan."""
 
 
 class Ended:
@@ -38,6 +45,9 @@ EARLIER_FAULT = "device fault of a call before"
 """Key of `Outcome.facts`: what the runtime said when the call met a device that was broken before it. Hosts make such a
 call again in a fresh process, and the fact stays with what came of it there."""
 
+ENDS: frozenset[str] = frozenset(value for name, value in vars(Ended).items() if name.isupper())
+"""All of them."""
+
 PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST, Ended.WANTS_FRESH})
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""
 
@@ -45,14 +55,14 @@ PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOS
 class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one tensor's memory in a call: counts of elements or bytes, found by the harness."""
 
-    unwritten: int = 0
+    unwritten: _Count = 0
     """Elements of an output's view that still hold the fill pattern of both fills."""
-    guard_before: int = 0
+    guard_before: _Count = 0
     """Bytes changed in the guard band before the storage."""
-    guard_after: int = 0
-    gap: int = 0
+    guard_after: _Count = 0
+    gap: _Count = 0
     """Bytes changed inside the storage but outside the view of an output."""
-    changed: int = 0
+    changed: _Count = 0
     """Bytes changed in an input's storage."""
     sha256: str = ""
     """Of the bytes of an output's view in row-major order."""
@@ -62,17 +72,17 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call's end, statuses, message and memory. The outputs' values stay in their buffers (`generate.buffers`)."""
 
     ended: str = Ended.RETURNED
-    phase_one: int | None = None
+    phase_one: _Status | None = None
     """The aclnnStatus of the first phase; None where the implementation has none."""
-    phase_two: int | None = None
-    synchronised: int | None = None
+    phase_two: _Status | None = None
+    synchronised: _Status | None = None
     """The aclError of the synchronisation after the second phase."""
     message: str = ""
     rejected: bool = False
     """It raised a clear error of the implementation, which declared that it does so (`Capabilities.rejections`)."""
-    signal: int | None = None
+    signal: _Count | None = None
     workspace_size: int | None = None
-    seconds: float = 0.0
+    seconds: _Seconds = 0.0
     buffers: Mapping[str, BufferState] = {}
     facts: Mapping[str, str | int | float | bool] = {}
     """What is recorded and never judged: what outputs held after an error, finer precision, and so on."""

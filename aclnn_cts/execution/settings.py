@@ -43,13 +43,21 @@ class BenchSettings:
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
     """Which rulers gate, and which trials they are put to."""
+    workers: int = 1
+    """Judges that share this machine: a runner's memory limit is a share of theirs."""
     scope: Scope | None = None
     """What the adapter declared to offer when it was first opened; workers hold theirs to the same."""
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
         """Open the implementation; whoever calls closes it. Raises as `open_host` does."""
-        limits = None if self.call_seconds is None else Limits(call_seconds=self.call_seconds)
-        return open_host(self.adapter, target=self.target, specs=specs, spec_folders=self.spec_folders, limits=limits)
+        return open_host(
+            self.adapter,
+            target=self.target,
+            specs=specs,
+            spec_folders=self.spec_folders,
+            limits=None if self.call_seconds is None else Limits(call_seconds=self.call_seconds),
+            workers=self.workers,
+        )
 
     def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
         """The settings with the target that cases of these operators have on an open implementation, and its scope."""

@@ -103,11 +103,16 @@ class Expanded:
 
 
 def attempt(
-    task: Task, specs: Specs, *, stopped: Callable[[], bool] = lambda: False, expanded: Expanded | None = None
+    task: Task,
+    specs: Specs,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    expanded: Expanded | None = None,
+    workers: int = 1,
 ) -> tuple[Attempt, Record | None]:
     """Run one task in this process; its result, and the first failure. HarnessError where no device can be opened.
 
-    Where `stopped` comes to hold, what is left of the plan is not run.
+    Where `stopped` comes to hold, what is left of the plan is not run. `workers` processes like this share the machine.
     """
     began = time.perf_counter()
     adapter, limits = ("loopback", None)
@@ -117,7 +122,10 @@ def attempt(
     tally = _Tally()
     found_after = 0.0
     # Few faults end the process: a second one, in waiting, would mostly be started in vain.
-    with switched_on(task.id), ProcessHost(adapter, target=settings.target, limits=limits, spare=False) as host:
+    with (
+        switched_on(task.id),
+        ProcessHost(adapter, target=settings.target, limits=limits, workers=workers, spare=False) as host,
+    ):
         # Known to fail: nobody needs to see each failure a second time.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
 
@@ -161,18 +169,18 @@ def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Ex
                 return
 
 
-_WORKER: list[tuple[Specs, Event, Expanded]] = []
+_WORKER: list[tuple[Specs, Event, Expanded, int]] = []
 """The worker process's own; filled once by `_open`."""
 
 
-def _open(head: int, stop: Event) -> None:
+def _open(head: int, stop: Event, workers: int) -> None:
     leave_interrupts_to_the_head(head)
-    _WORKER.append((load_specs(), stop, Expanded()))
+    _WORKER.append((load_specs(), stop, Expanded(), workers))
 
 
 def _work(task: Task) -> Attempt:
-    specs, stop, expanded = _WORKER[0]
-    return attempt(task, specs, stopped=stop.is_set, expanded=expanded)[0]
+    specs, stop, expanded, workers = _WORKER[0]
+    return attempt(task, specs, stopped=stop.is_set, expanded=expanded, workers=workers)[0]
 
 
 def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None, None]:
@@ -182,7 +190,9 @@ def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None,
     """
     context = worker_context()
     stop = context.Event()
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop)) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers)
+    ) as pool:
         try:
             with interrupts_held_back():
                 futures = [pool.submit(_work, task) for task in tasks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,6 +103,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
             phases=phases,
             call_seconds=call_seconds,
             strict_limits=strict_limits,
+            workers=_xdist_workers(),
         ),
         profile=profile(profile_name),
         seed=seed,
@@ -111,6 +113,12 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         min_judged=min_judged,
         named=chosen,
     )
+
+
+def _xdist_workers() -> int:
+    """Workers of pytest-xdist, each of which has a gate."""
+    count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
+    return max(int(count), 1) if count.isdecimal() and len(count) < 5 else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import resource
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.sandbox.memory_use import allocated
 
-__all__ = ["ALIGNMENT", "Arena", "aligned"]
+__all__ = ["ALIGNMENT", "Arena", "aligned", "sealed_memory"]
 
 ALIGNMENT = 64
 """Bytes: what the device runtime's own allocations keep (aclrtMalloc), and any vector unit needs."""
@@ -26,18 +28,36 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class Arena:
-    """A memfd that grows. Blocks are lent one after the other, and end with `recycle` or, where held, by `release`.
+def sealed_memory(name: str, size: int) -> int:
+    """A descriptor of shared memory whose size nobody can change any more, whoever has it too.
 
-    Growing lengthens the one file, so that every process that inherited it, a waiting spare included, finds the new
-    part by mapping it again; what was lent before stays where it is.
+    A runner that shortened what the judge has mapped would kill that by SIGBUS; one that lengthened it, or forbade to
+    write, would make the judge's next call fail.
+    """
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, size)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class Arena:
+    """A memfd that is mapped as far as it is needed. Blocks are lent one after the other.
+
+    A loan ends with `recycle` or, where it is held, with `release`.
+
+    The file is as long as the machine's memory and takes none until it is written to. Every process that inherited it,
+    a waiting spare included, finds more of it by mapping it again; what was lent before stays where it is.
     """
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("aclnn-cts-buffers", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        # A runner that shortened the file would kill the judge with SIGBUS.
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        self._most = _most_bytes()
+        self.descriptor = sealed_memory("aclnn-cts-buffers", self._most)
         self.size = 0
+        """Bytes that are mapped."""
         self._next = 0
         self._room = 0
         """Where the gap between held blocks ends that `_next` lies in; nothing is held beyond `_last`."""
@@ -54,7 +74,7 @@ class Arena:
             # Too large for the gap before what is held.
             self._next = max(self._next, self._last)
             if self._next + taken > self.size:
-                self._grow(max(self._next + taken, 2 * self.size))
+                self._grow(max(self._next + taken, min(2 * self.size, self._most)))
             self._room = self.size
         start, self._next = self._next, self._next + taken
         self._last = max(self._last, self._next)
@@ -105,16 +125,37 @@ class Arena:
             self._held.clear()
             del self._bytes, self._mapping
 
+    @property
+    def stray_bytes(self) -> int:
+        """Bytes at least that somebody has written where nothing was ever lent."""
+        return max(allocated(self.descriptor) - self.size, 0)
+
+    def drop_strays(self) -> None:
+        """Give back what was written where nothing was ever lent."""
+        if self.descriptor >= 0 and self.stray_bytes and self._most > self.size:
+            with mmap.mmap(self.descriptor, self._most - self.size, offset=self.size) as beyond:
+                beyond.madvise(mmap.MADV_REMOVE)
+
     def _grow(self, size: int) -> None:
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        if size > self._most:
+            raise HarnessError(
+                f"no memory for buffers of {size} bytes: at most {self._most} fit here; lower --max-bytes"
+            )
         try:
-            os.ftruncate(self.descriptor, size)
             mapping = mmap.mmap(self.descriptor, size)
-        except (OSError, OverflowError, ValueError) as error:
+        except OSError as error:
             raise HarnessError(f"no memory for buffers of {size} bytes: {error}; lower --max-bytes") from error
         # Blocks of the mapping before keep that alive.
         self._mapping, self._bytes = mapping, np.frombuffer(mapping, np.uint8)
         self.size = size
+
+
+def _most_bytes() -> int:
+    """The machine's memory, or less where a file may not be as long."""
+    whole = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+    longest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return whole if longest == resource.RLIM_INFINITY else min(whole, longest // mmap.PAGESIZE * mmap.PAGESIZE)
 
 
 def _address(array: NDArray[np.uint8]) -> int:

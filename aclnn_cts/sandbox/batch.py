@@ -67,13 +67,27 @@ class BatchOutcomes:
             self._deaths = 0
             self.known += [last] * self._rest_of_group(len(self.known))
             return last
-        first = len(self.known) - len(answers)
-        if ending.in_flight is None or self._answered(first + ending.in_flight):
+        begun = self._begun(len(answers), ending)
+        if begun is None or self._answered(begun):
             self._between_calls(answers, ending)
             return None
         self._deaths = 0
         self.known += [ending.outcome()] * (1 + self._rest_of_group(len(self.known) + 1))
         return self.known[-1]
+
+    def _begun(self, answers: int, ending: Ending) -> int | None:
+        """The place of the call that was being made, by a runner that has given so many answers.
+
+        Its word is shared memory, which a wild write may have changed. One that its answers contradict says nothing:
+        the call under way is then the first without an answer.
+        """
+        if len(self.known) == len(self._calls):
+            return None
+        if ending.in_flight is not None and not ending.in_answer:
+            place = len(self.known) - answers + ending.in_flight
+            believed = 0 <= ending.in_flight <= answers and end_of_group(self._calls, place) >= len(self.known)
+            return place if believed else len(self.known)
+        return len(self.known) if ending.in_answer else None
 
     def _wants_fresh(self) -> None:
         self.known.pop()

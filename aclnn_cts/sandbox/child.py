@@ -1,9 +1,14 @@
-"""One child process seen from its parent: its pipes, its log, its in-flight word, and how it ended."""
+"""One runner and all that it starts, seen from the judge: pipes, log, in-flight word, limits, and how it ended.
+
+Whatever a runner does to what it shares with the judge costs the call under way, and never the judge: shared pages
+cannot shrink, a message has a limit on its size and on its time, and what comes is checked before it is used.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import mmap
 import os
 import select
@@ -11,21 +16,43 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.sandbox.wire import CONTROL_SIZE, IDLE, IN_FLIGHT, LOG_POSITION, Frames, frame
+from aclnn_cts.sandbox.arena import Arena, sealed_memory
+from aclnn_cts.sandbox.memory_use import allocated, memory_of
+from aclnn_cts.sandbox.process_tree import descendants, of_session
+from aclnn_cts.sandbox.wire import (
+    CONTROL_SIZE,
+    IDLE,
+    IN_FLIGHT,
+    LOG_POSITION,
+    MESSAGE_BYTES,
+    ChannelError,
+    Frames,
+    frame,
+)
 
 __all__ = ["Child", "Ending"]
 
 _SHORT = 0.002
 _TICK = 0.05
 """Seconds between looks at a child's memory, and at whether it still lives where its pipe does not tell."""
+_LOOKING = 50.0
+"""Times what a look takes, until the next: many threads make it long, and it is to cost a fiftieth at most."""
 _LAST_WORDS = 2000
 """Bytes of the log's end that are kept."""
 _LOG_LIMIT = 1 << 24
-"""Bytes after which an idle child's log is emptied."""
+"""Bytes after which a child's log is emptied."""
 _CHUNK = 1 << 16
+_MESSAGE_SECONDS = 5.0
+"""From a message's first bytes to its last: a runner writes it in one piece."""
+_MOST_PROCESSES = 2000
+"""That a runner may have below it: the workers of a compiler are as many as the machine has cores."""
+_END_SECONDS = 5.0
+"""Until the keeper has ended all that the runner had started."""
+_BROKEN = "the runner broke the rules of its pipe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +65,8 @@ class Ending:
     signal: int | None = None
     in_flight: int | None = None
     """Index of the call, within its batch, that was being made; None: it was between calls."""
+    in_answer: bool = False
+    """It was ended for what it sent where the next answer had to come, whatever `in_flight` says."""
     seconds: float = 0.0
 
     def outcome(self) -> Outcome:
@@ -46,17 +75,22 @@ class Ending:
 
 
 class Child:
-    """A runner process, started by exec with three inherited descriptors and a log of its own."""
+    """A runner process below its keeper, started by exec with three inherited descriptors and a log of its own."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, arena: Arena, *, memory_bytes: int, memory_note: str = "") -> None:
+        """`memory_bytes`: most that it and all that it starts may take; the note is said beside it."""
+        self._arena = arena
+        self._memory_bytes = memory_bytes
+        self._memory_note = memory_note
+        # Without seals, which nobody can add later.
         self._log = os.memfd_create("aclnn-cts-log", os.MFD_CLOEXEC)
         # Appending, so that emptying the log moves the child's writes too.
         fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)
-        control = os.memfd_create("aclnn-cts-control", os.MFD_CLOEXEC)
-        os.ftruncate(control, CONTROL_SIZE)
+        control = sealed_memory("aclnn-cts-control", CONTROL_SIZE)
         self._control_map = mmap.mmap(control, CONTROL_SIZE)
         self._control = memoryview(self._control_map).cast("q")
         self._control[IN_FLIGHT] = IDLE
+        self._known = {os.fstat(descriptor).st_ino for descriptor in (arena.descriptor, control, self._log)}
         self._replies, write_end = os.pipe2(os.O_CLOEXEC)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
@@ -64,13 +98,13 @@ class Child:
                     sys.executable,
                     "-u",
                     "-m",
-                    "aclnn_cts.sandbox.runner",
-                    *map(str, (memory, control, write_end, os.getpid())),
+                    "aclnn_cts.sandbox.keeper",
+                    *map(str, (arena.descriptor, control, write_end, os.getpid())),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
-                pass_fds=(memory, control, write_end),
+                pass_fds=(arena.descriptor, control, write_end),
                 # Ctrl-C on the terminal is the parent's to handle; what the child starts can be ended with it.
                 start_new_session=True,
                 env=_environment(),
@@ -79,9 +113,11 @@ class Child:
         finally:
             os.close(control)
             os.close(write_end)
+        _end_before_us(self._process.pid)
         os.set_blocking(self._input(), False)
         self._parent = os.getpid()
-        self._frames = Frames()
+        self._frames = Frames(limit=MESSAGE_BYTES)
+        self._sent = 0
         self._poll = select.poll()
         self._poll.register(self._replies, select.POLLIN)
         self._closed = False
@@ -90,14 +126,20 @@ class Child:
 
     def send(self, body: bytes, *, seconds: float) -> Ending | None:
         """Write a frame to an idle child; how it ended where it does not read within this time, or no longer."""
-        if self._log_size() > _LOG_LIMIT:
-            os.ftruncate(self._log, 0)
+        self._bound_log()
         self._control[IN_FLIGHT] = IDLE
         self._control[LOG_POSITION] = self._log_size()
-        rest = memoryview(frame(body))
+        start = time.monotonic()
+        # What it took since the last call is no other call's doing.
+        self._watch(None)
+        if self._frames.waiting or self._poll.poll(0):
+            if self._frames.waiting or os.read(self._replies, _CHUNK):
+                return self.end(f"{_BROKEN}: it wrote into its pipe while no call was under way")
+            return self._dead(0.0)
+        rest = memoryview(frame(body, self._sent))
+        self._sent += 1
         room = select.poll()
         room.register(self._input(), select.POLLOUT)
-        start = time.monotonic()
         while rest:
             left = seconds - (time.monotonic() - start)
             if left <= 0 or not room.poll(left * 1000):
@@ -110,17 +152,27 @@ class Child:
                 return self._dead(time.monotonic() - start)
         return None
 
-    def receive(self, *, seconds: float, memory_bytes: int, note: str = "") -> bytes | Ending:
-        """The next frame, or how the child ended; it is ended where it takes longer or more memory than this.
+    def receive(self, *, seconds: float, note: str = "") -> bytes | Ending:
+        """The next frame, or how the child ended; it is ended where it takes longer than this, or too much memory.
 
         `note` is said beside the time limit where that is reached.
         """
         start = time.monotonic()
+        most = min(_MESSAGE_SECONDS, seconds / 2)
+        began: float | None = None
+        """When the first bytes of a message were there, and not the whole."""
         while True:
-            body = self._frames.take()
-            self._watch(start if body is None else None, seconds=seconds, memory_bytes=memory_bytes, note=note)
+            try:
+                body = self._frames.take()
+            except ChannelError as error:
+                return self.broken(str(error))
+            self._watch(start if body is None else None, seconds=seconds, note=note)
             if body is not None:
                 return body
+            now = time.monotonic()
+            began = None if not self._frames.waiting else now if began is None else began
+            if began is not None and now - began > most:
+                return self.broken(f"a message was begun and not finished within {most:g} s")
             if self._poll.poll(_TICK * 1000):
                 chunk = os.read(self._replies, _CHUNK)
                 if not chunk:
@@ -130,28 +182,38 @@ class Child:
                 # Something that it started still holds the pipe, so that its end does not show.
                 return self._dead(time.monotonic() - start)
 
-    def _watch(self, start: float | None, *, seconds: float, memory_bytes: int, note: str) -> None:
+    def broken(self, why: str) -> Ending:
+        """End it, since what it sent in place of an answer is none."""
+        return replace(self.end(f"{_BROKEN}: {why}"), in_answer=True)
+
+    def _watch(self, start: float | None, *, seconds: float = math.inf, note: str = "") -> None:
         """End a child beyond its limits. What it had answered before can still be read."""
         now = time.monotonic()
         if now < self._next_look or self._given_up is not None:
             return
-        self._next_look = now + _TICK
         if start is not None and now - start > seconds:
             self._given_up = (Ended.TIME_LIMIT, f"no answer within {seconds:g} s{note}")
-        elif (resident := self.resident_bytes()) > memory_bytes:
-            message = f"{resident} bytes of resident memory; the limit is {memory_bytes}"
-            self._given_up = (Ended.MEMORY_LIMIT, message)
+        else:
+            self._given_up = self._beyond()
         if self._given_up is not None:
-            self._kill_group()
+            self._kill_all()
+        after = time.monotonic()
+        self._next_look = after + max(_TICK, _LOOKING * (after - now))
 
-    def resident_bytes(self) -> int:
-        """Resident anonymous memory: neither the shared buffers nor mapped files count."""
-        try:
-            with open(f"/proc/{self._process.pid}/statm", "rb") as file:  # noqa: PTH123 - twenty times a second
-                _, resident, shared, *_ = file.read().split()
-        except (FileNotFoundError, ProcessLookupError, ValueError):
-            return 0
-        return (int(resident) - int(shared)) * mmap.PAGESIZE
+    def _beyond(self) -> tuple[str, str] | None:
+        """Why it is to be ended, where it and all that it has started take more than they may."""
+        self._bound_log()
+        processes = descendants(self._process.pid)
+        if len(processes) > _MOST_PROCESSES:
+            return Ended.MEMORY_LIMIT, f"{len(processes)} processes; the limit is {_MOST_PROCESSES}"
+        lent = allocated(self._arena.descriptor)
+        stray = self._arena.stray_bytes
+        used = stray + memory_of(processes, known=self._known, known_bytes=lent, enough=self._memory_bytes - stray)
+        if used <= self._memory_bytes:
+            return None
+        several = f" in {len(processes)} processes" if len(processes) > 1 else ""
+        limit = f"the limit is {self._memory_bytes}{self._memory_note}"
+        return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
 
     def end(self, reason: str) -> Ending:
         """End it now, for a reason of the parent's own."""
@@ -176,15 +238,14 @@ class Child:
     def strike(self) -> None:
         """End it while another thread reads from it, which sees that end."""
         if not self._closed and os.getpid() == self._parent and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it and all that it started, and let go of everything. May be called again."""
         if self._closed or os.getpid() != self._parent:
             return
         self._closed = True
-        self._kill_group()
+        self._kill_all()
         self.close_input()
         os.close(self._replies)
         os.close(self._log)
@@ -192,31 +253,59 @@ class Child:
         self._control_map.close()
 
     def _has_ended(self) -> bool:
-        """Without taking its status: until that is taken its id, and so its group's, cannot be another's."""
+        """Without taking its status: until that is taken its id, and so its session's, cannot be another's."""
         if self._process.returncode is not None:
             return True
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            # Nobody keeps statuses where SIGCHLD is ignored.
+            return True
 
-    def _kill_group(self) -> None:
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+    def _kill_all(self) -> None:
+        """The keeper ends what there is; where that was ended or stopped itself, its session is."""
+        if self._process.returncode is not None:
+            return
+        self._signal(signal.SIGTERM)
+        if not self.wait(_END_SECONDS):
+            self._signal(signal.SIGKILL)
+            self.wait(_END_SECONDS)
+        if self._keeper_was_killed():
+            for process in of_session(self._process.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process, signal.SIGKILL)
+        # What hangs in a driver does not end, and is not waited for any longer.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+
+    def _keeper_was_killed(self) -> bool:
+        """Or may have been: it ends by SIGKILL where its runner did, too."""
+        try:
+            status = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return status is None or (status.si_code == os.CLD_KILLED and status.si_status == signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self._process.pid, number)
 
     def _end(self, ended: str, message: str, seconds: float) -> Ending:
         self._given_up = (ended, message)
-        self._kill_group()
+        self._kill_all()
         return self._dead(seconds)
 
     def _dead(self, seconds: float) -> Ending:
         # Its end of the pipe is closed; a moment passes until the system has its status.
         by_itself = self.wait(1.0) and self._given_up is None
-        self._kill_group()
+        self._kill_all()
         code, number = self._process.returncode, None
         if self._given_up is not None:
             ended, message = self._given_up
         elif not by_itself:
             ended, message = Ended.EXIT, "the runner closed its pipe"
+        elif code is None:
+            ended, message = Ended.EXIT, "the runner cannot be ended; something hangs in the system"
         elif code < 0:
             ended, message, number = Ended.SIGNAL, f"the runner died by {_signal_name(-code)}", -code
         else:
@@ -234,13 +323,20 @@ class Child:
         return None if index == IDLE else index
 
     def _last_words(self) -> str:
-        size = self._log_size()
-        start = self._control[LOG_POSITION] if self._control[LOG_POSITION] <= size else 0
+        size, start = self._log_size(), self._control[LOG_POSITION]
+        if not 0 <= start <= size:
+            start = 0
         start = max(start, size - _LAST_WORDS)
         text = os.pread(self._log, size - start, start).decode(errors="replace").strip()
         # The last line stands in the first line of the message, which is what a screen has room for.
         *before, last = text.splitlines() or [""]
         return f"; its last words: {last}" + (f"\n{text}" if before else "") if text else ""
+
+    def _bound_log(self) -> None:
+        if allocated(self._log) > _LOG_LIMIT:
+            # A file that is executed cannot be emptied; it does not grow either.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._log, 0)
 
     def _log_size(self) -> int:
         return os.fstat(self._log).st_size
@@ -249,6 +345,12 @@ class Child:
         if self._process.stdin is None:
             raise BrokenPipeError
         return self._process.stdin.fileno()
+
+
+def _end_before_us(process: int) -> None:
+    """Have a system without memory end the process, and all that it will start, before it ends a judge."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process}/oom_score_adj").write_text("1000")
 
 
 def _signal_name(number: int) -> str:

@@ -23,6 +23,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.arena import ALIGNMENT, aligned
 from aclnn_cts.sandbox.async_batch import Made, Pending
 from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.speclang.model import Spec
 
@@ -178,16 +179,20 @@ def open_host(
     spec_folders: Sequence[Path] = (),
     isolate: bool | None = None,
     limits: Limits | None = None,
+    workers: int = 1,
 ) -> SessionHost:
     """Open what an `--adapter` word names, in a runner unless its entry says that it needs none.
 
     An empty product (`OWN_PRODUCT`) is the device's own, or the default for an implementation that is no device.
     `isolate` overrides the entry. `spec_folders` are the user's own (`--specs`), which a runner loads for itself.
+    `workers` processes like this one share the machine's memory.
     Raises UsageError for a word or option that is wrong, HarnessError where the adapter cannot be opened here.
     """
     choice = choose(adapter)
     if target.product == OWN_PRODUCT and not choice.own_product:
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:
-        return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits)
-    return InProcessHost(load(choice).open(target, specs))
+        return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits, workers=workers)
+    session = load(choice).open(target, specs)
+    declaration_of(session, adapter=adapter)
+    return InProcessHost(session)

@@ -22,12 +22,15 @@ __all__ = [
     "forget_interrupt",
     "interrupted",
     "interrupts_held_back",
+    "keep_orphans",
     "leave_interrupts_to_the_head",
     "worker_context",
 ]
 
 _DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
+_CHILD_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 """What a batch system sends, and a terminal that is closed."""
@@ -76,13 +79,22 @@ def leave_interrupts_to_the_head(head: int) -> None:
     die_with(head)
 
 
-def die_with(parent: int) -> None:
-    """Have the system kill this process when the thread of its parent that started it ends, or has ended."""
-    import ctypes  # noqa: PLC0415 - the head, which imports this first of all, does without
-
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+def die_with(parent: int, *, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have the system send `by` to this process when the thread of its parent that started it ends, or has ended."""
+    _prctl(_DIE_WITH_PARENT, by)
     if os.getppid() != parent:
         os._exit(os.EX_OK)
+
+
+def keep_orphans() -> None:
+    """Become the parent of whatever a process below this one leaves behind."""
+    _prctl(_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes  # noqa: PLC0415 - the head, which imports this module first of all, does without
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 class _Interrupt:

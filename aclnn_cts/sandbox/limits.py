@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-__all__ = ["DEFAULT_MAX_BYTES", "Limits", "beyond", "half_of_memory"]
+__all__ = ["DEFAULT_MAX_BYTES", "Limits", "beyond", "machine_memory", "share_of_memory"]
 
 DEFAULT_MAX_BYTES = 1 << 30
 """Of the arguments of one call."""
@@ -14,9 +16,23 @@ _GRACE_SECONDS = 15.0
 """Beyond an adapter's own time limit, for it to say which call reached that."""
 
 
-def half_of_memory() -> int:
-    """Bytes: half of what the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+_CONTAINER_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Files below /sys/fs/cgroup: the second version of control groups, and the first."""
+
+
+def share_of_memory(workers: int) -> int:
+    """Bytes: what a runner may take where so many judges share the machine. Half of its memory is for all of them."""
+    return machine_memory() // (2 * workers)
+
+
+def machine_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that the machine has, or the container, where that has fewer."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name in _CONTAINER_LIMITS:
+        with contextlib.suppress(OSError, ValueError):
+            # Without a limit the first has the word `max`, and the second a number beyond any machine.
+            found = min(found, max(int((groups / name).read_text()), 1))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +48,9 @@ class Limits:
     close_seconds: float = 5.0
     """Until a runner that was asked to end has ended."""
     memory_bytes: int | None = None
-    """Resident memory of the child, without what it maps of files or shares with us. None: half of the machine's."""
+    """Memory of a runner and all that it starts: private, and shared (memfd, /dev/shm) beyond what the judge lent.
+
+    None: its share of half of the machine's."""
 
 
 def beyond(limits: Limits, call_seconds: float) -> Limits:

@@ -28,7 +28,7 @@ from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Child, Ending
 from aclnn_cts.sandbox.limits import Limits, beyond
 from aclnn_cts.sandbox.runners import Runners
-from aclnn_cts.sandbox.wire import Batch, Opening, Place, WireCall
+from aclnn_cts.sandbox.wire import Batch, ChannelError, Opening, Place, WireCall, decoded, outcome_fault
 
 __all__ = ["Limits", "ProcessHost"]
 
@@ -44,6 +44,8 @@ class ProcessHost:
 
     The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
 
+    `workers` hosts share this machine's memory, where `limits` says nothing of that.
+
     Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
     """
 
@@ -54,6 +56,7 @@ class ProcessHost:
         target: Target,
         spec_folders: Sequence[Path] = (),
         limits: Limits | None = None,
+        workers: int = 1,
         spare: bool = True,
     ) -> None:
         opening = Opening(
@@ -63,7 +66,7 @@ class ProcessHost:
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
-        self._runners = Runners(opening, arena=self._arena, limits=self._limits, spare=spare)
+        self._runners = Runners(opening, arena=self._arena, limits=self._limits, workers=workers, spare=spare)
         self._check: Callable[[], str] | None = None
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""
@@ -90,11 +93,6 @@ class ProcessHost:
     def environment(self) -> Mapping[str, str]:
         """What the adapter said when it was first opened."""
         return self._opened.environment
-
-    @property
-    def resident_bytes(self) -> int:
-        """Resident memory of the runner at work, as `Limits.memory_bytes` counts it; 0 where none is."""
-        return self._runners.resident_bytes
 
     @property
     def isolated(self) -> bool:
@@ -231,15 +229,16 @@ class ProcessHost:
             return outcomes, ending
         for _, seconds in calls:
             note = self._patience.note(seconds)
-            reply = child.receive(seconds=seconds, memory_bytes=self._runners.memory_bytes, note=note)
+            reply = child.receive(seconds=seconds, note=note)
             if isinstance(reply, Ending):
                 return outcomes, reply
             try:
-                outcomes.append(self._outcomes.decode(reply))
-            except msgspec.DecodeError as error:
-                return outcomes, child.end(
-                    f"the runner's reply cannot be read ({error}): something wrote into its pipe"
-                )
+                outcome = decoded(self._outcomes, reply)
+                if fault := outcome_fault(outcome):
+                    raise ChannelError(fault)  # noqa: TRY301 - one end for all that is no outcome
+            except ChannelError as error:
+                return outcomes, child.broken(str(error))
+            outcomes.append(outcome)
             if outcomes[-1].ended in PROCESS_ENDS:
                 return outcomes, child.end("the process came to its end with this call")
         lately = (time.monotonic() - began) / len(calls)

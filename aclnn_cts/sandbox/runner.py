@@ -1,10 +1,9 @@
 """The expendable child: holds one adapter, makes the calls that come down the pipe, and may die doing so.
 
-Started as `python -m aclnn_cts.sandbox.runner MEMORY CONTROL REPLIES PARENT` by `sandbox.process`, never forked: device
-runtimes and thread pools do not survive a fork. The arguments are inherited file descriptors: the memory in which the
-arrays lie, the page with the in-flight word, and the pipe for replies; and the id of the process
-that it must not outlive. Batches come on standard input; standard output
-and standard error are a log, whose end becomes a dead runner's last words.
+`sandbox.keeper` starts it, in a process that has imported nothing yet: device runtimes and thread pools do not survive
+a fork. The arguments are inherited file descriptors: the memory in which the arrays lie, the page with the in-flight
+word, and the pipe for replies; and the id of the process that it must not outlive. Batches come on what was standard
+input; standard output and standard error are a log, whose end becomes a dead runner's last words.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,18 +25,24 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.sandbox.call_groups import end_of_group
 from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
     IDLE,
     IN_FLIGHT,
     LOG_POSITION,
+    MESSAGE_BYTES,
     Batch,
+    ChannelError,
+    Frames,
     Opened,
     Opening,
     Place,
     Refused,
     WireCall,
+    decoded,
+    outcome_fault,
     read_frame,
     write_frame,
 )
@@ -94,14 +98,48 @@ class _Memory:
         return buffers
 
 
+class _Replies:
+    """The pipe to the judge."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._number = 0
+        self._encoder = msgspec.msgpack.Encoder()
+        self._outcomes = msgspec.msgpack.Decoder(Outcome)
+
+    def send(self, answer: Opened | Refused) -> None:
+        body = self._encoder.encode(answer)
+        if len(body) > MESSAGE_BYTES:
+            raise HarnessError(f"capabilities and environment have {len(body)} bytes; the limit is {MESSAGE_BYTES}")
+        self._write(body)
+
+    def send_outcome(self, outcome: Outcome) -> None:
+        """Send it, or why it cannot be sent: what the judge would refuse would cost this process too."""
+        try:
+            body = self._encoder.encode(outcome)
+            fault = f"its outcome has {len(body)} bytes; the limit is {MESSAGE_BYTES}"
+            if len(body) <= MESSAGE_BYTES:
+                fault = outcome_fault(decoded(self._outcomes, body))
+        except ChannelError as error:
+            fault = str(error)
+        except Exception as error:  # noqa: BLE001 - an adapter may have put anything into it
+            fault = f"its outcome cannot be encoded: {type(error).__name__}: {error}"[:MESSAGE_LIMIT]
+        if fault:
+            body = self._encoder.encode(Outcome(ended=Ended.NOT_RUN, message=f"the adapter broke its rules: {fault}"))
+        self._write(body)
+
+    def _write(self, body: bytes) -> None:
+        write_frame(self._descriptor, body, self._number)
+        self._number += 1
+
+
 class _Runner:
-    def __init__(self, session: Session, *, memory: _Memory, control: memoryview, replies: int) -> None:
+    def __init__(self, session: Session, *, memory: _Memory, control: memoryview, replies: _Replies) -> None:
         self._session = session
         self._memory = memory
         self._control = control
         self._replies = replies
         self._calls = msgspec.msgpack.Decoder(WireCall)
-        self._encoder = msgspec.msgpack.Encoder()
 
     def batch(self, batch: Batch) -> None:
         """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
@@ -113,7 +151,7 @@ class _Runner:
             self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
             self._control[IN_FLIGHT] = start
             for outcome in self._perform(calls[start:end]):
-                write_frame(self._replies, self._encoder.encode(outcome))
+                self._replies.send_outcome(outcome)
                 if outcome.ended in PROCESS_ENDS:
                     os._exit(os.EX_OK)
             self._control[IN_FLIGHT] = IDLE
@@ -141,34 +179,34 @@ def _open(opening: Opening) -> Session:
     return adapter.open(opening.target, _LazySpecs(opening.spec_folders))
 
 
-def _answer(opening: Opening, replies: int) -> Session | None:
+def _answer(opening: Opening, replies: _Replies) -> Session | None:
     try:
         session = _open(opening)
-        answer: Opened | Refused = Opened(session.capabilities, dict(session.environment))
-        encoded = msgspec.msgpack.encode(answer)
+        declaration = declaration_of(session, adapter=opening.adapter)
+        replies.send(Opened(declaration.capabilities, declaration.environment))
     except (UsageError, HarnessError) as error:
-        encoded = msgspec.msgpack.encode(Refused(isinstance(error, UsageError), str(error)))
+        replies.send(Refused(isinstance(error, UsageError), str(error)[:MESSAGE_LIMIT]))
     except Exception as error:  # noqa: BLE001 - whatever an adapter raises, the parent must hear of it
         message = f"--adapter {opening.adapter}: opening it failed: {type(error).__name__}: {error}"
-        encoded = msgspec.msgpack.encode(Refused(usage=False, message=message[:MESSAGE_LIMIT]))
+        replies.send(Refused(usage=False, message=message[:MESSAGE_LIMIT]))
     else:
-        write_frame(replies, encoded)
         return session
-    write_frame(replies, encoded)
     return None
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Open what the first frame names, then run batches until standard input ends."""
-    memory, control, replies, parent = (int(argument) for argument in arguments)
+    """Open what the first frame names, then run batches until their pipe ends."""
+    memory, control, pipe, parent = (int(argument) for argument in arguments)
     die_with(parent)
     for number in ENDINGS:
         # A worker ignores them, and what it starts inherits that: here they do what they do to any program.
         signal.signal(number, signal.SIG_DFL)
-    for descriptor in (memory, control, replies):
+    for descriptor in (memory, control, pipe):
         # What native code may start must not keep the pipe open after this process has died.
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it
-    body = read_frame(_STANDARD_INPUT)
+    batches_pipe = _own_input()
+    replies, frames = _Replies(pipe), Frames()
+    body = read_frame(batches_pipe, frames)
     if body is None:
         return os.EX_OK
     session = _answer(msgspec.msgpack.decode(body, type=Opening), replies)
@@ -178,11 +216,16 @@ def main(arguments: Sequence[str]) -> int:
     runner = _Runner(session, memory=_Memory(memory), control=words, replies=replies)
     batches = msgspec.msgpack.Decoder(Batch)
     keep_for_good()
-    while (body := read_frame(_STANDARD_INPUT)) is not None:
+    while (body := read_frame(batches_pipe, frames)) is not None:
         runner.batch(batches.decode(body))
     session.close()
     return os.EX_OK
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _own_input() -> int:
+    """The pipe of the batches, under a number that nobody else knows: who reads standard input finds that it ended."""
+    pipe = os.dup(_STANDARD_INPUT)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _STANDARD_INPUT)
+    os.close(nothing)
+    return pipe

@@ -11,8 +11,9 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.child import Child, Ending
-from aclnn_cts.sandbox.limits import Limits, half_of_memory
-from aclnn_cts.sandbox.wire import Opened, Opening, Refused
+from aclnn_cts.sandbox.declaration import Declaration, declaration_of
+from aclnn_cts.sandbox.limits import Limits, share_of_memory
+from aclnn_cts.sandbox.wire import ChannelError, Opened, Opening, Refused, decoded
 
 __all__ = ["Runners"]
 
@@ -23,26 +24,22 @@ class Runners:
     The thread that makes them must outlive them: the system ends a runner with the thread that started it.
     """
 
-    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, spare: bool) -> None:
+    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, workers: int, spare: bool) -> None:
         self._opening = opening
         self._arena = arena
         self._limits = limits
         self._keep_spare = spare
-        self.memory_bytes = limits.memory_bytes or half_of_memory()
-        """Resident memory that a runner may take."""
+        self._memory_bytes = limits.memory_bytes or share_of_memory(workers)
+        self._memory_note = f", a share of {workers} workers" if workers > 1 and not limits.memory_bytes else ""
+        self._answers: msgspec.msgpack.Decoder[Opened | Refused] = msgspec.msgpack.Decoder(Opened | Refused)
         self.children: list[Child] = []
         """The runner at work first, then the spare."""
         self._ready: set[Child] = set()
         # Runs at exit too, and when a host is forgotten: no runner outlives its host.
         self._finalizer = weakref.finalize(self, _end_all, self.children, arena)
 
-    @property
-    def resident_bytes(self) -> int:
-        """Resident memory of the runner at work; 0 where none is."""
-        return self.children[0].resident_bytes() if self.children else 0
-
-    def opened(self) -> Opened:
-        """Start the first runner; what its adapter says. Raises UsageError or HarnessError, as the adapter does."""
+    def opened(self) -> Declaration:
+        """Start the first runner; what its adapter declares. Raises UsageError or HarnessError, as the adapter does."""
         return self._await_open(self._start())
 
     def ready(self) -> Child:
@@ -61,6 +58,7 @@ class Runners:
     def retire(self, child: Child) -> None:
         """End a runner; the spare takes its place."""
         child.kill()
+        self._arena.drop_strays()
         self._ready.discard(child)
         if child in self.children:
             self.children.remove(child)
@@ -95,23 +93,33 @@ class Runners:
         self._finalizer()
 
     def _start(self) -> Child:
-        child = Child(self._arena.descriptor)
+        child = Child(self._arena, memory_bytes=self._memory_bytes, memory_note=self._memory_note)
         self.children.append(child)
         child.send(msgspec.msgpack.encode(self._opening), seconds=self._limits.open_seconds)
         return child
 
-    def _await_open(self, child: Child) -> Opened:
+    def _await_open(self, child: Child) -> Declaration:
         with self.ended_on_interrupt():
-            reply = child.receive(seconds=self._limits.open_seconds, memory_bytes=self.memory_bytes)
+            reply = child.receive(seconds=self._limits.open_seconds)
         if isinstance(reply, Ending):
             self.retire(child)
             raise HarnessError(f"--adapter {self._opening.adapter}: its runner ended while opening it: {reply.message}")
-        answer = msgspec.msgpack.decode(reply, type=Opened | Refused)
-        if isinstance(answer, Refused):
+        try:
+            declaration = self._declaration(reply)
+        except BaseException:
             self.retire(child)
-            raise (UsageError if answer.usage else HarnessError)(answer.message)
+            raise
         self._ready.add(child)
-        return answer
+        return declaration
+
+    def _declaration(self, reply: bytes) -> Declaration:
+        try:
+            answer = decoded(self._answers, reply)
+        except ChannelError as error:
+            raise HarnessError(f"--adapter {self._opening.adapter}: opening it failed: {error}") from None
+        if isinstance(answer, Refused):
+            raise (UsageError if answer.usage else HarnessError)(answer.message)
+        return declaration_of(answer, adapter=self._opening.adapter)
 
 
 def _end_all(children: list[Child], arena: Arena) -> None:

@@ -1,20 +1,23 @@
-"""What judge and runner say to each other: length-prefixed MessagePack frames, and two words of shared memory.
+"""What judge and runner say to each other: numbered MessagePack frames, and two words of shared memory.
 
 Cases travel as msgspec structs (their JSON form in binary: nan and infinities have no JSON). Arrays never travel: both
 sides map one piece of memory, and a frame says where in it a call's buffers lie.
+
+The judge trusts nothing that comes from a runner: a frame has a mark, a number and a length within a limit, so that
+what an implementation writes into the pipe is noticed at once, and its contents are checked for type and range.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import struct
-from typing import TypeAlias
+from typing import Any, TypeVar
 
 import msgspec
 
-from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.outcome import ENDS, Outcome
 from aclnn_cts.core.target import Target
 
 __all__ = [
@@ -22,15 +25,18 @@ __all__ = [
     "IDLE",
     "IN_FLIGHT",
     "LOG_POSITION",
+    "MESSAGE_BYTES",
     "Batch",
+    "ChannelError",
     "Frames",
     "Opened",
     "Opening",
     "Place",
     "Refused",
-    "Reply",
     "WireCall",
+    "decoded",
     "frame",
+    "outcome_fault",
     "read_frame",
     "write_frame",
 ]
@@ -44,7 +50,21 @@ LOG_POSITION = 1
 IDLE = -1
 """What stands in the first word between calls."""
 
-_LENGTH = struct.Struct("<Q")
+MESSAGE_BYTES = 1 << 20
+"""Most that one message of a runner may have. An outcome has some hundred bytes, its text at most a few thousand."""
+
+_HEADER = struct.Struct("<4sIQ")
+"""The mark, the frame's number in its direction, and the length of its body."""
+_MARK = b"\x00cts"
+_NUMBERS = 1 << 32
+_QUOTED = 80
+"""Characters of a value that a message quotes."""
+
+_T = TypeVar("_T")
+
+
+class ChannelError(Exception):
+    """What came down the pipe is no message of ours; the text says why, and names the limit that was broken."""
 
 
 class Opening(msgspec.Struct, frozen=True, tag="open"):
@@ -59,8 +79,9 @@ class Opening(msgspec.Struct, frozen=True, tag="open"):
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
     """The adapter is open and ready for batches."""
 
-    capabilities: Capabilities
-    environment: dict[str, str]
+    capabilities: Any
+    """`Capabilities`, which the judge holds to its schema (`sandbox.declaration`) as it arrives."""
+    environment: Any
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -97,60 +118,95 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
     """Each one a WireCall, encoded once however often it is sent."""
 
 
-Reply: TypeAlias = Outcome | Opened | Refused
+def frame(body: bytes, number: int) -> bytes:
+    """A body with its header before it; `number` counts the frames of one direction from 0."""
+    return _HEADER.pack(_MARK, number % _NUMBERS, len(body)) + body
 
 
-def frame(body: bytes) -> bytes:
-    """A body with its length before it."""
-    return _LENGTH.pack(len(body)) + body
-
-
-def write_frame(descriptor: int, body: bytes) -> None:
+def write_frame(descriptor: int, body: bytes, number: int) -> None:
     """Write a whole frame. Raises BrokenPipeError where nobody reads any more."""
-    rest = memoryview(frame(body))
+    rest = memoryview(frame(body, number))
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def read_frame(descriptor: int) -> bytes | None:
+def read_frame(descriptor: int, frames: Frames) -> bytes | None:
     """Wait for a whole frame; None where the other side has closed."""
-    frames = Frames()
     while True:
+        if (body := frames.take()) is not None:
+            return body
         # Never past this frame: what follows is for the next call.
         chunk = os.read(descriptor, frames.missing)
         if not chunk:
             return None
         frames.feed(chunk)
-        if (body := frames.take()) is not None:
-            return body
 
 
 class Frames:
     """Frames out of pieces, as they arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, limit: int | None = None) -> None:
+        """`limit`: the most bytes that a body may have; None for what a judge sends, which a runner trusts."""
+        self._limit = limit
         self._pieces = bytearray()
+        self._number = 0
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were fed and not taken."""
+        return len(self._pieces)
 
     @property
     def missing(self) -> int:
-        """Bytes until the current frame, or its length, is complete."""
+        """Bytes until the current frame, or its header, is complete. Raises as `take`."""
         have = len(self._pieces)
-        if have < _LENGTH.size:
-            return _LENGTH.size - have
-        length: int = _LENGTH.unpack_from(self._pieces)[0]
-        return length + _LENGTH.size - have
+        return _HEADER.size - have if have < _HEADER.size else self._length() + _HEADER.size - have
 
     def feed(self, chunk: bytes) -> None:
         """Add what arrived."""
         self._pieces += chunk
 
     def take(self) -> bytes | None:
-        """The next whole frame, or None while it is not complete."""
-        if len(self._pieces) < _LENGTH.size:
+        """The next whole frame, or None while it is not complete.
+
+        Raises ChannelError for bytes that are no frame, for one that is out of turn, and for one beyond the limit:
+        as soon as its header is there, so that no more than a frame is ever kept.
+        """
+        if len(self._pieces) < _HEADER.size:
             return None
-        end: int = _LENGTH.unpack_from(self._pieces)[0] + _LENGTH.size
+        end = self._length() + _HEADER.size
         if len(self._pieces) < end:
             return None
-        body = bytes(self._pieces[_LENGTH.size : end])
+        body = bytes(self._pieces[_HEADER.size : end])
         del self._pieces[:end]
+        self._number = (self._number + 1) % _NUMBERS
         return body
+
+    def _length(self) -> int:
+        mark, number, length = _HEADER.unpack_from(self._pieces)
+        if mark != _MARK:
+            start = bytes(self._pieces[: _HEADER.size])
+            raise ChannelError(f"{start!r} is in its pipe where a message must begin")
+        if number != self._number:
+            raise ChannelError(f"message {number} is in its pipe where message {self._number} must come")
+        if self._limit is not None and length > self._limit:
+            raise ChannelError(f"its message has {length} bytes; the limit is {self._limit}")
+        return int(length)
+
+
+def decoded(decoder: msgspec.msgpack.Decoder[_T], body: bytes) -> _T:
+    """What a runner's message holds. Raises ChannelError where it is no such thing."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        raise ChannelError(f"its message cannot be read: {error}") from error
+
+
+def outcome_fault(outcome: Outcome) -> str:
+    """What of an outcome is out of range, beyond what its types already say; empty where nothing is."""
+    if outcome.ended not in ENDS:
+        return f"outcome.ended is {outcome.ended[:_QUOTED]!r}; expected one of {', '.join(sorted(ENDS))}"
+    for name, value in outcome.facts.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"outcome.facts[{name[:_QUOTED]!r}] is {value}; expected a finite number"
+    return ""

@@ -21,6 +21,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost, open_host
 from aclnn_cts.sandbox.process import Limits, ProcessHost
+from aclnn_cts.sandbox.process_tree import children
 
 HERE = Path(__file__).parents[1] / "support"
 ADAPTER = "troublesome_adapter:Troublesome"
@@ -94,7 +95,7 @@ def runners(parent: int) -> list[int]:
             command = (entry / "cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(stat[1]) == parent and (b"aclnn_cts.sandbox.runner" in command or stat[0] == "Z"):
+        if int(stat[1]) == parent and (b"aclnn_cts.sandbox.keeper" in command or stat[0] == "Z"):
             found.append(int(entry.name))
     return sorted(found)
 
@@ -241,9 +242,10 @@ def test_a_runner_that_dies_between_batches_costs_nothing(shared: ProcessHost) -
 
 def test_a_spare_waits_and_takes_over(shared: ProcessHost) -> None:
     shared.run([call(shared)])
-    spare = shared._runners.children[1]
+    while not (started := children(shared._runners.children[1]._process.pid)):
+        time.sleep(0.01)
     outcomes = shared.run([call(shared, "exit"), call(shared)])
-    assert outcomes[1].facts["pid"] == spare._process.pid
+    assert outcomes[1].facts["pid"] in started
 
 
 def test_a_spare_that_died_while_waiting_is_replaced(shared: ProcessHost) -> None:
@@ -334,7 +336,11 @@ def test_runners_end_with_the_parent(number: int) -> None:
         from aclnn_cts.sandbox.process import ProcessHost
         host = ProcessHost({ADAPTER!r}, target=Target())
         host.run([Call(Case("aclnnDouble", {{}}))])
-        print(*[child._process.pid for child in host._runners.children], flush=True)
+        import time
+        from aclnn_cts.sandbox.process_tree import descendants
+        while len(descendants(os.getpid())) < 4:
+            time.sleep(0.01)
+        print(*descendants(os.getpid()), flush=True)
         host.run([Call(Case("aclnnDouble", {{}}), manner={{"do": "hang"}})])
         """
     )
@@ -347,18 +353,19 @@ def test_runners_end_with_the_parent(number: int) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     ) as parent:
         assert parent.stdout is not None
-        children = [int(word) for word in parent.stdout.readline().split()]
-        assert len(children) == 2
-        assert all(alive(child) for child in children)
+        # A runner and a spare, each with its keeper.
+        below = [int(word) for word in parent.stdout.readline().split()]
+        assert len(below) == 4
+        assert all(alive(process) for process in below)
         time.sleep(0.1)
         parent.send_signal(number)
         _, errors = parent.communicate(timeout=20)
     assert parent.returncode != 0
     assert ("KeyboardInterrupt" in errors) == (number == signal.SIGINT)
     deadline = time.monotonic() + 5
-    while any(alive(child) for child in children) and time.monotonic() < deadline:
+    while any(alive(process) for process in below) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not any(alive(child) for child in children)
+    assert not any(alive(process) for process in below)
 
 
 def test_in_process_has_the_same_face() -> None:

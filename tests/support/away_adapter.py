@@ -19,6 +19,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
+from tests.support.judge_process import judge_process
 
 
 def _file(word: str, device: str) -> Path:
@@ -44,7 +45,7 @@ class AwaySession(ReferenceSession):
         self._device = device
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
-        for word, process in (("worker", os.getppid()), ("runner", os.getpid())):
+        for word, process in (("worker", judge_process()), ("runner", os.getpid())):
             file = _file(word, self._device)
             if file.exists():
                 file.replace(_file("down", self._device))

@@ -9,11 +9,12 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
+from tests.support.judge_process import judge_process
 from tests.support.rare_adapter import Rare, RareSession
 
 
 class Signals(Rare):
-    """`--adapter tests.support.signals_adapter:Signals,number=15,after=20`; the runner's parent is the head."""
+    """`--adapter tests.support.signals_adapter:Signals,number=15,after=20`."""
 
     def __init__(self, number: str, after: str, fault: str = "tail") -> None:
         super().__init__(fault)
@@ -32,5 +33,5 @@ class SignalsSession(RareSession):
         self._left -= len(calls)
         if self._left <= 0:
             self._left = 1 << 30
-            os.kill(os.getppid(), self._number)
+            os.kill(judge_process(), self._number)
         return super().run(calls)

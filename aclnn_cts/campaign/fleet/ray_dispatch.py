@@ -47,7 +47,9 @@ class _Station:
         sys.path.insert(0, str(here))
         given: WorkerOptions = pickle.loads(options)  # noqa: S301 - from the head of the same campaign
         folders = tuple(here / "specs" / str(number) for number in range(len(given.settings.spec_folders)))
-        self._options = replace(given, settings=replace(given.settings, spec_folders=folders))
+        # How many of the workers this node has is not known; hardly more than it has cores.
+        workers = min(given.settings.workers, os.cpu_count() or 1)
+        self._options = replace(given, settings=replace(given.settings, spec_folders=folders, workers=workers))
         self._things = contextlib.ExitStack()
         self._dispatcher: LocalDispatcher | None = None
 

@@ -1,0 +1,238 @@
+"""All that a hostile adapter does to its judge, each deed between ordinary calls, and what must come of it.
+
+`run_hostile_adapters` does everything once, in a minute or two; `make test` takes the quick ones from here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+
+import numpy as np
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.env import variable_set
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
+from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.process import ProcessHost
+from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
+
+__all__ = ["ADAPTER", "DEEDS", "LIMITS", "SUPPORT", "Deed", "mistakes_of", "open_mistakes", "run_hostile_adapters"]
+
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+"""Where the adapter's module lies, for `sys.path`."""
+ADAPTER = "hostile_adapter:Hostile"
+LIMITS = Limits(call_seconds=4.0, memory_bytes=200 << 20)
+_MOST_GROWTH = 100 << 20
+"""Bytes that the judge may grow by in one batch."""
+_OUTPUTS = frozenset({"out"})
+_TOKEN = "ACLNN_CTS_HOSTILE_RUN"  # noqa: S105 - a mark by which what was left behind is found
+_PIPE = "the runner broke the rules of its pipe: "
+_RULES = "the adapter broke its rules: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What a call does, and what must come of it."""
+
+    do: str
+    ended: str
+    words: str = ""
+    """A pattern that the outcome's message begins with."""
+    quick: bool = False
+    """It is part of `make test`."""
+    alters_others: bool = False
+    """It writes into the other calls' buffers, which nothing keeps it from."""
+
+
+def _message(do: str, words: str, *, quick: bool = False) -> Deed:
+    return Deed(do=do, ended=Ended.NOT_RUN, words=_PIPE + words, quick=quick)
+
+
+def _memory(do: str, *, quick: bool = False) -> Deed:
+    return Deed(
+        do=do, ended=Ended.MEMORY_LIMIT, words=r"\d+ bytes of resident memory.*; the limit is 209715200", quick=quick
+    )
+
+
+def _outcome(do: str, words: str) -> Deed:
+    return Deed(do=do, ended=Ended.NOT_RUN, words=_RULES + words, quick=True)
+
+
+def _dies(do: str, *, quick: bool = False) -> Deed:
+    return Deed(do=do, ended=Ended.SIGNAL, words="the runner died by SIGABRT", quick=quick)
+
+
+def _vain(do: str, *, alters_others: bool = False) -> Deed:
+    return Deed(do=do, ended=Ended.RETURNED, quick=True, alters_others=alters_others)
+
+
+DEEDS = (
+    _vain("shorten"),
+    _vain("lengthen and seal"),
+    _vain("scribble"),
+    _vain("read standard input"),
+    _vain("flood the log"),
+    _vain("punch holes", alters_others=True),
+    _vain("fill the arena", alters_others=True),
+    _dies("scribble far and die", quick=True),
+    _dies("scribble below and die"),
+    _dies("scribble huge and die"),
+    _dies("scribble an earlier call and die"),
+    _dies("empty the log and die"),
+    _message("flood", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
+    _message("junk", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
+    _message("a little junk", r"b'junk!.*' is in its pipe where a message must begin"),
+    _message("announce 300 MB", "its message has 314572800 bytes; the limit is 1048576", quick=True),
+    _message("announce 2^63", "its message has 9223372036854775808 bytes; the limit is 1048576"),
+    _message("begin a message", "a message was begun and not finished within", quick=True),
+    _message("nested", "its message cannot be read: Expected `object`, got `array`"),
+    Deed(do="flood with messages", ended=Ended.RETURNED, alters_others=True),
+    _memory("memfds", quick=True),
+    _memory("shared map"),
+    _memory("deleted file"),
+    _memory("beyond arena", quick=True),
+    _memory("child swallows", quick=True),
+    Deed(do="close all", ended=Ended.EXIT),
+    Deed(do="stop", ended=Ended.TIME_LIMIT, words="no answer within 4 s"),
+    _outcome("long message", "its outcome has 50000.. bytes; the limit is 1048576"),
+    _outcome("fact without end", "its outcome has 30000.. bytes; the limit is 1048576"),
+    _outcome("unknown end", "outcome.ended is 'splendid'; expected one of device fault"),
+    _outcome("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`"),
+    _outcome("endless seconds", r".*Expected `float` < 1000000000.0 - at `\$.seconds`"),
+    _outcome("seconds of text", r".*Expected `float`, got `str` - at `\$.seconds`"),
+    _outcome("status beyond int32", r".*Expected `int` <= 2147483647 - at `\$.phase_one`"),
+    _outcome("status beyond 64 bits", "its outcome cannot be encoded: OverflowError"),
+    _outcome("endless fact", r"outcome.facts\['grown'\] is inf; expected a finite number"),
+    _outcome("fact that is a list", r".*got `array` - at `\$.facts\[...\]`"),
+    _outcome("half a character", "its outcome cannot be encoded: UnicodeEncodeError"),
+    Deed(do="daemon", ended=Ended.RETURNED, quick=True),
+    Deed(do="daemon and exit", ended=Ended.EXIT, words="the runner exited with code 9"),
+    Deed(do="hop", ended=Ended.RETURNED),
+    Deed(do="stop the keeper", ended=Ended.EXIT),
+    Deed(do="kill the keeper", ended=Ended.SIGNAL, quick=True),
+)
+"""Every deed of the adapter but its declarations."""
+
+
+def mistakes_of(deed: Deed, host: ProcessHost, folder: Path) -> list[str]:
+    """Do it between ordinary calls; what is not as it must be. Notes are put into the folder."""
+    marker = folder / deed.do
+    before = _private_bytes()
+    calls = [_call(host, "double"), _call(host, deed.do, marker), _call(host, "double"), _call(host, "double")]
+    outcomes = host.run(calls)
+    found = []
+    if len(outcomes) != len(calls):
+        return [f"{deed.do}: {len(outcomes)} outcomes of {len(calls)} calls"]
+    own, others = outcomes[1], [outcomes[0], *outcomes[2:]]
+    if own.ended != deed.ended or not re.match(deed.words, own.message):
+        found.append(f"it ended by {own.ended}: {own.message[:500]}")
+    found += [f"another call ended by {it.ended}: {it.message[:500]}" for it in others if it.ended != Ended.RETURNED]
+    if not deed.alters_others and not all(map(_doubled, [calls[0], *calls[2:]])):
+        found.append("another call has wrong outputs")
+    host.recycle()
+    if (grown := _private_bytes() - before) > _MOST_GROWTH:
+        found.append(f"the judge grew by {grown} bytes")
+    if deed.do in LEAVES:
+        host.refresh()
+        found += [f"process {each} was left behind" for each in map(int, marker.read_text().split()) if _alive(each)]
+    after = [_call(host, "double"), _call(host, "double", size=4_000_000)]
+    if any(it.ended != Ended.RETURNED for it in host.run(after)) or not all(map(_doubled, after)):
+        found.append("the next batch is not made as ever")
+    host.recycle()
+    return [f"{deed.do}: {each}" for each in found]
+
+
+def open_mistakes(declares: str) -> list[str]:
+    """Open an adapter with a declaration that is out of bounds; what is not as it must be."""
+    word = f"{ADAPTER},declares={declares}"
+    try:
+        ProcessHost(word, target=Target(), limits=LIMITS, spare=False).close()
+    except HarnessError as error:
+        if re.match(f"--adapter {word}: .*{DECLARATIONS[declares][2]}", str(error)) and len(str(error)) < 600:
+            return []
+        return [f"declares {declares}: {str(error)[:500]}"]
+    return [f"declares {declares}: it was opened"]
+
+
+def run_hostile_adapters() -> list[str]:
+    """Do everything once; a line for each thing that was not as it must be, none where all held."""
+    known = {*TROUBLE, *LEAVES, *OUTCOMES}
+    found = [f"{do}: nobody says what must come of it" for do in known ^ {deed.do for deed in DEEDS}]
+    token = uuid.uuid4().hex
+    before = _leftovers()
+    with variable_set(_TOKEN, token), _importable(), TemporaryDirectory(prefix="aclnn-cts-hostile-") as name:
+        with ProcessHost(ADAPTER, target=Target(), limits=LIMITS) as host:
+            for deed in DEEDS:
+                found += mistakes_of(deed, host, Path(name))
+        for declares in DECLARATIONS:
+            found += open_mistakes(declares)
+    found += [f"left behind: {path}" for path in sorted(_leftovers() - before)]
+    return found + [f"left behind: process {pid}" for pid in _with_variable(f"{_TOKEN}={token}".encode())]
+
+
+@contextmanager
+def _importable() -> Iterator[None]:
+    sys.path.insert(0, str(SUPPORT))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(SUPPORT))
+
+
+def _call(host: ProcessHost, do: str, marker: Path | None = None, *, size: int = 3) -> Call:
+    tensor = Tensor((size,), "FLOAT")
+    case = Case("aclnnDouble", {"x": tensor, "out": tensor})
+    block = host.memory(layout(case, _OUTPUTS).size)
+    arrays = {"x": np.arange(size, dtype=np.float32)}
+    buffers = prepare(case, outputs=_OUTPUTS, arrays=arrays, memory=block)
+    manner: Mapping[str, str] = {"do": do} if marker is None else {"do": do, "marker": str(marker)}
+    return Call(case, buffers, manner=manner)
+
+
+def _doubled(call: Call) -> bool:
+    buffers = call.buffers
+    assert isinstance(buffers, CallBuffers)
+    view = buffers.outputs["out"].view
+    return bool((view == 2 * np.arange(view.size, dtype=np.float32)).all())
+
+
+def _private_bytes() -> int:
+    _, resident, shared, *_ = Path("/proc/self/statm").read_bytes().split()
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _leftovers() -> set[str]:
+    """Files in shared memory, and in the folder for temporary files those that are named like ours."""
+    ours = (path for path in Path(gettempdir()).glob("*aclnn*"))
+    return {str(path) for path in (*Path("/dev/shm").glob("*"), *ours)}  # noqa: S108 - looked at
+
+
+def _with_variable(setting: bytes) -> list[int]:
+    """Processes that were started with this in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and setting in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
