@@ -44,6 +44,10 @@ _LEFT = 0.05
 _UNEXPLAINED = 0.5
 """Share of the failures that a condition may leave out: else it is nothing that they share."""
 _RANKS = 8
+_ORDINARY_DATA = frozenset(
+    {"values", "integers", "normal", "uniform", "softmax", "rstd", "positive", "indices", "ramp"}
+)
+"""Recipes of data that hold nothing special."""
 
 _Mask: TypeAlias = NDArray[np.bool_]
 _Counts: TypeAlias = NDArray[np.int64]
@@ -338,17 +342,20 @@ def _plain_test(feature: _Feature, calls: _Calls) -> _Test | None:
 def _of_words(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
     """Tests of words: text, where it holds, and the bits that choose it among the feature's tests."""
     text, is_flag = feature.text, set(feature.words) <= {"true", "false"}
+    is_recipe = text.startswith("recipe")
     bits = 1.0 if is_flag else 1.0 + math.log2(len(feature.words))
     for code, word in enumerate(feature.words):
         has = feature.values == code
         if is_flag:
             yield (text if word == "true" else f"not {text}"), has & feature.known, bits
-            continue
-        spelled = f'"{word}"' if text.startswith("recipe") else word
-        yield f"{text} == {spelled}", has & feature.known, bits
-        # Data of a kind rather hide a fault than are needed for it: what all other data share says nothing.
-        if len(feature.words) > 2 and not text.startswith("recipe"):
-            yield f"{text} != {spelled}", ~has & feature.known, bits
+        elif is_recipe:
+            # Most data show a fault or hide it, and do not set it off: what all others share says nothing.
+            if word not in _ORDINARY_DATA:
+                yield f'{text} == "{word}"', has & feature.known, bits
+        else:
+            yield f"{text} == {word}", has & feature.known, bits
+            if len(feature.words) > 2:
+                yield f"{text} != {word}", ~has & feature.known, bits
 
 
 def _of_integers(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
