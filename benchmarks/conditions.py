@@ -2,8 +2,8 @@
 
 Each seeded fault that changes what valid calls give is run on its operator's quick plan. The condition of its largest
 finding of values, or *always* where it names none, is held against 200 fresh valid calls: a call sets the fault off
-where the software device gives other bytes or another status with the fault than without. `ARGS=--store` keeps the
-figures for `docs/report.md`. Run as `python -m benchmarks.conditions` from the checkout.
+where the software device gives other bytes or another status with the fault than without. Run as
+`python -m benchmarks.conditions` from the checkout.
 """
 
 from __future__ import annotations
@@ -31,12 +31,10 @@ from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.predicate import compile_predicate
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.trials.trial_runner import Bench
-from benchmarks.stored import start, store
+from benchmarks.stored import start
 
-__all__ = ["AGREES", "CALLS", "NAME", "main"]
+__all__ = ["AGREES", "CALLS", "main"]
 
-NAME = "conditions"
-"""Of the stored figures."""
 CALLS = 200
 """Fresh valid calls for each fault."""
 AGREES = 0.9
@@ -110,10 +108,9 @@ def measured(faults: Sequence[SeededFault], specs: Specs) -> Iterator[Mapping[st
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and store where that is asked for."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="benchmarks.conditions", description=__doc__)
     parser.add_argument("--op", metavar="OP", help="the faults of one operator alone")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/report.md (then: make docs)")
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
     catalogue = read_catalogue(specs)
@@ -126,10 +123,9 @@ def main(arguments: Sequence[str]) -> int:
             f"{row['agrees']:4.0%} {row['fault']}: {row['when'] or 'always'} ({row['sets off']} of {CALLS})", flush=True
         )
     good = sum(float(str(row["agrees"])) >= AGREES for row in rows)
-    print(f"{good} of {len(rows)} conditions agree with the trigger on {AGREES:.0%} of {CALLS} fresh calls")
-    if options.store:
-        figures = {"faults": (float(len(rows)),), "agree": (float(good),), "calls": (float(CALLS),)}
-        store(NAME, figures, command="make bench-conditions ARGS=--store", started=started, needed=tuple(figures))
+    print(
+        f"{good} of {len(rows)} conditions agree with the trigger on {AGREES:.0%} of {CALLS} fresh calls; {started.text}"
+    )
     return 0
 
 
