@@ -123,9 +123,8 @@ def main(arguments: Sequence[str]) -> int:
             f"{row['agrees']:4.0%} {row['fault']}: {row['when'] or 'always'} ({row['sets off']} of {CALLS})", flush=True
         )
     good = sum(float(str(row["agrees"])) >= AGREES for row in rows)
-    print(
-        f"{good} of {len(rows)} conditions agree with the trigger on {AGREES:.0%} of {CALLS} fresh calls; {started.text}"
-    )
+    print(f"{good} of {len(rows)} conditions agree with the trigger on {AGREES:.0%} of {CALLS} fresh calls")
+    print(f"on {started.text}")
     return 0
 
 

@@ -43,6 +43,9 @@ _LEFT = 0.05
 """Share of all failures below which those that no rule covers are left alone."""
 _UNEXPLAINED = 0.5
 """Share of the failures that a condition may leave out: else it is nothing that they share."""
+_OUTSIDE = 0.1
+"""Share of failures among the calls that do not meet a condition: above it, it says where a fault hides, and not what
+sets it off."""
 _RANKS = 8
 _ORDINARY_DATA = frozenset(
     {"values", "integers", "normal", "uniform", "softmax", "rstd", "positive", "indices", "ramp"}
@@ -128,7 +131,8 @@ def shared_condition(failing: Sequence[Case], passing: Sequence[Case]) -> Shared
         text, mask = found
         rules.append(text)
         left &= ~mask
-    if not rules or np.count_nonzero(fails & left) > _UNEXPLAINED * len(some):
+    outside = np.count_nonzero(fails & left)
+    if not rules or outside > min(_UNEXPLAINED * len(some), _OUTSIDE * np.count_nonzero(left)):
         return None
     when = rules[0] if len(rules) == 1 else " or ".join(f"({rule})" for rule in rules)
     holds = compile_predicate(when)
