@@ -169,9 +169,11 @@ class Child:
             self._watch(start if body is None else None, seconds=seconds, note=note)
             if body is not None:
                 return body
-            now = time.monotonic()
-            began = None if not self._frames.waiting else now if began is None else began
-            if began is not None and now - began > most:
+            if not self._frames.waiting:
+                began = None
+            elif began is None:
+                began = time.monotonic()
+            elif time.monotonic() - began > most:
                 return self.broken(f"a message was begun and not finished within {most:g} s")
             if self._poll.poll(_TICK * 1000):
                 chunk = os.read(self._replies, _CHUNK)

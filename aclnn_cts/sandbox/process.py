@@ -28,7 +28,7 @@ from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Child, Ending
 from aclnn_cts.sandbox.limits import Limits, beyond
 from aclnn_cts.sandbox.runners import Runners
-from aclnn_cts.sandbox.wire import Batch, ChannelError, Opening, Place, WireCall, decoded, outcome_fault
+from aclnn_cts.sandbox.wire import Batch, ChannelError, Opening, Place, WireCall, outcome_of_message
 
 __all__ = ["Limits", "ProcessHost"]
 
@@ -233,12 +233,9 @@ class ProcessHost:
             if isinstance(reply, Ending):
                 return outcomes, reply
             try:
-                outcome = decoded(self._outcomes, reply)
-                if fault := outcome_fault(outcome):
-                    raise ChannelError(fault)  # noqa: TRY301 - one end for all that is no outcome
+                outcomes.append(outcome_of_message(self._outcomes, reply))
             except ChannelError as error:
                 return outcomes, child.broken(str(error))
-            outcomes.append(outcome)
             if outcomes[-1].ended in PROCESS_ENDS:
                 return outcomes, child.end("the process came to its end with this call")
         lately = (time.monotonic() - began) / len(calls)

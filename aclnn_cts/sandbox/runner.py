@@ -34,15 +34,12 @@ from aclnn_cts.sandbox.wire import (
     LOG_POSITION,
     MESSAGE_BYTES,
     Batch,
-    ChannelError,
     Frames,
     Opened,
     Opening,
     Place,
     Refused,
     WireCall,
-    decoded,
-    outcome_fault,
     read_frame,
     write_frame,
 )
@@ -105,7 +102,6 @@ class _Replies:
         self._descriptor = descriptor
         self._number = 0
         self._encoder = msgspec.msgpack.Encoder()
-        self._outcomes = msgspec.msgpack.Decoder(Outcome)
 
     def send(self, answer: Opened | Refused) -> None:
         body = self._encoder.encode(answer)
@@ -114,19 +110,18 @@ class _Replies:
         self._write(body)
 
     def send_outcome(self, outcome: Outcome) -> None:
-        """Send it, or why it cannot be sent: what the judge would refuse would cost this process too."""
+        """Send it, or why it cannot be sent; the judge looks at what is in it."""
         try:
             body = self._encoder.encode(outcome)
-            fault = f"its outcome has {len(body)} bytes; the limit is {MESSAGE_BYTES}"
-            if len(body) <= MESSAGE_BYTES:
-                fault = outcome_fault(decoded(self._outcomes, body))
-        except ChannelError as error:
-            fault = str(error)
         except Exception as error:  # noqa: BLE001 - an adapter may have put anything into it
-            fault = f"its outcome cannot be encoded: {type(error).__name__}: {error}"[:MESSAGE_LIMIT]
-        if fault:
-            body = self._encoder.encode(Outcome(ended=Ended.NOT_RUN, message=f"the adapter broke its rules: {fault}"))
+            body = self._refused(f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT])
+        if len(body) > MESSAGE_BYTES:
+            body = self._refused(f"it has {len(body)} bytes; the limit is {MESSAGE_BYTES}")
         self._write(body)
+
+    def _refused(self, fault: str) -> bytes:
+        message = f"the adapter's outcome cannot be sent: {fault}"
+        return self._encoder.encode(Outcome(ended=Ended.NOT_RUN, message=message))
 
     def _write(self, body: bytes) -> None:
         write_frame(self._descriptor, body, self._number)

@@ -36,7 +36,7 @@ __all__ = [
     "WireCall",
     "decoded",
     "frame",
-    "outcome_fault",
+    "outcome_of_message",
     "read_frame",
     "write_frame",
 ]
@@ -202,11 +202,12 @@ def decoded(decoder: msgspec.msgpack.Decoder[_T], body: bytes) -> _T:
         raise ChannelError(f"its message cannot be read: {error}") from error
 
 
-def outcome_fault(outcome: Outcome) -> str:
-    """What of an outcome is out of range, beyond what its types already say; empty where nothing is."""
+def outcome_of_message(decoder: msgspec.msgpack.Decoder[Outcome], body: bytes) -> Outcome:
+    """The outcome that a runner's message holds. Raises ChannelError for what is none, or has a value out of range."""
+    outcome = decoded(decoder, body)
     if outcome.ended not in ENDS:
-        return f"outcome.ended is {outcome.ended[:_QUOTED]!r}; expected one of {', '.join(sorted(ENDS))}"
+        raise ChannelError(f"`ended` is {outcome.ended[:_QUOTED]!r}; expected one of {', '.join(sorted(ENDS))}")
     for name, value in outcome.facts.items():
         if isinstance(value, float) and not math.isfinite(value):
-            return f"outcome.facts[{name[:_QUOTED]!r}] is {value}; expected a finite number"
-    return ""
+            raise ChannelError(f"`facts[{name[:_QUOTED]!r}]` is {value}; expected a finite number")
+    return outcome

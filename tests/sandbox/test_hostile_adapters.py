@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Ending
 from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
-from aclnn_cts.sandbox.wire import ChannelError, Frames, decoded, frame
+from aclnn_cts.sandbox.wire import ChannelError, Frames, frame, outcome_of_message
 from tests.soak.hostile_adapters import ADAPTER, DEEDS, LIMITS, SUPPORT, Deed, mistakes_of, open_mistakes
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
 
+DECODER = msgspec.msgpack.Decoder(Outcome)
 QUICK = [deed for deed in DEEDS if deed.quick]
 
 
@@ -104,7 +106,17 @@ def test_frames_come_out_in_whatever_pieces_they_arrive() -> None:
         assert frames.waiting == 0
 
 
+WRONG = [deed for deed in DEEDS if deed.do in OUTCOMES and not deed.quick]
+
+
+@pytest.mark.parametrize("deed", WRONG, ids=[deed.do for deed in WRONG])
+def test_an_outcome_out_of_range_is_none(deed: Deed) -> None:
+    with pytest.raises(ChannelError) as caught:
+        outcome_of_message(DECODER, msgspec.msgpack.encode(OUTCOMES[deed.do]()))
+    assert re.match(deed.words, f"the runner broke the rules of its pipe: {caught.value}")
+
+
 @pytest.mark.parametrize("body", [b"\x91" * 500_000, b"\xc1", b"", b"\x81\xa5ended\xa2\xff\xff", b"\x81\xa5ended\x01"])
 def test_a_body_that_is_no_outcome_is_no_message(body: bytes) -> None:
     with pytest.raises(ChannelError, match="its message cannot be read"):
-        decoded(msgspec.msgpack.Decoder(Outcome), body)
+        outcome_of_message(DECODER, body)

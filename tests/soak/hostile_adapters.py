@@ -39,7 +39,6 @@ _MOST_GROWTH = 100 << 20
 _OUTPUTS = frozenset({"out"})
 _TOKEN = "ACLNN_CTS_HOSTILE_RUN"  # noqa: S105 - a mark by which what was left behind is found
 _PIPE = "the runner broke the rules of its pipe: "
-_RULES = "the adapter broke its rules: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +65,8 @@ def _memory(do: str, *, quick: bool = False) -> Deed:
     )
 
 
-def _outcome(do: str, words: str) -> Deed:
-    return Deed(do=do, ended=Ended.NOT_RUN, words=_RULES + words, quick=True)
+def _unsent(do: str, words: str) -> Deed:
+    return Deed(do=do, ended=Ended.NOT_RUN, words="the adapter's outcome cannot be sent: " + words, quick=True)
 
 
 def _dies(do: str, *, quick: bool = False) -> Deed:
@@ -106,17 +105,17 @@ DEEDS = (
     _memory("child swallows", quick=True),
     Deed(do="close all", ended=Ended.EXIT),
     Deed(do="stop", ended=Ended.TIME_LIMIT, words="no answer within 4 s"),
-    _outcome("long message", "its outcome has 50000.. bytes; the limit is 1048576"),
-    _outcome("fact without end", "its outcome has 30000.. bytes; the limit is 1048576"),
-    _outcome("unknown end", "outcome.ended is 'splendid'; expected one of device fault"),
-    _outcome("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`"),
-    _outcome("endless seconds", r".*Expected `float` < 1000000000.0 - at `\$.seconds`"),
-    _outcome("seconds of text", r".*Expected `float`, got `str` - at `\$.seconds`"),
-    _outcome("status beyond int32", r".*Expected `int` <= 2147483647 - at `\$.phase_one`"),
-    _outcome("status beyond 64 bits", "its outcome cannot be encoded: OverflowError"),
-    _outcome("endless fact", r"outcome.facts\['grown'\] is inf; expected a finite number"),
-    _outcome("fact that is a list", r".*got `array` - at `\$.facts\[...\]`"),
-    _outcome("half a character", "its outcome cannot be encoded: UnicodeEncodeError"),
+    _unsent("long message", "it has 50000.. bytes; the limit is 1048576"),
+    _unsent("fact without end", "it has 30000.. bytes; the limit is 1048576"),
+    _message("unknown end", "`ended` is 'splendid'; expected one of device fault"),
+    _message("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`", quick=True),
+    _message("endless seconds", r".*Expected `float` < 1000000000.0 - at `\$.seconds`"),
+    _message("seconds of text", r".*Expected `float`, got `str` - at `\$.seconds`"),
+    _message("status beyond int32", r".*Expected `int` <= 2147483647 - at `\$.phase_one`"),
+    _unsent("status beyond 64 bits", "OverflowError"),
+    _message("endless fact", r"`facts\['grown'\]` is inf; expected a finite number"),
+    _message("fact that is a list", r".*got `array` - at `\$.facts\[...\]`"),
+    _unsent("half a character", "UnicodeEncodeError"),
     Deed(do="daemon", ended=Ended.RETURNED, quick=True),
     Deed(do="daemon and exit", ended=Ended.EXIT, words="the runner exited with code 9"),
     Deed(do="hop", ended=Ended.RETURNED),
