@@ -62,6 +62,13 @@ def alike_of(record: Record) -> set[str]:
     return set(CANDIDATES).intersection(*names.values())
 
 
+@pytest.mark.parametrize("operator", specs())
+def test_probes_and_so_their_answer_do_not_depend_on_the_seed(operator: str) -> None:
+    made = bench(Leaky("FLOAT"), Target(product="atlas-a2"))
+    first, second = (list(made.expand(Part(operator, Precision().id, "valid"), seed=seed)) for seed in (1, 2))
+    assert [trial.id for trial in first] == [trial.id for trial in second]
+
+
 @pytest.mark.parametrize("form", CANDIDATES)
 @pytest.mark.parametrize("mode", COARSER)
 def test_the_format_that_was_used_is_named_and_too_coarse_a_one_is_a_fault(form: str, mode: str) -> None:
