@@ -42,8 +42,8 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        "`make power` measures the whole on the standard profile, with `SEEDS` and `DECOY_SEEDS` as the numbers of seeds. "
-        f"The figures below come from {_seeds(matrix.seeds)} for each fault and {_seeds(matrix.decoy_seeds)} for each "
+        "`make power` measures the whole on the standard profile, with `SEEDS` and `DECOY_SEEDS` as the numbers of "
+        f"seeds. The figures below come from {_seeds(matrix.seeds)} for each fault and {_seeds(matrix.decoy_seeds)} for each "
         "decoy."
     )
     yield ""
@@ -71,8 +71,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield "## What came of them"
     yield ""
     yield (
-        f"The {matrix.profile} profile, {_seeds(matrix.seeds)}; decoys: {_seeds(matrix.decoy_seeds)}. Each fault was run "
-        "on its own operator's plan until it was found, each decoy to the end."
+        f"The {matrix.profile} profile, {_seeds(matrix.seeds)}; decoys: {_seeds(matrix.decoy_seeds)}. Each fault was "
+        "run on its own operator's plan until it was found, each decoy to the end."
     )
     yield ""
     yield made_by_text(matrix.made_by)

@@ -266,7 +266,7 @@ def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Flo
 
 
 def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
-    """The fault that is left in the coarsest arithmetic of the promised formats; empty: errors of all elements fit it."""
+    """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
     expected, coarse = item.expected, loosest(item.model)
     known = likely_margins(expected, coarse, operands=item.operands)
     around = ends(value, coarse, below=known.below, above=known.above)
