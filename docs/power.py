@@ -43,8 +43,8 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield ""
     yield (
         "`make power` measures the whole on the standard profile, with `SEEDS` and `DECOY_SEEDS` as the numbers of "
-        f"seeds. The figures below come from {_seeds(matrix.seeds)} for each fault and {_seeds(matrix.decoy_seeds)} for each "
-        "decoy."
+        f"seeds. The figures below come from {_seeds(matrix.seeds)} for each fault and "
+        f"{_seeds(matrix.decoy_seeds)} for each decoy."
     )
     yield ""
     yield f"The quick profile is the gate. {gate_time()}"

@@ -135,7 +135,7 @@ def test_a_run_tells_outputs_apart(tmp_path: Path, capsys: pytest.CaptureFixture
     run = RunDirectory(
         small_run(tmp_path / "run", "rms_norm_grad", adapter="leaky_adapter:Leaky,form=BF16,output=dxOut")
     )
-    show_end(console(), run.summary(), run.path)
+    show_end(console(), run.summary(), run.path, specs())
     told = " ".join(capsys.readouterr().out.split())
     assert "RmsNormGrad dxOut (FLOAT): BF16" in told
     assert "RmsNormGrad dgammaOut (FLOAT): FLOAT" in told
