@@ -74,13 +74,15 @@ def _seen(trials: Sequence[Trial], specs: Specs) -> _Seen:
     return [tuple(map(str, ends[trial.id])) for trial in trials]
 
 
-def _condition(fault: SeededFault, folder: Path) -> str | None:
+def _condition(fault: SeededFault, folder: Path, specs: Specs) -> str | None:
     """The condition of the largest finding of values; "" where it names none, None where there is no such finding."""
     run = folder / fault.id
     with switched_on(fault.id), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         command(["run", fault.operator, "--adapter", "loopback", "--workers", "1", "-o", str(run)])
     groups = [
-        group for group in finding_groups(RunDirectory(run)) if _VALUES & set(group.details.split("; ")[0].split(", "))
+        group
+        for group in finding_groups(RunDirectory(run), specs)
+        if _VALUES & set(group.details.split("; ")[0].split(", "))
     ]
     largest = max(groups, key=lambda group: group.cases, default=None)
     return None if largest is None else largest.shared.when if largest.shared is not None else ""
@@ -91,7 +93,7 @@ def measured(faults: Sequence[SeededFault], specs: Specs) -> Iterator[Mapping[st
     fresh: dict[str, tuple[list[Trial], _Seen]] = {}
     with tempfile.TemporaryDirectory(prefix="aclnn-cts-bench-") as folder:
         for fault in faults:
-            when = _condition(fault, Path(folder))
+            when = _condition(fault, Path(folder), specs)
             if when is None:
                 continue
             if fault.operator not in fresh:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, read_catalogue
 from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
@@ -41,7 +41,11 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield "aclnn-cts faults --list                       # the catalogue"
     yield "```"
     yield ""
-    yield "`make power` measures the whole: the standard profile with 5 seeds, decoys with 10."
+    yield (
+        "`make power` measures the whole on the standard profile, with `SEEDS` and `DECOY_SEEDS` as the numbers of "
+        f"seeds. The figures below come from {_seeds(matrix.seeds)} for each fault and "
+        f"{_seeds(matrix.decoy_seeds)} for each decoy."
+    )
     yield ""
     yield f"The quick profile is the gate. {gate_time()}"
     yield ""
@@ -67,9 +71,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield "## What came of them"
     yield ""
     yield (
-        f"The {matrix.profile} profile; seeds of the faults: {', '.join(map(str, matrix.seeds))}; of the decoys: "
-        f"{', '.join(map(str, matrix.decoy_seeds)) or 'none'}. Each fault was run on its own operator's plan until it "
-        "was found, each decoy to the end."
+        f"The {matrix.profile} profile, {_seeds(matrix.seeds)}; decoys: {_seeds(matrix.decoy_seeds)}. Each fault was "
+        "run on its own operator's plan until it was found, each decoy to the end."
     )
     yield ""
     yield made_by_text(matrix.made_by)
@@ -77,7 +80,7 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     rows = (
         ("faults, of which equivalent to correct behaviour", f"{found.faults}, {found.equivalent}"),
         (
-            "found with every seed, of those that are not equivalent",
+            f"found {_with_every(matrix.seeds)}, of those that are not equivalent",
             f"{found.found} of {judged}, {found.found / judged:.1%}",
         ),
         (f"found within {SOON} cases of their operator", f"{found.soon} of {judged}, {found.soon / judged:.1%}"),
@@ -96,6 +99,17 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         "A campaign's finding tells these apart too, so that two mistakes are not taken for one."
     )
     yield ""
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """How many they are, and which: `2 seeds (0, 1)`."""
+    if not seeds:
+        return "no seed"
+    return f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} ({', '.join(map(str, seeds))})"
+
+
+def _with_every(seeds: Sequence[int]) -> str:
+    return "with the one seed" if len(seeds) == 1 else f"with each of the {len(seeds)} seeds"
 
 
 def made_by_text(made_by: MadeBy | None) -> str:
@@ -123,7 +137,7 @@ def _cells(catalogue: Catalogue, matrix: KillMatrix, specs: Specs) -> Iterator[s
     """Operators by class."""
     yield "## Operators and classes"
     yield ""
-    yield "Faults found with every seed, of those that are not equivalent."
+    yield f"Faults found {_with_every(matrix.seeds)}, of those that are not equivalent."
     yield ""
     operators = [name for name in specs if any(entry.operator == name for entry in catalogue.faults.values())]
     rows = (
@@ -149,7 +163,8 @@ def _cell(rows: list[FaultRow]) -> str:
 def _faults(catalogue: Catalogue, matrix: KillMatrix) -> Iterator[str]:
     yield "## Faults"
     yield ""
-    yield "Survivors first, then by the number of cases until found (the median of the seeds)."
+    median = " (the median of the seeds)" if len(matrix.seeds) > 1 else ""
+    yield f"Survivors first, then by the number of cases until found{median}."
     yield ""
     rows = [
         (f"`{row.id}`", row.fault_class, row.sentence, _came(row), f"{row.cases:,.0f}" if row.caught_by else "")

@@ -27,7 +27,6 @@ from aclnn_cts.execution.judging import Judge, Limits, widened
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.bound import loosest
 from aclnn_cts.judgement.law import judge_law, law_output
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
@@ -283,9 +282,10 @@ def _law_calls(
                 name: law_output(
                     item.got[name],
                     part.expected,
-                    loosest(part.model) if coarse else part.model,
+                    part.model,
                     operands=part.operands,
                     deterministic=item.case.target.deterministic is True,
+                    coarse=coarse,
                 )
                 for name, part in parts.items()
             },

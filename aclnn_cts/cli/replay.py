@@ -118,7 +118,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             _show(out_console, answers)
     elif as_json:
         _emit_records(path)
-    show_end(out_console, summary, path)
+    show_end(out_console, summary, path, specs)
     return summary.exit_code
 
 

@@ -230,7 +230,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         summary = run_engine(options, [screen, *([ProgressFile(watched)] if watched is not None else [])])
     finally:
         screen.close()
-    show_end(console(), summary, path)
+    show_end(console(), summary, path, specs)
     return summary.exit_code
 
 

@@ -20,6 +20,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Result, RunVerdict
 from aclnn_cts.findings.explain import replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
+from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
 from aclnn_cts.store.manifest import ran_on
@@ -127,12 +128,12 @@ class ProgressFile:
             self._output = None
 
 
-def show_end(out: Console, summary: Summary, run: Path) -> None:
+def show_end(out: Console, summary: Summary, run: Path, specs: Specs) -> None:
     """The table, what the findings and the errors mean, the verdict in words, and the RESULT line."""
     directory = RunDirectory(run)
     _show_table(out, summary)
     out.print()
-    _show_findings(out, finding_groups(directory), errors=_show_errors(out, summary))
+    _show_findings(out, finding_groups(directory, specs), errors=_show_errors(out, summary))
     _show_observed(out, summary)
     _show_precision(out, directory)
     for line in verdict_lines(summary, directory):
@@ -265,6 +266,8 @@ def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int)
         wrap(out, group.meaning, indent=2)
         if group.shared is not None:
             wrap(out, f"What failures share: {group.shared.en}.", indent=2)
+        if group.clause:
+            wrap(out, f"clause {group.clause}", indent=2)
         # One line however long, so that it can be copied.
         command = replay_command(
             group.file, group.adapter, spec_folders=group.spec_folders, strict_limits=group.strict_limits

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from aclnn_cts.core.verdict import Fault, Record, Signature
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import VALUE_KINDS
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Finding, Query
 
-__all__ = ["FindingGroup", "finding_groups"]
+__all__ = ["FindingGroup", "finding_groups", "quoted_clause"]
+
+_INTERFACE = "interface."
+"""Before the ids of constraints of `specs/interface.yaml`."""
 
 _MEANING: Mapping[str, str] = {
     Fault.STATUS: "the returned status is not the one that the document promises",
@@ -41,6 +46,8 @@ class FindingGroup:
     """What such a fault means, and the worst case's own sentence."""
     shared: SharedCondition | None
     """What the failing calls share and passing ones do not, where anything."""
+    clause: str
+    """The clause that it contradicts, with its address; empty where no one clause is about it."""
     findings: int
     cases: int
     waivers: tuple[str, ...]
@@ -54,7 +61,7 @@ class FindingGroup:
     """Whether the run was asked to take observations for failures."""
 
 
-def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
+def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
     """The findings of a run by operator, output and kind, unwaived ones first, then by number of cases."""
     groups: dict[tuple[str, str, str, bool], list[tuple[Finding, Record]]] = {}
     with run.results() as results:
@@ -67,7 +74,7 @@ def finding_groups(run: RunDirectory) -> tuple[FindingGroup, ...]:
         for key, members in groups.items():
             families.setdefault(_family(key), []).extend(finding.signature for finding, _ in members)
         shared = {key: condition_in_run(results, signatures) for key, signatures in families.items()}
-    told = [_group(run, key, members, shared[_family(key)]) for key, members in groups.items()]
+    told = [_group(run, specs, key, members, shared[_family(key)]) for key, members in groups.items()]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
 
 
@@ -79,6 +86,7 @@ def _family(key: tuple[str, str, str, bool]) -> tuple[str, str, str, bool]:
 
 def _group(
     run: RunDirectory,
+    specs: Specs,
     key: tuple[str, str, str, bool],
     members: Sequence[tuple[Finding, Record]],
     shared: SharedCondition | None,
@@ -88,12 +96,14 @@ def _group(
     signatures = [finding.signature for finding, _ in members]
     place = f" of {output}" if output else ""
     fields = ("promise", "constraint", "mode", "dtype")
+    clause = quoted_clause(record, specs)
     details = [_listed(getattr(signature, name) for signature in signatures) for name in fields]
     return FindingGroup(
         title=f"{operator.removeprefix('aclnn')}: {kind}{place}",
         details="; ".join(part for part in details if part),
         meaning=f"{_MEANING.get(kind, kind)}: {record.verdict.message}",
         shared=shared,
+        clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         findings=len(members),
         cases=sum(finding.number for finding, _ in members),
         waivers=tuple(dict.fromkeys(record.waiver for _, record in members)) if waived else (),
@@ -101,6 +111,44 @@ def _group(
         adapter=record.where.get("adapter", ""),
         spec_folders=tuple(run.manifest.settings.get("spec_folders", ())),
         strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
+    )
+
+
+def quoted_clause(record: Record, specs: Specs) -> Clause | None:
+    """The clause that tells best what a failing record contradicts; None where no one clause is about it.
+
+    Of a broken constraint, the clause that states the returned code, or the first. Of an example its own. Else the
+    first clause on the promise, for all calls, that names the kind of fault or else the output, or names neither.
+    """
+    case, signature = record.trial.case, record.signature
+    spec = specs[case.operator]
+    if signature.constraint:
+        shared = signature.constraint.startswith(_INTERFACE)
+        name = signature.constraint.removeprefix(_INTERFACE)
+        encoded = [
+            item
+            for item in (specs.interface_clauses if shared else spec.clauses)
+            if name in item.constraints and item.applies_to(case.product)
+        ]
+        return next((item for item in encoded if item.at.startswith("returns.")), next(iter(encoded), None))
+    if record.trial.promise == "example":
+        return next((item for item in spec.clauses if item.example is not None), None)
+    about = [item for item in spec.clauses if _is_about(item, record)]
+    about = [item for item in about if item.promise == record.trial.promise] or about
+    return max(
+        about,
+        key=lambda item: (bool(item.faults), item.output == signature.output),
+        default=None,
+    )
+
+
+def _is_about(clause: Clause, record: Record) -> bool:
+    return (
+        clause.promise in (record.trial.promise, "values")
+        and clause.when is None
+        and clause.applies_to(record.trial.case.product)
+        and (not clause.faults or record.verdict.kind in clause.faults)
+        and clause.output in (None, record.signature.output)
     )
 
 

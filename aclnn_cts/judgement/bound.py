@@ -38,6 +38,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,7 +48,7 @@ from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandSpan
 
-__all__ = ["Bound", "Ends", "Margins", "bound", "ends", "loosest", "margins"]
+__all__ = ["Bound", "Ends", "Margins", "bound", "ends", "likely_margins", "loosest", "margins"]
 
 _Amount: TypeAlias = "float | Float64"
 
@@ -113,7 +114,7 @@ def loosest(model: ComputeModel) -> ComputeModel:
     """The coarsest arithmetic that any reading of the promised formats leaves room for.
 
     It accumulates in the narrowest of the formats that take part, truncates, and flushes. An output beyond the model
-    but within this one is explained by precision; one that is beyond both is wrong in any arithmetic.
+    but within the `likely_margins` of this one is explained by precision.
     """
     formats = (model.accumulation, model.output, *((model.operand,) if model.operand else ()))
     return dataclasses.replace(
@@ -187,6 +188,56 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     return Margins(
         np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, grown
     )
+
+
+def likely_margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None) -> Margins:
+    """How far errors of the size that rounding has come; arguments and result as of `margins`.
+
+    n roundings add up to about sqrt(n) of one, where the worst case is n of them: in a narrow format that soon is more
+    than the value itself, and any wrong value is within it (Higham and Mary, *A new approach to probabilistic rounding
+    error analysis*, SIAM J. Sci. Comput. 41, 2019). Only terms of one sign may be rounded alike again and again, or be
+    lost beside their sum: there the worst case counts, up to the value.
+    """
+    worst = margins(expected, model, operands=operands)
+    if operands is not None and operands.span is not None:
+        largest = _independent(operands.span.largest)
+        operands = msgspec.structs.replace(operands, span=msgspec.structs.replace(operands.span, largest=largest))
+    usual = margins(_independent(expected), model, operands=operands)
+    if worst.below is None or worst.above is None or usual.below is None or usual.above is None:
+        return usual
+    whole = np.abs(expected.value)
+    alike = _magnitude(expected) <= 2.0 * whole
+    below, above = (
+        np.where(alike, np.maximum(few, np.minimum(most, whole)), few)
+        for few, most in ((usual.below, worst.below), (usual.above, worst.above))
+    )
+    return Margins(below, above, worst.grown)
+
+
+def _independent(expected: ExpectedOutput) -> ExpectedOutput:
+    """The same with errors as n independent roundings leave them."""
+    error, partial, arithmetic = expected.error, expected.partial, expected.arithmetic
+    if error is not None:
+        if partial is not None and arithmetic is not None:
+            error = np.minimum(error, np.sqrt(np.asarray(error) * arithmetic.roundoff * partial))
+        return msgspec.structs.replace(expected, error=error)
+    terms = tuple(
+        msgspec.structs.replace(term, count=np.ceil(np.sqrt(term.count)).astype(np.int64))
+        if term.kind == "compute"
+        else term
+        for term in expected.terms
+    )
+    return msgspec.structs.replace(expected, terms=terms)
+
+
+def _magnitude(expected: ExpectedOutput) -> _Amount:
+    """The largest sum of absolute values behind each element; inf where the oracle does not state it."""
+    if expected.error is not None:
+        return math.inf if expected.partial is None else expected.partial
+    magnitude: _Amount = 0.0
+    for term in expected.terms:
+        magnitude = np.maximum(magnitude, term.magnitude)
+    return magnitude
 
 
 def _stated(

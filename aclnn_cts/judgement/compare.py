@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import Deviation, Fault
-from aclnn_cts.judgement.bound import Margins, bound, ends, loosest, margins
+from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
 from aclnn_cts.judgement.elements import TINY, Elements, sort
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figure, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
@@ -65,9 +65,9 @@ def compare(
     """Hold one output against the bound of its compute model.
 
     A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
-    `Fault.VALUE`. Where the model is not a document's and the coarsest arithmetic in the promised formats
-    (`bound.loosest`) explains all elements, it is `Fault.MODEL`: the model was exceeded, which may be the model's
-    mistake.
+    `Fault.VALUE`. Where the model is not a document's, and all errors have the size that they have in the coarsest
+    arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`), it is `Fault.MODEL`: the model was
+    exceeded, which may be the model's mistake.
     """
     return compare_all(
         [Compared(output=output, got=got, expected=expected, model=model, operands=operands)],
@@ -266,9 +266,9 @@ def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Flo
 
 
 def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
-    """The fault that is left in the coarsest arithmetic of the promised formats; empty: it explains all elements."""
+    """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
     expected, coarse = item.expected, loosest(item.model)
-    known = margins(expected, coarse, operands=item.operands)
+    known = likely_margins(expected, coarse, operands=item.operands)
     around = ends(value, coarse, below=known.below, above=known.above)
     if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
         return ""  # neither inf nor nan was asked for, or is there where it must not be

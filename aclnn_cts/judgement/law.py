@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
 from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
-from aclnn_cts.judgement.bound import Bound, bound
+from aclnn_cts.judgement.bound import Bound, bound, likely_margins, loosest
 from aclnn_cts.judgement.figures import figure, histogram, index_of
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel, weakest
@@ -32,12 +32,18 @@ def law_output(
     *,
     operands: OperandFacts | None,
     deterministic: bool,
+    coarse: bool = False,
 ) -> LawOutput:
-    """One output of a call as laws see it: what it holds, and how far from the exact result it may be."""
+    """One output of a call as laws see it: what it holds, and how far from the exact result it may be.
+
+    - `coarse`: in the coarsest arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`).
+    """
     values = got.astype(np.float64)
     shape = values.shape
     with np.errstate(all="ignore"):
-        limits = bound(expected, model, operands=operands)
+        model = loosest(model) if coarse else model
+        known = likely_margins(expected, model, operands=operands) if coarse else None
+        limits = bound(expected, model, operands=operands, known=known)
         value = np.broadcast_to(expected.value, shape)
         lower, upper = np.broadcast_to(limits.lower, shape), np.broadcast_to(limits.upper, shape)
         distance = np.maximum(np.maximum(upper - value, value - lower), 0.0) + _oracle_error(expected, limits)
@@ -84,7 +90,7 @@ def judge_law(
     """Judge the calls of one trial, all of which came back in form.
 
     - `models`: the compute models by output.
-    - `coarse`: the same calls with the bounds of the coarsest arithmetic in the promised formats (`bound.loosest`).
+    - `coarse`: the same calls with the bounds of the coarsest arithmetic in the promised formats.
       Where that keeps the law, and no document states the model, the fault is `Fault.MODEL`.
     """
     checks = list(law.check(base, calls))

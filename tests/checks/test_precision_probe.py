@@ -62,6 +62,13 @@ def alike_of(record: Record) -> set[str]:
     return set(CANDIDATES).intersection(*names.values())
 
 
+@pytest.mark.parametrize("operator", specs())
+def test_probes_and_so_their_answer_do_not_depend_on_the_seed(operator: str) -> None:
+    made = bench(Leaky("FLOAT"), Target(product="atlas-a2"))
+    first, second = (list(made.expand(Part(operator, Precision().id, "valid"), seed=seed)) for seed in (1, 2))
+    assert [trial.id for trial in first] == [trial.id for trial in second]
+
+
 @pytest.mark.parametrize("form", CANDIDATES)
 @pytest.mark.parametrize("mode", COARSER)
 def test_the_format_that_was_used_is_named_and_too_coarse_a_one_is_a_fault(form: str, mode: str) -> None:
@@ -128,7 +135,7 @@ def test_a_run_tells_outputs_apart(tmp_path: Path, capsys: pytest.CaptureFixture
     run = RunDirectory(
         small_run(tmp_path / "run", "rms_norm_grad", adapter="leaky_adapter:Leaky,form=BF16,output=dxOut")
     )
-    show_end(console(), run.summary(), run.path)
+    show_end(console(), run.summary(), run.path, specs())
     told = " ".join(capsys.readouterr().out.split())
     assert "RmsNormGrad dxOut (FLOAT): BF16" in told
     assert "RmsNormGrad dgammaOut (FLOAT): FLOAT" in told

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from aclnn_cts.mutants.kill_matrix import read_matrix
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.provenance import Beginning, Checkout
+from docs import power
 from docs.power import made_by_text
 
 
@@ -22,6 +26,22 @@ def test_the_command_the_commit_and_the_machine_are_named() -> None:
     assert " in 90 s on " in made_by_text(clean)
     assert "at commit 0123456789ab by `" in made_by_text(clean)
     assert "at a commit that is not known by" in made_by_text(msgspec.structs.replace(made, checkout=None))
+
+
+def test_the_page_tells_how_many_seeds_were_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs, stored = load_specs(), read_matrix()
+    for seeds, decoys, words in (
+        ((0,), (0, 1), ("1 seed (0) for each fault and 2 seeds (0, 1) for each decoy", "found with the one seed")),
+        (
+            (3, 4, 5),
+            (),
+            ("3 seeds (3, 4, 5) for each fault and no seed for each decoy", "found with each of the 3 seeds"),
+        ),
+    ):
+        matrix = msgspec.structs.replace(stored, seeds=seeds, decoy_seeds=decoys)
+        monkeypatch.setattr(power, "read_matrix", lambda matrix=matrix: matrix)
+        page = "\n".join(power.power_page(specs))
+        assert all(text in page for text in words)
 
 
 def test_a_matrix_of_an_earlier_version_does_not_say() -> None:

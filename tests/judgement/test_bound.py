@@ -254,6 +254,25 @@ def test_accumulation_in_half_precision_exceeds_the_model(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["FLOAT16", "BF16"])
+@pytest.mark.parametrize(("length", "alike"), [(31, False), (900, False), (900, True), (4000, True)])
+def test_only_errors_of_its_size_are_put_down_to_coarser_arithmetic(dtype: str, length: int, *, alike: bool) -> None:
+    """The worst case of long sums in half precision holds any value, also that of a sum without signs.
+
+    Terms of one sign that are rounded alike, or lost beside their sum, fit; a result of the other sign does not.
+    """
+    same = np.full((20, length), 1.3)
+    left, right = stored(dtype, (same, same) if alike else normal(np.random.default_rng(3), (20, length)))
+    expected = dot(left, right)
+    exact = np.asarray(expected.value)
+
+    def kind(got: Float64) -> str:
+        return compare("out", to_dtype(got, dtype), expected, model(dtype)).kind
+
+    assert kind(half_accumulation(left, right, dtype)) == Fault.MODEL
+    assert kind(-exact if alike else np.abs(left * right).sum(axis=1)) == Fault.VALUE
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT16", "BF16"])
 def test_a_truncated_output_exceeds_the_model(dtype: str) -> None:
     left, right = stored(dtype, normal(np.random.default_rng(7), (ROWS, 31)))
     exact = (left * right).sum(axis=1)

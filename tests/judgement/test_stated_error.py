@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -65,6 +66,24 @@ def test_a_coarser_arithmetic_grows_the_error_in_proportion() -> None:
     half = model("FLOAT16")
     narrow, wide = (bound(stated([2.0**-20] * 3, arithmetic=half), each) for each in (half, loosest(half)))
     assert np.asarray(wide.error)[0] > 2.0**12 * np.asarray(narrow.error)[0]
+
+
+def test_only_errors_of_its_size_are_put_down_to_coarser_arithmetic() -> None:
+    """Of an error that n roundings of a sum of that size would explain, sqrt(n) of them are left."""
+    size, count = 100.0, 400
+    half = model("FLOAT16")
+    expected = ExpectedOutput(
+        value=np.array([2.0]),
+        error=np.array([count * half.roundoff * size]),
+        partial=np.array([size]),
+        arithmetic=half.arithmetic,
+    )
+    roundoff = loosest(half).roundoff
+    for roundings, kind in ((15, Fault.MODEL), (25, Fault.VALUE)):
+        got = np.array([2.0 + roundings * roundoff * size], np.float16)
+        assert compare("out", got, expected, half).kind == kind
+    unknown = msgspec.structs.replace(expected, partial=None)
+    assert compare("out", got, unknown, half).kind == Fault.MODEL
 
 
 def test_a_bound_on_functions_has_their_basis() -> None:

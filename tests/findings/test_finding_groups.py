@@ -1,0 +1,40 @@
+"""Which clause the terminal quotes beside a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.findings.finding_groups import quoted_clause
+from aclnn_cts.speclang.load import load_specs
+from tests.support.build_records import make_record
+
+SPECS = load_specs()
+CONV = "aclnnConvTbcBackward"
+
+
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ({"kind": Fault.VALUE, "output": "out"}, "function.1"),
+        ({"kind": Fault.VALUE, "output": "gradWeight", "operator": CONV}, "function.4"),
+        ({"kind": Fault.VALUE, "output": "gradBias", "operator": CONV}, "function.5"),
+        ({"kind": Fault.REJECTED}, "products.3"),
+        ({"kind": Fault.REJECTED, "product": "atlas-training"}, "products.2"),
+        ({"kind": Fault.INPUT}, "prototype.9"),
+        ({"kind": Fault.STATUS, "promise": "status", "signature_constraint": "dim.range"}, "returns.6"),
+        ({"kind": Fault.STATUS, "promise": "status", "signature_constraint": "output.shape"}, "params.output.5"),
+        ({"kind": Fault.VALUE, "promise": "example", "output": "out"}, "example.1"),
+        ({"kind": Fault.VALUE, "promise": "law/linear", "output": "out"}, "function.1"),
+        (
+            {"kind": Fault.CRASH, "promise": "status", "signature_constraint": "interface.executor.null"},
+            "executor.2",
+        ),
+        ({"kind": "unheard of", "signature_constraint": "gone"}, None),
+    ],
+)
+def test_the_clause_that_a_finding_contradicts_is_quoted(fields: dict[str, Any], at: str | None) -> None:
+    found = quoted_clause(make_record(result=Result.FAILED, **fields), SPECS)
+    assert (None if found is None else found.at) == at
