@@ -81,7 +81,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         f"{word('cover.implementation')}: {adapters} · "
         f"{word('cover.product')}: {plain_text(products_text(report, language))}"
     )
-    if told := ran_on_text(report):
+    if told := ran_on_text(report, language):
         yield ""
         yield f"{word('cover.ran_on')}: {plain_text(told)}"
     yield ""

@@ -152,9 +152,10 @@ def products_text(report: Acceptance, language: Language) -> str:
     return phrase("mark.list", language).join(dict.fromkeys(product_text(run, language) for run in report.runs))
 
 
-def ran_on_text(report: Acceptance) -> str:
+def ran_on_text(report: Acceptance, language: Language) -> str:
     """What the implementations say of themselves, each once; empty where none says anything."""
-    return "; ".join(dict.fromkeys(run.ran_on for run in report.runs if run.ran_on))
+    said = ((run.ran_on_zh if language == "zh" else "") or run.ran_on for run in report.runs)
+    return phrase("mark.semi", language).join(dict.fromkeys(filter(None, said)))
 
 
 def verdict_sentence(report: Acceptance) -> Markup:

@@ -88,7 +88,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         yield phrase("cover.run", language), run.name
         yield phrase("cover.implementation", language), run.adapter
         if run.ran_on:
-            yield phrase("cover.ran_on", language), run.ran_on
+            yield phrase("cover.ran_on", language), (run.ran_on_zh if language == "zh" else "") or run.ran_on
         yield phrase("cover.product", language), product_text(run, language)
         yield phrase("cover.profile", language), run.profile
         yield phrase("cover.seed", language), str(run.seed)

@@ -148,9 +148,10 @@ def ran_on(manifest: Manifest) -> str:
 def ran_on_zh(manifest: Manifest) -> str:
     """The same in Chinese; empty where the implementation does not say it."""
     fact = _ran_on(manifest)
-    if fact is None or not fact.zh:
+    if fact is None:
         return ""
-    return f"{fact.zh}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh
+    # What an adapter of the user's own says has no translation.
+    return f"{fact.zh or fact.value}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh
 
 
 def version_of(manifest: Manifest) -> str:

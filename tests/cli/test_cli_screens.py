@@ -33,6 +33,8 @@ VARYING = (
     (r"\b\d+:\d\d:\d\d\b", "H:MM:SS"),
     (r"\b\d+(\.\d+)? s\b", "N s"),
     (r"\b[0-9a-f]{64}\b", "SHA256"),
+    # Where the checkout lies.
+    (r"/[^ |`]*/tests/support/", "SUPPORT/"),
     # What is installed, and on which machine.
     (r"(?m)^\| (adapter|harness|library|machine|python)\..*\n", ""),
 )
