@@ -151,7 +151,7 @@ def ran_on_zh(manifest: Manifest) -> str:
     if fact is None:
         return ""
     # What an adapter of the user's own says has no translation.
-    return f"{fact.zh or fact.value}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh
+    return f"{fact.zh or fact.value}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh or ""
 
 
 def version_of(manifest: Manifest) -> str:
