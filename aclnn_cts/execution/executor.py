@@ -296,7 +296,7 @@ class _Finishing:
     def performed(self) -> Performed:
         if self.buffers is None:
             return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
-        # What the adapter itself has seen (of a workspace) stands beside what is seen from here.
-        outcome = msgspec.structs.replace(self.outcome, buffers={**self.states, **self.outcome.buffers})
+        # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
+        outcome = msgspec.structs.replace(self.outcome, buffers={**self.outcome.buffers, **self.states})
         got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
         return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)

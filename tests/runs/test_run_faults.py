@@ -41,6 +41,7 @@ def strided(*, dtype: str = "FLOAT") -> Case:
         ("input", "memory", "failed input changed"),
         ("guard", "values", "failed write outside the output"),
         ("guard", "memory", "failed write outside the output"),
+        ("guard-denied", "memory", "failed write outside the output"),
         ("gap", "values", "failed write outside the output"),
         ("gap", "memory", "failed write outside the output"),
         ("raise", "values", "failed valid call rejected"),

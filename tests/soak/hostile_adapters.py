@@ -37,6 +37,8 @@ LIMITS = Limits(call_seconds=4.0, memory_bytes=200 << 20)
 _MOST_GROWTH = 100 << 20
 """Bytes that the judge may grow by in one batch."""
 _OUTPUTS = frozenset({"out"})
+_RESIZE = frozenset({"shorten", "lengthen and seal", "beyond arena"})
+"""After these more of the shared memory is mapped than ever before."""
 _TOKEN = "ACLNN_CTS_HOSTILE_RUN"  # noqa: S105 - a mark by which what was left behind is found
 _PIPE = "the runner broke the rules of its pipe: "
 
@@ -93,7 +95,7 @@ DEEDS = (
     _message("flood", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
     _message("junk", r"b'junkjunk.*' is in its pipe where a message must begin", quick=True),
     _message("a little junk", r"b'junk!.*' is in its pipe where a message must begin"),
-    _message("announce 300 MB", "its message has 314572800 bytes; the limit is 1048576", quick=True),
+    _message("announce 300 MB", "its message has 314572800 bytes; the limit is 1048576"),
     _message("announce 2^63", "its message has 9223372036854775808 bytes; the limit is 1048576"),
     _message("begin a message", "a message was begun and not finished within", quick=True),
     _message("nested", "its message cannot be read: Expected `object`, got `array`"),
@@ -101,14 +103,14 @@ DEEDS = (
     _memory("memfds", quick=True),
     _memory("shared map"),
     _memory("deleted file"),
-    _memory("beyond arena", quick=True),
+    _memory("beyond arena"),
     _memory("child swallows", quick=True),
     Deed(do="close all", ended=Ended.EXIT),
     Deed(do="stop", ended=Ended.TIME_LIMIT, words="no answer within 4 s"),
     _unsent("long message", "it has 50000.. bytes; the limit is 1048576"),
     _unsent("fact without end", "it has 30000.. bytes; the limit is 1048576"),
     _message("unknown end", "`ended` is 'splendid'; expected one of device fault"),
-    _message("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`", quick=True),
+    _message("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`"),
     _message("endless seconds", r".*Expected `float` < 1000000000.0 - at `\$.seconds`"),
     _message("seconds of text", r".*Expected `float`, got `str` - at `\$.seconds`"),
     _message("status beyond int32", r".*Expected `int` <= 2147483647 - at `\$.phase_one`"),
@@ -144,9 +146,10 @@ def mistakes_of(deed: Deed, host: ProcessHost, folder: Path) -> list[str]:
     if (grown := _private_bytes() - before) > _MOST_GROWTH:
         found.append(f"the judge grew by {grown} bytes")
     if deed.do in LEAVES:
-        host.refresh()
+        if own.ended == Ended.RETURNED:
+            host.refresh()
         found += [f"process {each} was left behind" for each in map(int, marker.read_text().split()) if _alive(each)]
-    after = [_call(host, "double"), _call(host, "double", size=4_000_000)]
+    after = [_call(host, "double"), _call(host, "double", size=4_000_000 if deed.do in _RESIZE else 30)]
     if any(it.ended != Ended.RETURNED for it in host.run(after)) or not all(map(_doubled, after)):
         found.append("the next batch is not made as ever")
     host.recycle()

@@ -14,7 +14,7 @@ import numpy as np
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
-from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import FILLS
 from aclnn_cts.speclang.evaluate import evaluate
@@ -67,6 +67,11 @@ def _guard(call: Call, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _guard_denied(call: Call, outcome: Outcome) -> Outcome:
+    """Writes outside, and says that all memory is as it was."""
+    return msgspec.structs.replace(_guard(call, outcome), buffers=dict.fromkeys(call.case.arguments, BufferState()))
+
+
 def _gap(call: Call, outcome: Outcome) -> Outcome:
     buffer = first_output(call)
     right = buffer.view.copy()
@@ -116,6 +121,7 @@ _FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
     "first-fill": _first_fill,
     "input": _input,
     "guard": _guard,
+    "guard-denied": _guard_denied,
     "gap": _gap,
     "crash": _crash,
     "raise": _raise,
