@@ -17,8 +17,9 @@ OPERATOR = "aclnnSoftmaxBackward"
 
 
 def record(number: int, grad: str, out: str, *, failed: bool) -> Record:
-    arguments = {"gradOutput": Tensor((number + 1,), grad), "output": Tensor((number + 1,), grad), "dim": 0}
-    case = Case(OPERATOR, {**arguments, "out": Tensor((number + 1,), out)}, Target(product="atlas-a2"))
+    shape = (number + 1,)
+    tensors = {"gradOutput": Tensor(shape, grad), "output": Tensor(shape, grad), "out": Tensor(shape, out)}
+    case = Case(OPERATOR, {**tensors, "dim": 0}, Target(product="atlas-a2"))
     trial = Trial("values", case)
     kind = Fault.REJECTED if failed else ""
     return Record(
