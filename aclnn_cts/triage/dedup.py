@@ -57,6 +57,8 @@ class Member:
     number: int = 0
     sorts: set[tuple[str, str, str]] = field(default_factory=set)
     """Promise, mode and dtype of the trials."""
+    dtypes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By argument and dtype: the trials."""
     alone: Counter[str] = field(default_factory=Counter)
     second: Counter[str] = field(default_factory=Counter)
     finding: Finding | None = None
@@ -67,6 +69,7 @@ class Member:
         """Count one, and keep it where it shows the failure better than any so far."""
         self.number += 1
         self.sorts.add((self.promise, record.verdict.mode, record.signature.dtype))
+        self.dtypes.update((name, tensor.dtype) for name, tensor in record.trial.case.tensors())
         facts = record.verdict.facts
         if (alone := facts.get(ALONE_FACT)) is not None:
             self.alone[str(alone).partition(" (")[0]] += 1

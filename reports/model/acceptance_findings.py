@@ -172,6 +172,7 @@ class FindingCard:
     output: str
     mode: str
     dtype: str
+    """Those of all failures: of the first output and, with its name, of the argument that decides."""
     number: int
     waived: int
     waivers: tuple[str, ...]

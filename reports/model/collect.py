@@ -96,6 +96,8 @@ class OperatorTally:
     maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By promise, mode and dtype."""
+    dtypes: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    """By promise, dtype of the first output, argument and its dtype: judged trials."""
     compared: Counter[str] = field(default_factory=Counter)
     """By promise: trials that made one call several times and got outputs each time."""
     alike: Counter[str] = field(default_factory=Counter)
@@ -119,6 +121,8 @@ class OperatorTally:
         judged = verdict.result in (Result.PASSED, Result.FAILED)
         if judged:
             self.judged[promise, verdict.mode, record.signature.dtype] += 1
+            first = record.signature.dtype
+            self.dtypes.update((promise, first, name, tensor.dtype) for name, tensor in case.tensors())
         if is_valid_call(record.trial):
             if judged:
                 self._place(record)

@@ -36,7 +36,7 @@ from aclnn_cts.repro.write import Programs
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.triage.dedup import Failures, Member, severity
 
-__all__ = ["finding_cards", "take_findings"]
+__all__ = ["deciding_dtypes", "finding_cards", "take_findings"]
 
 _TRIAL_BYTES = 6 * 1024
 _MESSAGE = 2_000
@@ -96,7 +96,7 @@ def _card(
         constraint=signature.constraint,
         output=signature.output,
         mode=signature.mode,
-        dtype=signature.dtype,
+        dtype=deciding_dtypes(failures, tally.dtypes),
         number=failures.number,
         waived=failures.waived,
         waivers=tuple(sorted({item.waiver for item in failures if item.waiver})),
@@ -159,6 +159,34 @@ def _shared(failures: Failures, runs: Sequence[RunDirectory]) -> SharedCondition
     run, _ = numbers.most_common(1)[0]
     with runs[run].results() as results:
         return condition_in_run(results, dict.fromkeys(member.stored for member in failures if member.run == run))
+
+
+def deciding_dtypes(failures: Failures, judged: Mapping[tuple[str, str, str, str], int]) -> str:
+    """The dtypes of all failures: of the first output, and (named) of the argument that decides.
+
+    `judged` are trials by promise, dtype of the first output, argument and its dtype. An argument decides where at
+    least half of the trials with its dtypes fail, and others have further ones; of several, the one whose dtypes are
+    rarest.
+    """
+    sorts = {(promise, dtype) for item in failures for promise, _, dtype in item.sorts}
+    failed: dict[str, Counter[str]] = {}
+    for item in failures:
+        for (name, dtype), number in item.dtypes.items():
+            failed.setdefault(name, Counter())[dtype] += number
+    ran: dict[str, Counter[str]] = {}
+    for (promise, output, name, dtype), number in judged.items():
+        if (promise, output) in sorts:
+            ran.setdefault(name, Counter())[dtype] += number
+    shares: dict[str, float] = {}
+    for name, dtypes in failed.items():
+        of = sum(ran.get(name, Counter())[dtype] for dtype in dtypes)
+        if of and of < ran[name].total() and 2 * dtypes.total() >= of:
+            shares[name] = of / ran[name].total()
+    words = sorted({dtype for _, dtype in sorts if dtype})
+    if shares:
+        chosen = min(shares, key=lambda name: (shares[name], name))
+        words.append(f"{chosen} {', '.join(sorted(failed[chosen]))}")
+    return ", ".join(words)
 
 
 def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:

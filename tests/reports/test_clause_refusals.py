@@ -259,31 +259,37 @@ def test_a_condition_is_blamed_only_where_a_call_that_meets_it_fails(rows: list[
     assert calls.at_fault(REFUSED, 0b011) & 0b100 == 0
 
 
-RUNS: dict[str, tuple[str, set[str], tuple[str, ...]]] = {
+RUNS: dict[str, tuple[str, set[str], tuple[str, ...], str]] = {
     "conv_tbc_backward": (
         "dtype(self) == BF16",
         {f"params.{name}.3" for name in ("self", "input", "weight", "bias")}
         | {f"params.grad{name}.8" for name in ("Input", "Weight", "Bias")},
         ("params.self.2", "params.self.8", "params.self.9", "params.gradInput.6"),
+        "BF16",
     ),
     "embedding_dense_backward": (
         "dtype(indices) == BOOL",
         {"params.indices.16"},
         ("params.indices.15", "params.indices.17", "params.grad.11", "params.scaleGradByFreq.2"),
+        "indices BOOL",
     ),
 }
-"""By operator: calls that are refused, clauses that speak of them, and neighbours of these."""
+"""By operator: calls that are refused, clauses that speak of them, neighbours of these, and a card's deciding dtype."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", RUNS)
 def test_a_run_on_an_implementation_that_refuses_exactly_these_calls(operator: str, tmp_path: Path) -> None:
     """That a list is enforced beyond what it holds keeps the clauses on rejection, and no other."""
-    condition, contradicted, neighbours = RUNS[operator]
+    condition, contradicted, neighbours, dtype = RUNS[operator]
     run = small_run(tmp_path / "run", operator, adapter=f"wrong_adapters:Refusing,when={condition}")
-    rows = {row.at: row for row in acceptance([run]).clauses if row.operator == SPECS.find(operator, where="").operator}
+    report = acceptance([run])
+    rows = {row.at: row for row in report.clauses if row.operator == SPECS.find(operator, where="").operator}
     assert {
         at for at, row in rows.items() if row.condition and row.verdict == ClauseVerdict.CONTRADICTED
     } == contradicted
     assert {rows[at].verdict for at in neighbours} == {ClauseVerdict.MET}
     assert not [at for at, row in rows.items() if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
+    cards = [card for card in report.findings if (card.kind, card.promise) == (Fault.REJECTED, "values")]
+    assert cards
+    assert all(card.dtype.endswith(dtype) for card in cards)
