@@ -151,7 +151,7 @@ class Inquiries:
             self._write(finding.signature, finding.trial)
         if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
-        if finding.confirmed == Confirmed.COMPANY:
+        if finding.confirmed == Confirmed.ORDER:
             for changed in put_together(self.memory.findings.values(), finding):
                 self.memory.found(changed)
 
