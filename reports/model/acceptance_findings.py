@@ -109,7 +109,7 @@ class Program:
     """A program that shows a case and needs nothing of ours."""
 
     language: str
-    """`cpp` or `python`."""
+    """`cpp`, `python`, `numpy` or `torch`."""
     text: str
 
 
