@@ -34,7 +34,7 @@ VARYING = (
     (r"\b\d+(\.\d+)? s\b", "N s"),
     (r"\b[0-9a-f]{64}\b", "SHA256"),
     # What is installed, and on which machine.
-    (r"(?m)^\| (adapter|harness|library|machine|python)\..*\n", ""),
+    (r"(?m)^\| (adapter|harness|library|machine|own\\_adapter|python)\..*\n", ""),
 )
 """What differs from run to run, and its name."""
 
