@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.repro import SUFFIXES
-from aclnn_cts.repro.write import Programs
+from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.store.case_files import read_case_file
@@ -223,7 +223,7 @@ def _add_programs(run: RunDirectory, staging: _Staging) -> None:
                 continue
             try:
                 check_prototype(programs.specs[trial.case.operator], trial.case, where=file.name)
-                for language, text in programs.texts(trial, SUFFIXES).items():
+                for language, text in programs.texts(trial, languages_of(run.manifest)).items():
                     staging.add(f"repro/{file.stem}{SUFFIXES[language]}", text.encode())
             except (HarnessError, UsageError) as error:
                 staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]

@@ -20,10 +20,11 @@ from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Fault, Signature
 from aclnn_cts.findings.finding import Confirmed, Finding, put_together
 from aclnn_cts.repro import SUFFIXES
-from aclnn_cts.repro.write import Programs
+from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.run_directory import RunDirectory
 
 __all__ = ["Inquiries", "Question"]
 
@@ -151,7 +152,7 @@ class Inquiries:
             self._write(finding.signature, finding.trial)
         if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
-        if finding.confirmed == Confirmed.COMPANY:
+        if finding.confirmed == Confirmed.ORDER:
             for changed in put_together(self.memory.findings.values(), finding):
                 self.memory.found(changed)
 
@@ -229,7 +230,8 @@ class Inquiries:
         path = self.memory.writer.replace_failure(signature, trial)
         # A case may be too large for a program.
         with contextlib.suppress(UsageError):
-            texts = Programs(specs=self.specs, spec_folders=self.spec_folders).texts(trial, SUFFIXES)
+            languages = languages_of(RunDirectory(self.memory.writer.path).manifest)
+            texts = Programs(specs=self.specs, spec_folders=self.spec_folders).texts(trial, languages)
             for language, text in texts.items():
                 write_atomically(path.with_suffix(SUFFIXES[language]), text.encode())
 

@@ -42,7 +42,7 @@ STILL = 5.0
 
 _BRIEF = {
     Confirmed.WAITING: "to confirm",
-    Confirmed.COMPANY: "in company",
+    Confirmed.ORDER: "order",
     Confirmed.DEVICE: "one device",
     Confirmed.UNKNOWN: "unconfirmed",
 }

@@ -19,7 +19,13 @@ __all__ = ["repro"]
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--language", default="cpp", show_default=True, metavar="NAME,...", help="cpp, python, or both.")
+@click.option(
+    "--language",
+    default="cpp",
+    show_default=True,
+    metavar="NAME,...",
+    help="cpp or python for a library; numpy or torch for a function of yours; several with commas.",
+)
 @output_option(text="The program, or a folder for several.", required=True, metavar="OUT")
 @click.option("--call", type=click.IntRange(min=1), metavar="N", help="Of several calls this one alone.")
 @specs_option

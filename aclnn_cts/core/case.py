@@ -23,6 +23,7 @@ __all__ = [
     "Number",
     "Origin",
     "Tensor",
+    "both_phases",
     "contiguous_strides",
     "first_phase",
     "numel",
@@ -157,6 +158,11 @@ class Case(msgspec.Struct, frozen=True):
                 shape = value.storage_shape
                 total += (value.reach if shape is None else math.prod(shape)) * itemsize(value.dtype)
         return total
+
+
+def both_phases(case: Case) -> Case:
+    """The case in the ordinary way of calling."""
+    return msgspec.structs.replace(case, call=CallOptions())
 
 
 def first_phase(case: Case) -> Case:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-__all__ = ["EARLIER_FAULT", "ENDS", "PROCESS_ENDS", "BufferState", "Ended", "Outcome"]
+__all__ = ["ADDRESSES", "EARLIER_FAULT", "ENDS", "PROCESS_ENDS", "BufferState", "Ended", "Outcome", "StrayWrite"]
 
 _Status: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 """An aclnnStatus or aclError: an int32 of the C interface."""
@@ -52,6 +52,22 @@ PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOS
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""
 
 
+ADDRESSES = "addresses"
+"""Key of `Outcome.facts`: where storages lay on a device, as `out=0x12c0,self=0x3480`. Only stray writes keep it."""
+
+
+class StrayWrite(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The first bytes that a call changed and must leave alone."""
+
+    offset: int
+    """From the start of the tensor's storage; negative before it."""
+    before: str
+    """What lay there, in hexadecimal; of a run of changed bytes the first 16."""
+    after: str
+    address: str = ""
+    """Where that was for the implementation, in hexadecimal; empty where it does not say."""
+
+
 class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one tensor's memory in a call: counts of elements or bytes, found by the harness."""
 
@@ -64,6 +80,8 @@ class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes changed inside the storage but outside the view of an output."""
     changed: _Count = 0
     """Bytes changed in an input's storage."""
+    stray: StrayWrite | None = None
+    """Where guards, gap or input were changed first; None where nothing was."""
     sha256: str = ""
     """Of the bytes of an output's view in row-major order."""
 

@@ -6,6 +6,7 @@ next batch is prepared; of a batch that was started, until its end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from aclnn_cts.adapters.protocol import Call, Manner
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
 from aclnn_cts.generate.contents import case_arrays, many_arrays
 from aclnn_cts.sandbox.async_batch import Pending
@@ -35,6 +36,8 @@ TOO_LARGE = "too large: "
 
 
 _WITHOUT_COUNTERPART = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "other")
+
+_ADDRESS = re.compile("0x[0-9a-f]{1,16}")
 
 _ORDINARY: Manner = MappingProxyType({})
 
@@ -297,6 +300,24 @@ class _Finishing:
         if self.buffers is None:
             return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
         # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
-        outcome = msgspec.structs.replace(self.outcome, buffers={**self.outcome.buffers, **self.states})
+        outcome = _with_addresses(self.outcome, {**self.outcome.buffers, **self.states})
         got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
         return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)
+
+
+def _with_addresses(outcome: Outcome, states: Mapping[str, BufferState]) -> Outcome:
+    """The outcome with what became of its memory; what the adapter says of addresses goes to stray writes alone."""
+    facts = outcome.facts
+    if ADDRESSES in facts:
+        told = (pair.partition("=") for pair in str(facts[ADDRESSES]).split(","))
+        starts = {name: start for name, _, start in told}
+        facts = {name: value for name, value in facts.items() if name != ADDRESSES}
+        states = {name: _placed(state, starts.get(name, "")) for name, state in states.items()}
+    return msgspec.structs.replace(outcome, buffers=states, facts=facts)
+
+
+def _placed(state: BufferState, start: str) -> BufferState:
+    if state.stray is None or state.stray.address or not _ADDRESS.fullmatch(start):
+        return state
+    address = f"{int(start, 16) + state.stray.offset:#x}"
+    return msgspec.structs.replace(state, stray=msgspec.structs.replace(state.stray, address=address))

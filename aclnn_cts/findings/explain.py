@@ -53,6 +53,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     for outcomes in record.attempts:
         for outcome in outcomes:
             yield f"outcome: {_outcome_text(outcome)}"
+            yield from _stray_writes(outcome)
     for deviation in verdict.deviations:
         yield _sides_text(deviation) if law else _deviation_text(deviation)
     for name, fact in verdict.facts.items():
@@ -133,6 +134,14 @@ def _outcome_text(outcome: Outcome) -> str:
     if outcome.message:
         parts.append(outcome.message.strip().partition("\n")[0])
     return ", ".join(parts)
+
+
+def _stray_writes(outcome: Outcome) -> Iterator[str]:
+    for name, state in outcome.buffers.items():
+        if (stray := state.stray) is not None:
+            address = f", address {stray.address}" if stray.address else ""
+            yield f"  stray write: {name}, byte {stray.offset} of its storage{address}:"
+            yield f"    {stray.before} became {stray.after}"
 
 
 def _sides_text(deviation: Deviation) -> str:

@@ -24,8 +24,9 @@ class Confirmed:
 
     WAITING = ""
     ALWAYS = "always"
-    SOMETIMES = "sometimes"
-    COMPANY = "only in company"
+    FLAKY = "flaky"
+    """It failed in some repetitions alone, or was never seen again."""
+    ORDER = "order-dependent"
     """It fails again after the calls that came before it, and not alone."""
     DEVICE = "only on this device"
     """It fails always where it was found, and never on another device."""
@@ -96,7 +97,7 @@ def put_together(findings: Iterable[Finding], changed: Finding) -> list[Finding]
     That is the first whose calls are known and whose case was made smaller, as far as there is one. Those that changed
     are given. `changed` is one of them.
     """
-    alike = [item for item in findings if item.confirmed == Confirmed.COMPANY and _sort(item) == _sort(changed)]
+    alike = [item for item in findings if item.confirmed == Confirmed.ORDER and _sort(item) == _sort(changed)]
     first = min(alike, key=lambda item: (item.trial is None or not item.trial.after, not item.shrunk), default=None)
     told = []
     for item in alike:

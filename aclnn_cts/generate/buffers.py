@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.outcome import BufferState
+from aclnn_cts.core.outcome import BufferState, StrayWrite
 from aclnn_cts.generate.layouts import Array, storage_dtype
 from aclnn_cts.generate.placement import ALIGNMENT, GUARD, Layout, Place, UnsafeViewError, check_view, layout
 
@@ -36,6 +36,8 @@ lose. Neither is zero, nor what a kernel computes."""
 
 _INPUT_GAP = 0x7E
 _UNTOUCHED = BufferState()
+_SHOWN = 16
+"""Bytes of a stray write that are kept."""
 _CHUNK = 2**20
 _GUARD_PATTERN: Bytes = (np.arange(2 * GUARD + ALIGNMENT, dtype=np.int64) * 151 % 251 + 2).astype(np.uint8)
 """Bytes of a guard from its start: of period 251, none of them 0, 1 or 0xFF."""
@@ -119,7 +121,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
         states: dict[str, BufferState] = {}
         for name in self.inputs:
             place = self.layout.places[name]
-            states[name] = _UNTOUCHED if places is None else _state(place, places)
+            states[name] = _UNTOUCHED if places is None else self._with_stray(place, _state(place, places), places)
         fill = FILLS[self.fill]
         for name, buffer in self.outputs.items():
             contents = buffer.view.tobytes()
@@ -128,7 +130,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
                 filled = _still_filled(buffer, fill)
                 unwritten = int(np.count_nonzero(filled if earlier is None else filled & earlier[name]))
             around = _UNTOUCHED if places is None else _state(self.layout.places[name], places)
-            states[name] = BufferState(
+            state = BufferState(
                 unwritten=unwritten,
                 guard_before=around.guard_before,
                 guard_after=around.guard_after,
@@ -136,7 +138,41 @@ class CallBuffers(msgspec.Struct, frozen=True):
                 changed=around.changed,
                 sha256=hashlib.sha256(contents).hexdigest(),
             )
+            states[name] = self._with_stray(self.layout.places[name], state, places)
         return states
+
+    def _with_stray(self, place: Place, state: BufferState, changed: NDArray[np.int64] | None) -> BufferState:
+        """The state with the first stray write around or inside a storage, where there is one."""
+        offsets = self._gap_changes(place) if state.gap else np.empty(0, np.int64)
+        if changed is not None and (state.guard_before or state.guard_after or state.changed):
+            offsets = np.sort(np.concatenate([changed[(changed >= place.start) & (changed < place.stop)], offsets]))
+        if not offsets.size:
+            return state
+        first = int(offsets[0])
+        length = next((n for n in range(1, min(offsets.size, _SHOWN)) if offsets[n] != first + n), None)
+        stop = first + (length or min(offsets.size, _SHOWN))
+        stray = StrayWrite(
+            offset=first - place.offset,
+            before=self._kept_bytes(first, stop).hex(),
+            after=self.memory[first:stop].tobytes().hex(),
+        )
+        return msgspec.structs.replace(state, stray=stray)
+
+    def _gap_changes(self, place: Place) -> NDArray[np.int64]:
+        """Offsets in memory of the bytes of an output's storage outside its view that no longer hold the fill."""
+        marks = np.zeros(self.memory.size, np.uint8)
+        size = self.outputs[place.name].view.itemsize
+        _view(place.tensor, np.dtype(f"V{size}"), marks, place.offset)[...] = np.void(b"\1" * size)
+        octets = self.memory[place.offset : place.end]
+        inside = marks[place.offset : place.end] != 0
+        return np.flatnonzero(~inside & (octets != FILLS[self.fill])) + place.offset
+
+    def _kept_bytes(self, start: int, stop: int) -> bytes:
+        """What lay in a range of memory before the call."""
+        for first, contents in self.kept:
+            if first <= start < first + len(contents):
+                return contents[start - first : stop - first]
+        return bytes((FILLS[self.fill],)) * (stop - start)
 
     def _demand_kept(self) -> None:
         if not self.kept:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import Expected
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Deviation, Fault, Judged, Result, Signature, Skip, Verdict
 from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
@@ -214,12 +214,18 @@ def memory_fault(outcome: Outcome, *, mode: str = "") -> Verdict | None:
                 (state.gap, "inside its storage but outside its view"),
             )
             where = ", ".join(f"{count} bytes {place}" for count, place in places if count)
-            return _fault(Fault.GUARD, f"{name}: the call changed {where}", output=name, mode=mode)
+            return _fault(Fault.GUARD, f"{name}: the call changed {where}{_stray_text(state)}", output=name, mode=mode)
     for name, state in outcome.buffers.items():
         if state.changed:
-            message = f"{name}: the call changed {state.changed} bytes of this input"
+            message = f"{name}: the call changed {state.changed} bytes of this input{_stray_text(state)}"
             return _fault(Fault.INPUT, message, output=name, mode=mode)
     return None
+
+
+def _stray_text(state: BufferState) -> str:
+    """Where memory was changed first, and how; without the address, which differs from run to run."""
+    stray = state.stray
+    return f"; first at byte {stray.offset} of its storage: {stray.before} became {stray.after}" if stray else ""
 
 
 def _wrong_shape(got: Mapping[str, NDArray[Any]], outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:

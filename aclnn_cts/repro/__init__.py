@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["SUFFIXES"]
+__all__ = ["OF_FUNCTIONS", "OF_LIBRARIES", "SUFFIXES"]
 
-SUFFIXES: Mapping[str, str] = {"cpp": ".cpp", "python": ".py"}
+SUFFIXES: Mapping[str, str] = {"cpp": ".cpp", "python": ".py", "numpy": "_numpy.py", "torch": "_torch.py"}
 """Of the programs' files, by language."""
+
+OF_LIBRARIES = ("cpp", "python")
+"""Programs that call the C interface of a library."""
+
+OF_FUNCTIONS = ("numpy", "torch")
+"""Programs that call a function in Python, of arrays or of tensors."""

@@ -104,6 +104,8 @@ class Program:
     relations: tuple[Relation, ...] = ()
     about: tuple[str, ...] = ()
     """What the trial is, where it is more than its one call."""
+    outputs: tuple[str, ...] = ()
+    """The operator's, in the order of its prototype."""
     beyond: str = ""
     """What the trial asks beyond its program, and how that is judged."""
 

@@ -1,4 +1,4 @@
-"""A reproduction as one Python script with numpy and ctypes alone."""
+"""A reproduction as one Python script: for a library, with numpy and ctypes, or for a function of the user's."""
 
 from __future__ import annotations
 
@@ -11,18 +11,69 @@ from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
-from aclnn_cts.repro.python_script import SCRIPT
+from aclnn_cts.repro.function_script import NUMPY, TORCH
+from aclnn_cts.repro.function_script import SCRIPT as SCRIPT_OF_FUNCTIONS
+from aclnn_cts.repro.python_script import RELATED, SCRIPT
 from aclnn_cts.repro.relations import Relation, Side, Slot
 from aclnn_cts.repro.steps import Step
 
-__all__ = ["python_program"]
+__all__ = ["numpy_program", "python_program", "torch_program"]
 
 _WIDTH = 110
 
 
-def python_program(program: Program) -> str:
-    """The script's text."""
+def numpy_program(program: Program) -> str:
+    """The text of a script that calls a function of NumPy arrays."""
+    return _function_program(program, tensors="NumPy arrays", library="", code=NUMPY)
+
+
+def torch_program(program: Program) -> str:
+    """The text of a script that calls a function of torch tensors."""
+    return _function_program(program, tensors="torch tensors", library=", torch", code=TORCH)
+
+
+def _function_program(program: Program, *, tensors: str, library: str, code: str) -> str:
     first = program.calls[0]
+    slots = {slot: place for place, slot in enumerate(program.kept)}
+    # Calls that are made first are neither judged nor compared, and are made all the same.
+    order = [step.call for step in program.steps if step.verb in ("judge", "refused")]
+    document = {
+        "calls": [_call(facts) for facts in program.calls],
+        "order": order or list(range(len(program.calls))),
+        "outputs": list(program.outputs),
+        "kept": len(slots),
+        "relations": [_relation(relation, slots) for relation in program.relations],
+        "beyond": program.beyond,
+    }
+    inputs = [item.name for item in first.parameters if item.name not in program.outputs]
+    fields = {
+        "@LIBRARY@": library,
+        "@INPUTS@": ", ".join(inputs),
+        "@TENSORS@": tensors,
+        "@OUTPUTS@": ", ".join(program.outputs),
+        "@TENSOR@": code,
+    }
+    return _filled(SCRIPT_OF_FUNCTIONS, fields, program, document)
+
+
+def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
+    first = program.calls[0]
+    common = {
+        "@RELATED@": RELATED,
+        "@OPERATOR@": first.operator,
+        "@SENTENCE@": _plain(first.sentence),
+        "@CASE@": first.case_id,
+        "@PRODUCT@": first.case.product,
+        "@ABOUT@": "".join(f"\n{_plain(line)}" for line in program.about),
+        "@JSON@": _written(document),
+    }
+    for mark, value in {**fields, **common}.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def python_program(program: Program) -> str:
+    """The text of a script that calls a library through ctypes."""
     slots = {slot: place for place, slot in enumerate(program.kept)}
     document = {
         "calls": [_call(facts) for facts in program.calls],
@@ -35,18 +86,7 @@ def python_program(program: Program) -> str:
         "relations": [_relation(relation, slots) for relation in program.relations],
         "beyond": program.beyond,
     }
-    fields = {
-        "@OPERATOR@": first.operator,
-        "@SENTENCE@": _plain(first.sentence),
-        "@CASE@": first.case_id,
-        "@PRODUCT@": first.case.product,
-        "@ABOUT@": "".join(f"\n{_plain(line)}" for line in program.about),
-        "@JSON@": _written(document),
-    }
-    text = SCRIPT
-    for mark, value in fields.items():
-        text = text.replace(mark, value)
-    return text
+    return _filled(SCRIPT, {}, program, document)
 
 
 def _steps(steps: Sequence[Step]) -> list[dict[str, Any]]:

@@ -11,32 +11,49 @@ import msgspec
 from aclnn_cts.checks.laws import PREFIX, exact_law, law_of
 from aclnn_cts.checks.life_cycle import asked_calls
 from aclnn_cts.checks.promises import VALUED, as_trial, promise
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, both_phases
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import Asked
 from aclnn_cts.execution.judges import Judges
+from aclnn_cts.repro import OF_FUNCTIONS, OF_LIBRARIES
 from aclnn_cts.repro.cpp import cpp_program
 from aclnn_cts.repro.facts import MAX_ELEMENTS, Program, Reproduction, TooManyElementsError, reproduction
-from aclnn_cts.repro.python import python_program
+from aclnn_cts.repro.python import numpy_program, python_program, torch_program
 from aclnn_cts.repro.relations import relations_of
 from aclnn_cts.repro.steps import steps_before, steps_of
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import Recognizer, begins
 
-__all__ = ["LANGUAGES", "WRITTEN_BY_US", "Programs"]
+__all__ = ["LANGUAGES", "WRITTEN_BY_US", "Programs", "languages_of"]
 
 _REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
-LANGUAGES: Mapping[str, Callable[[Program], str]] = {"cpp": cpp_program, "python": python_program}
+LANGUAGES: Mapping[str, Callable[[Program], str]] = {
+    "cpp": cpp_program,
+    "python": python_program,
+    "numpy": numpy_program,
+    "torch": torch_program,
+}
 
 WRITTEN_BY_US: Mapping[str, Recognizer] = {
     "cpp": begins(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
-    "python": begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, '),
+    **dict.fromkeys(
+        ("python", "numpy", "torch"), begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, ')
+    ),
 }
 """Recognizes a program by its language."""
+
+
+def languages_of(manifest: Manifest) -> tuple[str, ...]:
+    """The programs that suit a run's implementation: for a library, or for a function where there are no phases."""
+    if manifest.scope is None or manifest.scope.phases:
+        return OF_LIBRARIES
+    return ("torch",) if manifest.adapter.partition(":")[0] == "torch" else ("numpy",)
+
 
 _MANNERS = frozenset({"cache"})
 """What calls of promises that are not about a manner may ask for: a program is a fresh process."""
@@ -60,11 +77,17 @@ class Programs:
         UsageError for a number that is none of the trial's, for a trial
         whose promise cannot take its case, and for cases that are too large.
         """
-        made = self.program(item, call=call)
-        return {language: LANGUAGES[language](made) for language in languages}
+        wanted = list(languages)
+        texts: dict[str, str] = {}
+        for whole in (False, True):
+            chosen = [name for name in wanted if (name in OF_FUNCTIONS) == whole]
+            if chosen:
+                made = self.program(item, call=call, whole=whole)
+                texts |= {language: LANGUAGES[language](made) for language in chosen}
+        return {language: texts[language] for language in wanted}
 
-    def program(self, item: Trial | Case, *, call: int | None = None) -> Program:
-        """What the programs of `texts` do."""
+    def program(self, item: Trial | Case, *, call: int | None = None, whole: bool = False) -> Program:
+        """What the programs of `texts` do; `whole`: each call with its data, for a function that has no phases."""
         spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
         trial = as_trial(spec, item)
         entry = promise(trial.promise, where="trial")
@@ -76,10 +99,12 @@ class Programs:
             )
         if call is not None:
             alone = msgspec.structs.replace(trial, after=())
-            one = replace(self._made([Asked(cases[call - 1])], alone), about=_about_one(trial, call, len(cases)))
+            one = replace(
+                self._made([Asked(cases[call - 1])], alone, whole=whole), about=_about_one(trial, call, len(cases))
+            )
             return one if len(cases) > 1 else replace(one, about=())
         asked = asked_calls(trial, spec, cases, known=_MANNERS)
-        made = self._made(asked, trial)
+        made = self._made(asked, trial, whole=whole)
         sentence = law_of(spec, trial.promise).en if trial.promise.startswith(PREFIX) else entry.sentence
         if trial.promise.startswith(PREFIX):
             made = self._related(made, trial, spec)
@@ -95,7 +120,10 @@ class Programs:
         beyond = f"what the outputs have to do with one another is no sum of elements; this judges it: {_REPLAY}"
         return replace(made, beyond=beyond, about=(f"Each call is judged by itself; {beyond}",))
 
-    def _made(self, asked: Sequence[Asked], trial: Trial) -> Program:
+    def _made(self, asked: Sequence[Asked], trial: Trial, *, whole: bool) -> Program:
+        if whole:
+            asked = [msgspec.structs.replace(item, case=both_phases(item.case)) for item in asked]
+            trial = msgspec.structs.replace(trial, after=())
         # Calls that are made together have memory of their own each, however alike they are.
         own = [(case_id(item.case), None if item.group is None else place) for place, item in enumerate(asked)]
         before = [(case_id(item.case), None) for item in trial.after]
@@ -114,6 +142,7 @@ class Programs:
             )
         return Program(
             calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED, judged=key in own) for key in unlike),
+            outputs=self.specs[trial.case.operator].outputs,
             steps=(
                 *steps_before(trial.after, [unlike.index(key) for key in before]),
                 *steps_of(asked, [unlike.index(key) for key in own]),

@@ -14,7 +14,7 @@ from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.signature import still_fails_so
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.trials.confirm import fails_in_company
+from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
 
 __all__ = [
     "RUNS",
@@ -73,9 +73,9 @@ class Recorded:
         alone = f" ({failures} of {executions} times alone)" if executions else ""
         if self.confirmed == Confirmed.DEVICE:
             return f"failed on {self.where or 'one device'} alone: run it there"
-        if self.confirmed == Confirmed.COMPANY:
-            return f"failed only after other calls, and which is not known{alone}"
-        return f"failed only sometimes{alone}"
+        if self.confirmed == Confirmed.ORDER:
+            return f"was order-dependent, and which calls it needs is not known{alone}"
+        return f"was flaky{alone}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +158,10 @@ def _of_records(results: ResultReader, signature: Signature, trial: Trial | None
     """A run says of a failure's own record whether it failed when it was made alone."""
     if trial is not None and not campaign:
         for record in results.records(Query(signature=signature, trial_id=trial.id), limit=1):
-            if fails_in_company(record):
-                return Recorded(signature=signature, confirmed=Confirmed.COMPANY, alone=(0, 1))
+            if (rate := flaky_rate(record)) is not None:
+                return Recorded(signature=signature, confirmed=Confirmed.FLAKY, alone=rate)
+            if conforms_alone(record):
+                return Recorded(signature=signature, confirmed=Confirmed.ORDER, alone=(0, 1))
     return Recorded(signature=signature, campaign=campaign)
 
 

@@ -23,10 +23,16 @@ from aclnn_cts.trials.calls import calls_before, calls_of
 from aclnn_cts.trials.order_dependence import MOST_CALLS, after_which
 from aclnn_cts.trials.verdicts import Verdicts
 
-__all__ = ["ALONE_FACT", "Again", "History", "fails_in_company", "preference"]
+__all__ = ["ALONE_FACT", "FLAKY_FACT", "Again", "History", "conforms_alone", "flaky_rate", "preference"]
 
 ALONE_FACT = "alone"
 """Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
+
+FLAKY_FACT = "flaky"
+"""Key of `Verdict.facts` on a failure that did not repeat: failures and repetitions alone, a list of two numbers."""
+
+REPETITIONS = 20
+"""Of a failure that no order of calls brings again."""
 
 CONFORMS = "conforms"
 
@@ -102,14 +108,28 @@ class Again:
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
         self._fresh -= conforms
         self._suspect = conforms and self._fresh > 0
+        if conforms and trial.after:
+            return self._repeated_alone(found)
         if not self._suspect or trial.after or text in self._shown or _attributed(record):
             return found
         after = self.calls_before(
             trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
         )
-        if after:
-            self._shown.add(text)
+        if not after:
+            return self._repeated_alone(found)
+        self._shown.add(text)
         return _with_calls_before(found, after)
+
+    def _repeated_alone(self, record: Record) -> Record:
+        """The record of a failure that no order of calls brings again, with its rate over repetitions."""
+        trial = record.trial
+        times = max(min(REPETITIONS, BATCH_BYTES // max(trial.nbytes, 1)), 1)
+        self.host.refresh()
+        failures = 0
+        for _ in range(times):
+            _, verdict = self._attempt(trial, fresh=False)
+            failures += verdict.result == Result.FAILED
+        return _flaky(record, failures, times)
 
     def judged(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
         """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
@@ -185,10 +205,18 @@ def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> R
         said = f"{verdict.result} ({verdict.kind})"
     message = record.verdict.message
     if verdict.result == Result.PASSED:
-        message = f"{message}; run again alone in a fresh process it conforms: it fails only in company"
+        message = f"{message}; run again alone in a fresh process it conforms"
     first = msgspec.structs.replace(record.verdict, message=message, facts={**record.verdict.facts, ALONE_FACT: said})
     outcomes = tuple(item.outcome for item in attempt)
     return msgspec.structs.replace(record, attempts=(*record.attempts, outcomes), verdict=first)
+
+
+def _flaky(record: Record, failures: int, times: int) -> Record:
+    """The record of a failure that did not repeat, with how often it did when it was made so many times in a row."""
+    verdict = record.verdict
+    message = f"{verdict.message}; flaky: it failed in {failures} of {times} repetitions"
+    facts = {**verdict.facts, FLAKY_FACT: [failures, times]}
+    return msgspec.structs.replace(record, verdict=msgspec.structs.replace(verdict, message=message, facts=facts))
 
 
 def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
@@ -197,18 +225,27 @@ def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
         return record
     number = sum(item.times for item in after)
     calls = "one call" if number == 1 else f"{number} calls"
-    message = f"{record.verdict.message}; it fails again after {calls} that came before it, which its trial makes first"
+    message = (
+        f"{record.verdict.message}; order-dependent: it fails again after {calls} that came before it, which its trial "
+        "makes first"
+    )
     return msgspec.structs.replace(
         record, after=after, verdict=msgspec.structs.replace(record.verdict, message=message)
     )
 
 
-def fails_in_company(record: Record) -> bool:
-    """Whether a failure conformed when it was run again alone."""
+def conforms_alone(record: Record) -> bool:
+    """Whether a failure conformed when it was run again alone: it is order-dependent, or flaky."""
     return bool(record.verdict.facts.get(ALONE_FACT) == CONFORMS)
+
+
+def flaky_rate(record: Record) -> tuple[int, int] | None:
+    """Failures and repetitions of a flaky failure; None of any other."""
+    rate = record.verdict.facts.get(FLAKY_FACT)
+    return (int(rate[0]), int(rate[1])) if rate is not None else None
 
 
 def preference(record: Record) -> tuple[bool, int, int, int]:
     """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
-    shown = 0 if record.after else 2 if fails_in_company(record) else 1
+    shown = 0 if record.after else 2 if conforms_alone(record) else 1
     return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes

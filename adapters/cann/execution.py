@@ -19,7 +19,7 @@ from aclnn_cts.adapters.cann.manners import whole_number
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
-from aclnn_cts.core.outcome import EARLIER_FAULT, BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
 from aclnn_cts.speclang.model import Spec
 
@@ -68,6 +68,7 @@ class Execution:
     _message: str = ""
     _states: dict[str, BufferState] = field(default_factory=dict)
     facts: dict[str, str | int | float | bool] = field(default_factory=dict)
+    """Recorded with the outcome."""
 
     @property
     def goes_on(self) -> bool:
@@ -102,6 +103,7 @@ class Execution:
             plan = _layout(self.call, buffers)
             self._tensors = DeviceTensors(self.api.runtime, buffers.memory, plan.places)
             addresses = self._tensors.addresses
+            self.facts[ADDRESSES] = ",".join(f"{name}={start:#x}" for name, start in addresses.items())
         self._descriptors = Descriptors(self.api.meta, self.spec, self.call.case, addresses=addresses)
 
     def phase_one(self) -> None:

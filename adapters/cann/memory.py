@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.cann.bindings import Functions
 from aclnn_cts.adapters.cann.errors import SUCCESS, error_name
-from aclnn_cts.core.outcome import BufferState
+from aclnn_cts.core.outcome import BufferState, StrayWrite
 from aclnn_cts.generate.placement import GUARD, Place
 
 __all__ = ["WORKSPACE", "DeviceTensors", "RuntimeFailure", "Workspace", "checked"]
@@ -116,9 +116,19 @@ class Workspace:
         """What became of the bands; None where nothing did."""
         if not self._band:
             return None
-        before = self._changed(self._region)
-        after = self._changed(self.address + self.size)
-        return BufferState(guard_before=before, guard_after=after) if before or after else None
+        bands = {start: self._changed(start) for start in (self._region, self.address + self.size)}
+        before, after = (len(offsets) for offsets, _ in bands.values())
+        if not before and not after:
+            return None
+        start, (offsets, band) = next((start, found) for start, found in bands.items() if len(found[0]))
+        first = int(offsets[0])
+        stray = StrayWrite(
+            offset=start + first - self.address,
+            before=bytes((_BAND,)).hex(),
+            after=band[first : first + 1].tobytes().hex(),
+            address=f"{start + first:#x}",
+        )
+        return BufferState(guard_before=before, guard_after=after, stray=stray)
 
     def release(self) -> None:
         """Free it. May be called again."""
@@ -126,11 +136,12 @@ class Workspace:
             self._runtime["aclrtFree"](self._region)
             self._region = 0
 
-    def _changed(self, start: int) -> int:
+    def _changed(self, start: int) -> tuple[Any, Bytes]:
+        """Offsets of the changed bytes of a band, and the band."""
         band: Bytes = np.empty(self._band, np.uint8)
         copy: Any = self._runtime["aclrtMemcpy"]
         checked(copy(_address(band), self._band, start, self._band, _TO_HOST), "aclrtMemcpy to the host")
-        return int(np.count_nonzero(band != _BAND))
+        return np.flatnonzero(band != _BAND), band
 
 
 def _allocate(runtime: Functions, size: int) -> int:

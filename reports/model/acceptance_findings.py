@@ -109,7 +109,7 @@ class Program:
     """A program that shows a case and needs nothing of ours."""
 
     language: str
-    """`cpp` or `python`."""
+    """`cpp`, `python`, `numpy` or `torch`."""
     text: str
 
 
@@ -121,7 +121,7 @@ class Confirmation:
     failures: int
     """All that it counted."""
     confirmed: str
-    """`always`, `sometimes`, `only in company`, `only on this device`, `not confirmed`; empty: not looked into."""
+    """`always`, `flaky`, `order-dependent`, `only on this device`, `not confirmed`; empty: not looked into."""
     alone: tuple[int, int]
     """Failures, and executions alone in a fresh process."""
     elsewhere: tuple[int, int]

@@ -32,7 +32,7 @@ from aclnn_cts.reports.model.collect import Collected
 from aclnn_cts.reports.model.fault_facts import fault_facts
 from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
-from aclnn_cts.repro.write import Programs
+from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.triage.dedup import Failures, Member, severity
 
@@ -80,7 +80,7 @@ def _card(
         record = small.record
     tally = collected.operators[signature.operator]
     facts = fault_facts(record, tally.spec)
-    made = programs_of(trial, record, facts, tally.spec, programs)
+    made = programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest))
     file = run.path / "failures" / failure_name(shown.stored)
     folders = run.manifest.settings.get("spec_folders", ())
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()

@@ -13,7 +13,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Record
 from aclnn_cts.reports.model.acceptance_findings import FaultFacts, NoProgram, Program
 from aclnn_cts.repro.facts import MAX_ELEMENTS, TooManyElementsError
-from aclnn_cts.repro.write import LANGUAGES, Programs
+from aclnn_cts.repro.write import Programs
 from aclnn_cts.speclang.model import Spec
 
 __all__ = ["on_one_page", "programs_of"]
@@ -51,7 +51,9 @@ class MadePrograms:
     """Of the calls, and those that a program holds, where these are too few."""
 
 
-def programs_of(trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs) -> MadePrograms:
+def programs_of(
+    trial: Trial, record: Record, facts: FaultFacts, spec: Spec, programs: Programs, languages: Sequence[str]
+) -> MadePrograms:
     """Programs that show a finding, or why there are none."""
     item: Trial | Case = trial
     call = (1, 1)
@@ -63,7 +65,7 @@ def programs_of(trial: Trial, record: Record, facts: FaultFacts, spec: Spec, pro
             # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
             call = (facts.call, facts.calls)
             item = calls[facts.call - 1]
-        texts = programs.texts(item, LANGUAGES)
+        texts = programs.texts(item, languages)
     except TooManyElementsError as error:
         reason = NoProgram.CALLS if call[0] == 0 else NoProgram.ELEMENTS
         return MadePrograms(call=call, missing=reason, elements=(error.elements, MAX_ELEMENTS))

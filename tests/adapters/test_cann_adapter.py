@@ -18,6 +18,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.explain import explain
 from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
@@ -336,3 +337,25 @@ def test_options_are_checked_before_anything_is_loaded() -> None:
         CannAdapter(library="libnever-loaded.so").open(Target(), SPECS)
     with pytest.raises(UsageError, match="soc=Ascend"):
         LoopbackAdapter(soc="Ascend", library=str(home().library)).open(Target(), SPECS)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"), [("softmax.guard-after", "out"), ("softmax.workspace-overrun", "workspace")]
+)
+def test_a_stray_write_has_its_place_its_address_and_what_lay_there(
+    fault: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", fault)
+    cases = tmp_path / "cases.jsonl"
+    assert main(["cases", "softmax_backward", "-n", "24", "-o", str(cases)]) == 0
+    assert run(tmp_path / "run", "--adapter", "loopback", "--cases", str(cases)) == 1
+    found = records(tmp_path / "run")
+    strays = [record for record in found if record.verdict.kind == "write outside the output"]
+    stray = strays[0].attempts[0][0].buffers[name].stray
+    assert stray is not None
+    assert re.fullmatch("0x[0-9a-f]+", stray.address)
+    assert stray.before != stray.after
+    assert f"first at byte {stray.offset} of its storage: {stray.before} became" in strays[0].verdict.message
+    told = "\n".join(explain(strays[0], SPECS["aclnnSoftmaxBackward"]))
+    assert f"stray write: {name}, byte {stray.offset} of its storage, address {stray.address}:" in told
+    assert not any("addresses" in outcome.facts for record in found for outcome in record.attempts[0])

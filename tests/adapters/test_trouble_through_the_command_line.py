@@ -94,7 +94,7 @@ def test_a_crash_that_only_company_brings_is_marked(run: Run) -> None:
     (crash,) = (record for record in ran.records if record.verdict.result == Result.FAILED)
     assert ran.code == 1
     assert crash.verdict.facts["alone"] == "conforms"
-    assert "run again alone in a fresh process it conforms: it fails only in company" in crash.verdict.message
+    assert "run again alone in a fresh process it conforms; order-dependent: it fails again" in crash.verdict.message
     # Which calls they were does not matter to it: as many of its own do as well.
     assert crash.after == (Earlier(crash.trial.case, times=6),)
 

@@ -75,7 +75,7 @@ class House:
     def answer(self, device: int, failures: int, *, shrunk: bool = True) -> None:
         question = self.asked(device)
         assert question is not None
-        confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.SOMETIMES
+        confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.FLAKY
         said = Examined(
             signature=question.job.signature, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0]
         )
@@ -100,7 +100,7 @@ def test_another_device_is_asked_where_that_one_is_out() -> None:
     assert house.asked(0) is None, "it may be there in a moment"
     house.slots[1].health = Health.OUT
     house.answer(0, 0)
-    assert found.confirmed == Confirmed.SOMETIMES
+    assert found.confirmed == Confirmed.FLAKY
     assert found.note == "run again on device 0, since device 1, which met it, could not be opened"
     assert not len(house.inquiries)
 
@@ -157,7 +157,7 @@ def test_after_a_resume_other_devices_are_asked_that_were_not() -> None:
     always = house.finding(on=1, confirmed=Confirmed.ALWAYS)
     for finding in (
         house.finding(on=1, confirmed=Confirmed.DEVICE),
-        house.finding(on=1, confirmed=Confirmed.SOMETIMES),
+        house.finding(on=1, confirmed=Confirmed.FLAKY),
         house.finding(on=1, confirmed=Confirmed.ALWAYS, waiver="known"),
         always,
     ):
@@ -210,12 +210,12 @@ def test_what_shows_only_after_other_calls_is_one_finding_of_its_operator() -> N
     for finding in found:
         house.inquiries.ask(finding)
     # The first needs calls that are not found, the second one call, the third is another fault.
-    for after, confirmed in (((), Confirmed.COMPANY), (CALLS, Confirmed.COMPANY), ((), Confirmed.ALWAYS)):
+    for after, confirmed in (((), Confirmed.ORDER), (CALLS, Confirmed.ORDER), ((), Confirmed.ALWAYS)):
         house.say(confirmed, after=after)
     first, second, third, last = found
     assert (first.like, second.like, third.like) == (second.signature, None, None)
     assert house.stored.count(first) == 2, "in the store too"
-    question = house.say(Confirmed.COMPANY, after=())
+    question = house.say(Confirmed.ORDER, after=())
     assert question.job.known == (CALLS,), "which are tried before others are searched"
     assert last.like == second.signature
 

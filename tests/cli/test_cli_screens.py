@@ -36,7 +36,7 @@ VARYING = (
     # Where the checkout lies.
     (r"/[^ |`]*/tests/support/", "SUPPORT/"),
     # What is installed, and on which machine.
-    (r"(?m)^\| (adapter|harness|library|machine|python)\..*\n", ""),
+    (r"(?m)^\| (adapter|harness|library|machine|own\\_adapter|python)\..*\n", ""),
 )
 """What differs from run to run, and its name."""
 

@@ -256,7 +256,7 @@ def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
 
 def _in_company(output: str, *, kind: str = Fault.VALUE, waiver: str = "") -> Finding:
     signature = Signature(operator=VALID.operator, promise="values", kind=kind, output=output)
-    return Finding(signature=signature, confirmed=Confirmed.COMPANY, failures=3, waiver=waiver)
+    return Finding(signature=signature, confirmed=Confirmed.ORDER, failures=3, waiver=waiver)
 
 
 def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() -> None:

@@ -135,14 +135,14 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
             "必现",
         ),
         (
-            {"confirmed": Confirmed.SOMETIMES, "alone": (0, 3), "note": "it failed, then not"},
-            "Sometimes: run again alone, each time in a fresh process, it failed 0 times of 3.",
+            {"confirmed": Confirmed.FLAKY, "alone": (0, 3), "note": "it failed, then not"},
+            "Flaky: run again alone, each time in a fresh process, it failed 0 times of 3.",
             "偶现",
         ),
         (
-            {"confirmed": Confirmed.COMPANY, "alone": (0, 6), "note": "alone it conforms"},
-            "Only in company: run again alone it conformed 6 times of 6; it failed again after the calls",
-            "仅在连续运行中出现",
+            {"confirmed": Confirmed.ORDER, "alone": (0, 6), "note": "alone it conforms"},
+            "Order-dependent: run again alone it conformed 6 times of 6; it failed again after the calls",
+            "与调用次序有关",
         ),
         (
             {"confirmed": Confirmed.DEVICE, "alone": (3, 3), "elsewhere": (0, 3), "slot": "worker 1"},

@@ -69,3 +69,14 @@ def test_a_campaign_does_not_go_on_with_a_changed_adapter_file(ran: Run, tmp_pat
     assert f"the adapter's file {mine} has changed since the campaign began" in again.err
     mine.write_text(SOURCE)
     assert ran(*words, "--chunks", "2", "--resume", out=began.path).code == 0
+
+
+def test_findings_of_a_class_without_phases_have_programs_that_call_a_function(ran: Run, tmp_path: Path) -> None:
+    run = ran(
+        "run", "--adapter", "own_adapter:Softmax,scale=3", "--cases", written(tmp_path / "case.json", softmax(2, 3))
+    )
+    assert run.code == 1
+    [card] = acceptance([run.path]).findings
+    [program] = card.programs
+    assert program.language == "numpy"
+    assert "python3 repro.py module:function" in program.text

@@ -63,9 +63,18 @@ def test_a_gap_is_told_apart_from_a_guard(ran: Run, tmp_path: Path) -> None:
     gap = ran("run", "--adapter", wrong("gap"), "--cases", cases).records[0]
     assert gap.attempts[0][0].buffers["out"].gap == (10 - 6) * 4
     assert "inside its storage but outside its view" in gap.verdict.message
+    stray = gap.attempts[0][0].buffers["out"].stray
+    # The third element of a row of five is the last of its view.
+    assert stray is not None
+    assert (stray.offset, stray.after) == (12, "01" * 8)
+    assert f"first at byte 12 of its storage: {stray.before} became {'01' * 8}" in gap.verdict.message
     guard = ran("run", "--adapter", wrong("guard"), "--cases", cases).records[0]
     assert guard.attempts[0][0].buffers["out"].guard_after == 1
     assert "1 bytes behind its memory" in guard.verdict.message
+    stray = guard.attempts[0][0].buffers["out"].stray
+    assert stray is not None
+    assert stray.offset >= 10 * 4
+    assert int(stray.before, 16) ^ int(stray.after, 16) == 1
 
 
 def test_wrong_statuses(ran: Run, tmp_path: Path) -> None:

@@ -49,6 +49,15 @@ def _sometimes(session: RareSession, view: Any) -> None:
                 _tail(session, view.reshape(-1)[: view.size - 1 + view.size % 2])
 
 
+def _now_and_then(session: RareSession, view: Any) -> None:
+    """The first and every seventh of all calls that were ever made, counted in a file."""
+    with open(os.environ["RARE_COUNTER"], "a+b") as file:  # noqa: PTH123 - nothing but an append
+        file.write(b".")
+        file.flush()
+        if file.tell() == 1 or not file.tell() % 7:
+            view[(-1,) * view.ndim] = view.dtype.type(777.0)
+
+
 def _company(session: RareSession, view: Any) -> None:
     """A process that has made many calls."""
     session.calls += 1
@@ -76,6 +85,7 @@ _FAULTS: Mapping[str, Callable[[RareSession, Any], None]] = {
     "tail": _tail,
     "two": _two,
     "sometimes": _sometimes,
+    "now-and-then": _now_and_then,
     "company": _company,
     "die": _die,
     "device": _device,

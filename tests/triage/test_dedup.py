@@ -227,7 +227,7 @@ def test_what_shows_only_after_other_calls_stands_on_the_card_of_the_one_that_te
     )
     missing = failed(9, output="not in this report").signature
     for member, like in ((stands, None), (other, stands.stored), (alone, missing)):
-        member.finding = Finding(signature=member.stored, confirmed=Confirmed.COMPANY, like=like)
+        member.finding = Finding(signature=member.stored, confirmed=Confirmed.ORDER, like=like)
     first, second = finding_ids(put_together([other, alone, stands])).values()
     assert (first.signature, first.members, first.alike) == (stands.stored, [stands], [other])
     assert (second.members, second.alike) == ([alone], [])

@@ -75,11 +75,11 @@ def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_o
     file = Path("a.json")
     passed, failed = judged(trial, Result.PASSED), judged(trial, Result.FAILED)
     for confirmed, alone, said in (
-        (Confirmed.SOMETIMES, (1, 3), "it failed only sometimes (1 of 3 times alone)"),
-        (Confirmed.SOMETIMES, (0, 3), "it failed only sometimes (0 of 3 times alone)"),
-        (Confirmed.COMPANY, (0, 3), "it failed only after other calls, and which is not known (0 of 3 times alone)"),
+        (Confirmed.FLAKY, (1, 3), "it was flaky (1 of 3 times alone)"),
+        (Confirmed.FLAKY, (0, 3), "it was flaky (0 of 3 times alone)"),
+        (Confirmed.ORDER, (0, 3), "it was order-dependent, and which calls it needs is not known (0 of 3 times alone)"),
         (Confirmed.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
-        (Confirmed.UNKNOWN, (0, 3), "it failed only sometimes (0 of 3 times alone)"),
+        (Confirmed.UNKNOWN, (0, 3), "it was flaky (0 of 3 times alone)"),
     ):
         before = Recorded(signature=VALUES, campaign=True, confirmed=confirmed, alone=alone, where="worker 1")
         recorded = {file.name: before}
@@ -101,7 +101,7 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
         (trial, Recorded(signature=VALUES)),
         (trial, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
         # The calls before it are known, and made.
-        (after, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.COMPANY, alone=(0, 3))),
+        (after, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.ORDER, alone=(0, 3))),
     ):
         recorded = {file.name: before}
         assert repeats([(file, given)], recorded) == ()
@@ -133,7 +133,7 @@ def test_what_came_now_and_then_is_asked_for_again_and_again(
     assert found.code == 1
     files = found.directory.failures()
     recorded = recorded_findings(found.path, {})
-    unsteady = sum(item.confirmed == Confirmed.SOMETIMES for item in recorded.values())
+    unsteady = sum(item.confirmed == Confirmed.FLAKY for item in recorded.values())
     assert unsteady
     cases = len(files) + unsteady * (RUNS - 1)
     still = ran("replay", str(found.path), "--adapter", sometimes)
@@ -157,7 +157,7 @@ def test_a_failure_of_a_run_that_conformed_alone_is_not_fixed(ran: Run, tmp_path
         writer.finish()
     [file] = RunDirectory(tmp_path / "made").failures()
     recorded = recorded_findings(tmp_path / "made", {file.name: trial})
-    assert recorded[file.name].confirmed == Confirmed.COMPANY
+    assert recorded[file.name].confirmed == Confirmed.ORDER
     again = ran("replay", str(tmp_path / "made"), "--adapter", "reference")
     assert again.code == 0
     assert "1 did not fail this time" in again.out
@@ -180,7 +180,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
     state = {
         FINDING_STATE + failure_name(signature): Finding(
             signature=signature,
-            confirmed=Confirmed.COMPANY,
+            confirmed=Confirmed.ORDER,
             trial=trial,
             like=None if signature is signatures[0] else signatures[0],
         )

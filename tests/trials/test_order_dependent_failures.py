@@ -40,7 +40,7 @@ def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert failed.verdict.facts["alone"] == "conforms"
     assert failed.after == (Earlier(FIRST),)
     assert failed.verdict.message.endswith(
-        "it fails only in company; it fails again after one call that came before it, which its trial makes first"
+        "it conforms; order-dependent: it fails again after one call that came before it, which its trial makes first"
     )
     assert failed.shown == msgspec.structs.replace(failed.trial, after=failed.after)
 

@@ -68,7 +68,7 @@ class Examiner:
                 self._same(record, job.signature) and not is_milder(record.verdict.kind, than=found.kind)
             ),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
-            repeats=ALONE if found.confirmed == Confirmed.SOMETIMES else 1,
+            repeats=ALONE if found.confirmed == Confirmed.FLAKY else 1,
             until=until,
         )
         record, blobs = self._last(small.trial)
@@ -179,7 +179,7 @@ class _Confirmation:
 
     @staticmethod
     def of(trial: Trial, failures: Sequence[Record], executions: int) -> _Confirmation:
-        confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.SOMETIMES
+        confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.FLAKY
         kind = min((record.verdict.kind for record in failures), key=gravity)
         return _Confirmation(trial=trial, confirmed=confirmed, alone=(len(failures), executions), kind=kind)
 
@@ -199,7 +199,7 @@ class _Confirmation:
         )
         return _Confirmation(
             trial=msgspec.structs.replace(met.trial, after=after),
-            confirmed=Confirmed.COMPANY,
+            confirmed=Confirmed.ORDER,
             alone=(0, executions),
             kind=met.verdict.kind,
             note=note,
@@ -209,7 +209,7 @@ class _Confirmation:
     @staticmethod
     def of_none(job: ExamineJob, executions: int) -> _Confirmation:
         if job.chunk is not None:
-            confirmed = Confirmed.SOMETIMES
+            confirmed = Confirmed.FLAKY
             note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
         else:
             confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"

@@ -1,0 +1,234 @@
+"""The script that programs for functions in Python are: what differs between them is its data and its library."""
+
+from __future__ import annotations
+
+__all__ = ["NUMPY", "SCRIPT", "TORCH"]
+
+NUMPY = r'''
+DTYPES = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32",
+          9: "int64", 10: "uint64", 11: "float64", 12: "bool", 16: "complex64", 17: "complex128"}
+
+
+def dtype_of(code):
+    if code == 27:
+        try:
+            import ml_dtypes
+        except ImportError:
+            unable("BF16 has no dtype in NumPy alone: pip install ml_dtypes")
+        return np.dtype(ml_dtypes.bfloat16)
+    if code not in DTYPES:
+        unable(f"NumPy has no dtype for the aclDataType {code}")
+    return np.dtype(DTYPES[code])
+
+
+def tensor_of(value):
+    """The tensor over its storage, with its strides and offset."""
+    dtype = dtype_of(value["dtype"])
+    storage = np.frombuffer(bytearray(base64.b64decode(value["data"])), dtype)
+    if not all(value["shape"]):
+        return np.empty(value["shape"], dtype)
+    strides = [stride * dtype.itemsize for stride in value["strides"]]
+    return np.lib.stride_tricks.as_strided(storage[value["offset"]:], value["shape"], strides)
+
+
+def described(result, dtype):
+    """Shape and dtype of what the function returned, and its elements in a dtype, as float64."""
+    array = np.asarray(result)
+    return list(array.shape), array.dtype, array.astype(dtype).astype(np.float64).reshape(-1)
+'''
+
+TORCH = r'''
+try:
+    import torch
+except ImportError as error:
+    print(f"{error}; it needs torch: pip install torch", file=sys.stderr)
+    sys.exit(2)
+
+DTYPES = {0: torch.float32, 1: torch.float16, 2: torch.int8, 3: torch.int32, 4: torch.uint8, 6: torch.int16,
+          9: torch.int64, 11: torch.float64, 12: torch.bool, 16: torch.complex64, 17: torch.complex128,
+          27: torch.bfloat16}
+
+
+def dtype_of(code):
+    if code not in DTYPES:
+        unable(f"torch has no dtype for the aclDataType {code}")
+    return DTYPES[code]
+
+
+def tensor_of(value):
+    """The tensor over its storage, with its strides and offset."""
+    dtype = dtype_of(value["dtype"])
+    data = bytearray(base64.b64decode(value["data"]))
+    if not all(value["shape"]):
+        return torch.empty(value["shape"], dtype=dtype)
+    if min(value["strides"], default=0) < 0:
+        unable("torch has no tensors with negative strides")
+    storage = torch.frombuffer(data, dtype=dtype)
+    return torch.as_strided(storage, value["shape"], value["strides"], value["offset"])
+
+
+def described(result, dtype):
+    """Shape and dtype of what the function returned, and its elements in a dtype, as float64."""
+    if not isinstance(result, torch.Tensor):
+        raise TypeError(f"the function returned {type(result).__name__}, expected a torch.Tensor for each output")
+    elements = result.detach().cpu().to(dtype).to(torch.float64)
+    return list(result.shape), result.dtype, elements.reshape(-1).numpy()
+'''
+
+SCRIPT = r'''#!/usr/bin/env python3
+"""@OPERATOR@: @SENTENCE@
+
+Case @CASE@, @PRODUCT@.@ABOUT@
+Needs numpy@LIBRARY@ and a function of yours, and nothing else:
+    python3 repro.py module:function        or        python3 repro.py path/to/file.py:function
+It is called with keyword arguments: @INPUTS@. Tensors are @TENSORS@, null pointers None.
+Where it has a parameter dtypes, it gets the dtype of each output by name; else results are converted.
+It returns @OUTPUTS@: one value alone, a tuple in this order, or a dict by name. An exception is a rejection.
+Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
+"""
+
+import base64
+import importlib
+import importlib.util
+import inspect
+import json
+import math
+import sys
+import traceback
+
+try:
+    import numpy as np
+except ImportError as error:
+    print(f"{error}; it needs numpy: pip install numpy", file=sys.stderr)
+    sys.exit(2)
+
+PROGRAM = json.loads(r"""
+@JSON@
+""")
+
+
+def unable(why):
+    """The surroundings failed: nothing is known of the fault."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
+
+@TENSOR@
+
+@RELATED@
+def function_of(word):
+    """The user's function, by its module or file."""
+    place, colon, name = word.rpartition(":")
+    if not colon:
+        unable(f"{word}: expected module:function or path/to/file.py:function")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location("implementation", place)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, "")
+            module = importlib.import_module(place)
+        return getattr(module, name)
+    except (ImportError, AttributeError, OSError) as error:
+        unable(f"{word}: {error}; expected module:function or path/to/file.py:function")
+
+
+def named(result):
+    """What the function returned, by the name of the output."""
+    outputs = PROGRAM["outputs"]
+    if isinstance(result, dict):
+        return result
+    if isinstance(result, (tuple, list)) and len(outputs) > 1:
+        return dict(zip(outputs, result))
+    return {outputs[0]: result}
+
+
+def compared(who, name, value, result, told):
+    """Whether one output conforms, and its elements; `told`: the function knows the dtype, and must return it."""
+    expected = dtype_of(value["dtype"])
+    shape, dtype, got = described(result, expected)
+    if shape != value["shape"]:
+        print(f"{who}{name} has the shape {shape}, expected {value['shape']}")
+        return False, None
+    if told and dtype != expected:
+        print(f"{who}{name} has the dtype {dtype}, expected {expected}")
+        return False, None
+    lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
+    judged, finite_alone = (np.frombuffer(base64.b64decode(value["expected"][key]), bool)
+                            for key in ("judged", "finite_alone"))
+    right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
+    wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
+    for place in wrong[:8]:
+        print(f"{who}{name}{at(place, shape)} is {got[place]!r}, expected {lower[place]!r} to {upper[place]!r}")
+    if wrong.size:
+        print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
+    return not wrong.size, got
+
+
+def attribute(item):
+    """An attribute as the function takes it: a number, a bool, a tuple of integers, or None."""
+    value = item["value"]
+    if isinstance(value, list):
+        return tuple(value)
+    return float.fromhex(value) if isinstance(value, str) else value
+
+
+def made(facts, function, who):
+    """One call: whether it conforms, and the elements of its outputs."""
+    arguments = {}
+    for item in facts["parameters"]:
+        if item["name"] not in PROGRAM["outputs"]:
+            is_tensor = item["kind"] == "tensor" and item["value"] is not None
+            arguments[item["name"]] = tensor_of(item["value"]) if is_tensor else attribute(item)
+    outputs = {item["name"]: item["value"] for item in facts["parameters"]
+               if item["name"] in PROGRAM["outputs"] and item["value"] is not None}
+    told = "dtypes" in inspect.signature(function).parameters
+    if told:
+        arguments["dtypes"] = {name: dtype_of(value["dtype"]) for name, value in outputs.items()}
+    must_fail = 0 not in facts["statuses"]
+    try:
+        results = named(function(**arguments))
+    except Exception as error:
+        print(f"{who}the function raised {type(error).__name__}: {error}")
+        conforms = must_fail or facts["any_error"]
+        print(f"{who}{'conforms' if conforms else 'does not conform: the call is supported'}")
+        return conforms, []
+    if must_fail:
+        print(f"{who}the function accepted a call that the document says must be rejected")
+        return False, []
+    conforms, elements = True, []
+    for name, value in outputs.items():
+        if value["expected"] is not None:
+            if name not in results:
+                unable(f"the function returned no {name}; expected {', '.join(PROGRAM['outputs'])}")
+            good, got = compared(who, name, value, results[name], told)
+            conforms = good and conforms
+            if got is not None:
+                elements.append(got)
+    print(f"{who}{'conforms' if conforms else 'does not conform'}")
+    return conforms, elements
+
+
+def main():
+    if len(sys.argv) != 2:
+        unable(f"usage: python3 {sys.argv[0]} module:function")
+    function = function_of(sys.argv[1])
+    conforms, results = True, []
+    with np.errstate(all="ignore"):
+        for number, place in enumerate(PROGRAM["order"], start=1):
+            who = f"call {number}: " if len(PROGRAM["order"]) > 1 else ""
+            good, elements = made(PROGRAM["calls"][place], function, who)
+            conforms = good and conforms
+            results.extend(elements)
+        if PROGRAM["relations"]:
+            conforms = related(results) and conforms
+    print("FAULT" if not conforms else PROGRAM["beyond"] or "conforms")
+    sys.exit(0 if conforms else 1)
+
+
+try:
+    main()
+except Exception:  # an exit code of 1 would say that the fault is there
+    traceback.print_exc()
+    sys.exit(2)
+'''

@@ -1,0 +1,136 @@
+"""Programs for implementations in Python: they need nothing of ours and call the user's function."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.checks.laws import PREFIX
+from aclnn_cts.checks.plan import Part
+from aclnn_cts.checks.promises import promise
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.case import Case, Data, Tensor, first_phase
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.generate.sampler import Sampler
+from tests.runs.test_run import softmax
+from tests.support.programs import SPECS
+
+LANGUAGES = ("numpy", "torch")
+NUMPY = """
+def right(gradOutput, output, dim):
+    if gradOutput.ndim > 8 or not -gradOutput.ndim <= dim < gradOutput.ndim:
+        raise ValueError("dim")
+    g, y = gradOutput.astype("float64"), output.astype("float64")
+    return (y * (g - (g * y).sum(axis=dim, keepdims=True))).astype(gradOutput.dtype)
+
+
+def doubled(gradOutput, output, dim):
+    return {"out": right(gradOutput, output, dim) * gradOutput.dtype.type(2) + gradOutput.dtype.type(1)}
+
+
+def lenient(gradOutput, output, dim):
+    return gradOutput
+
+
+def refusing(**arguments):
+    raise NotImplementedError("no kernel")
+
+
+def in_double(gradOutput, output, dim, dtypes):
+    return right(gradOutput.astype("float64"), output, dim)
+
+
+def another_shape(gradOutput, output, dim):
+    return right(gradOutput, output, dim)[..., None]
+"""
+TORCH = NUMPY.replace('.astype("float64")', ".double()").replace(".astype(gradOutput.dtype)", ".to(gradOutput.dtype)")
+TORCH = TORCH.replace("axis=dim, keepdims", "dim=dim, keepdim")
+TORCH = TORCH.replace("* gradOutput.dtype.type(2) + gradOutput.dtype.type(1)", "* 2 + 1")
+
+
+def ran(folder: Path, language: str, item: Case | Trial, function: str) -> subprocess.CompletedProcess[str]:
+    """The program of a file, made on the command line and run where nothing of ours can be imported."""
+    if language == "torch":
+        pytest.importorskip("torch")
+    document = trial_to_json(item) if isinstance(item, Trial) else case_to_json(item)
+    file, program = folder / "trial.json", folder / "repro.py"
+    file.write_text(json.dumps(document))
+    program.unlink(missing_ok=True)
+    assert main(["repro", str(file), "--language", language, "-o", str(program)]) == 0
+    assert "import aclnn_cts" not in program.read_text()
+    (folder / "mine.py").write_text(NUMPY if language == "numpy" else TORCH)
+    blocked = "import sys; sys.modules['aclnn_cts'] = None; import runpy; sys.argv = sys.argv[1:]; "
+    return subprocess.run(
+        [sys.executable, "-c", f"{blocked}runpy.run_path(sys.argv[0], run_name='__main__')", str(program), function],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("function", "code", "said"),
+    [
+        ("mine:right", 0, "conforms"),
+        ("mine.py:right", 0, "conforms"),
+        ("mine:doubled", 1, "elements at fault"),
+        ("mine:in_double", 1, "out has the dtype "),
+        ("mine:refusing", 1, "raised NotImplementedError: no kernel"),
+        ("mine:another_shape", 1, "out has the shape [2, 3, 1], expected [2, 3]"),
+    ],
+)
+def test_a_valid_call_is_judged_element_by_element(
+    tmp_path: Path, language: str, function: str, code: int, said: str
+) -> None:
+    case = softmax(2, 3, gradOutput=Tensor((2, 3), "FLOAT", strides=(1, 2), offset=1, storage_shape=(8,),
+                                           data=Data(recipe="uniform", seed=3)))  # fmt: skip
+    done = ran(tmp_path, language, case, function)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("function", "code"), [("mine:right", 0), ("mine:lenient", 1)])
+def test_a_broken_call_must_be_rejected(tmp_path: Path, language: str, function: str, code: int) -> None:
+    done = ran(tmp_path, language, softmax(2, 3, dim=5), function)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("must be rejected" in done.stdout) == bool(code)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_twin_and_a_law_are_made_with_all_of_their_calls(tmp_path: Path, language: str) -> None:
+    twin = {"twin": case_to_json(softmax(2, 3), origin=False)}
+    done = ran(tmp_path, language, Trial("status", first_phase(softmax(2, 3, dim=5)), twin), "mine:right")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "call 1: conforms" in done.stdout
+    assert "call 2: the function raised ValueError: dim" in done.stdout
+    sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target(product="atlas-a2"))
+    law = f"{PREFIX}linear"
+    part = Part("aclnnSoftmaxBackward", law, "law", count=1)
+    [trial] = promise(law, where="test").trials(part, sampler, seed=1)
+    done = ran(tmp_path, language, trial, "mine:right")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "call 3: conforms" in done.stdout
+
+
+@pytest.mark.parametrize("function", ["mine", "mine:wrong", "nowhere:right", "nowhere.py:right"])
+def test_a_function_that_is_not_there_says_nothing_of_the_fault(tmp_path: Path, function: str) -> None:
+    done = ran(tmp_path, "numpy", softmax(2, 3), function)
+    assert done.returncode == 2
+    assert "expected module:function or path/to/file.py:function" in done.stderr
+
+
+def test_several_programs_have_names_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "case.json"
+    file.write_text(json.dumps(case_to_json(softmax(2, 3))))
+    assert main(["repro", str(file), "--language", "cpp,python,numpy,torch", "-o", str(tmp_path / "all")]) == 0
+    names = {path.name for path in (tmp_path / "all").iterdir()}
+    assert names == {"repro.cpp", "repro.py", "repro_numpy.py", "repro_torch.py"}
