@@ -132,7 +132,7 @@ class Arena:
 
     def drop_strays(self) -> None:
         """Give back what was written where nothing was ever lent."""
-        if self.descriptor >= 0 and self.stray_bytes and self._most > self.size:
+        if self.descriptor >= 0 and self._most > self.size:
             with mmap.mmap(self.descriptor, self._most - self.size, offset=self.size) as beyond:
                 beyond.madvise(mmap.MADV_REMOVE)
 

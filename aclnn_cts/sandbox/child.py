@@ -40,7 +40,7 @@ _SHORT = 0.002
 _TICK = 0.05
 """Seconds between looks at a child's memory, and at whether it still lives where its pipe does not tell."""
 _LOOKING = 50.0
-"""Times what a look takes, until the next: many threads make it long, and it is to cost a fiftieth at most."""
+"""Times a look's processor time, until the next: many threads make it long, and it is to cost a fiftieth at most."""
 _LAST_WORDS = 2000
 """Bytes of the log's end that are kept."""
 _LOG_LIMIT = 1 << 24
@@ -193,14 +193,14 @@ class Child:
         now = time.monotonic()
         if now < self._next_look or self._given_up is not None:
             return
+        began = time.thread_time()
         if start is not None and now - start > seconds:
             self._given_up = (Ended.TIME_LIMIT, f"no answer within {seconds:g} s{note}")
         else:
             self._given_up = self._beyond()
         if self._given_up is not None:
             self._kill_all()
-        after = time.monotonic()
-        self._next_look = after + max(_TICK, _LOOKING * (after - now))
+        self._next_look = time.monotonic() + max(_TICK, _LOOKING * (time.thread_time() - began))
 
     def _beyond(self) -> tuple[str, str] | None:
         """Why it is to be ended, where it and all that it has started take more than they may."""
