@@ -13,6 +13,7 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.store.manifest import Manifest
@@ -73,10 +74,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         # A campaign takes failures of several promises and kinds together.
         promises = [str(name) for (name,) in results.tally("promise", query=query)]
         kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
-    try:
-        case = finding.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{finding}: cannot be read: {error.strerror}; expected a trial file of a run") from None
+    case = read_outside(finding, limit=DOCUMENT_BYTES, expected="a trial file of a run")
     identifier = _identifier(run.manifest, entry)
     name = f"{identifier.replace('.', '-')}.json"
     return WaiverDraft(
