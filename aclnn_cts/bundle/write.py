@@ -190,11 +190,14 @@ def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
         while pending is not None:
             path = staging.folder / f"{number:06}.jsonl"
             size = 0
-            with path.open("wb") as file:
-                while pending is not None and size < RECORDS_LIMIT:
-                    seen.take(pending)
-                    size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
-                    pending = next(records, None)
+            try:
+                with path.open("wb") as file:
+                    while pending is not None and size < RECORDS_LIMIT:
+                        seen.take(pending)
+                        size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
+                        pending = next(records, None)
+            except OSError as error:
+                raise storage_failure(path, error) from error
             staging.add(f"records/{path.name}", path)
             number += 1
     return seen

@@ -11,6 +11,7 @@ import click
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
+from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.generate.lint import lint_specs
 
 FOUND = 1
@@ -35,7 +36,7 @@ def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
         if as_json:
             emit(_document(message))
         else:
-            click.echo(message)
+            click.echo(printable_lines(message))
     if messages:
         note(count(len(messages), "mistake"))
         return FOUND

@@ -6,12 +6,13 @@ Every place that shows such text calls `printable`, and every message that repea
 
 from __future__ import annotations
 
+import json
+import re
 import reprlib
-import unicodedata
 from itertools import islice
 from typing import Any
 
-__all__ = ["ECHO_LIMIT", "printable", "printable_lines", "shown"]
+__all__ = ["ECHO_LIMIT", "printable", "printable_document", "printable_json", "printable_lines", "shown"]
 
 ECHO_LIMIT = 200
 """Characters of an outside value that a message repeats at most."""
@@ -22,7 +23,13 @@ LINE_LIMIT = 4000
 MOST_LINES = 200
 """Lines of a message."""
 
-_SPACE = "Zs"
+_FORMAT = (
+    "\\x7f-\\x9f\\xad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff"
+    "\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e0fff"
+)
+"""Controls, format characters (Unicode's Cf, the bidirectional ones among them), line separators and surrogates."""
+_HIDDEN = re.compile(f"[\\x00-\\x1f{_FORMAT}]")
+_HIDDEN_IN_LINES = re.compile(f"[\\x00-\\x08\\x0b-\\x1f{_FORMAT}]")
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -32,7 +39,7 @@ def printable(text: str, limit: int | None = None) -> str:
     """
     if limit is not None:
         text = text[: limit + 1]
-    plain = text if text.isprintable() else "".join(map(_visible, text))
+    plain = text if text.isprintable() else _HIDDEN.sub(_spelled, text)
     return plain if limit is None else _cut(plain, limit)
 
 
@@ -50,10 +57,21 @@ def shown(value: object, limit: int = ECHO_LIMIT) -> str:
     return _cut(repr(value[: limit + 1]) if isinstance(value, str) else _SHORT.repr(value), limit)
 
 
-def _visible(character: str) -> str:
-    if character.isprintable() or unicodedata.category(character) == _SPACE:
-        return character
-    return ascii(character)[1:-1]
+def printable_document(text: str) -> str:
+    """A whole document as `printable`, whose line ends and tabs stay."""
+    return _HIDDEN_IN_LINES.sub(_spelled, text)
+
+
+def printable_json(text: str) -> str:
+    """JSON with the same meaning, in which every hidden character is an escape sequence of JSON.
+
+    Such characters stand in strings alone, since JSON has no other place for them.
+    """
+    return _HIDDEN_IN_LINES.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]
 
 
 def _cut(text: str, limit: int) -> str:

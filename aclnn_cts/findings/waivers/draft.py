@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
+from aclnn_cts.core.printable import printable
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.store.manifest import Manifest
@@ -181,7 +182,9 @@ def _identifier(manifest: Manifest, entry: Finding) -> str:
 
 def _scalar(value: str | list[str]) -> str:
     """A string, or a list of some, as YAML spells it on one line."""
-    text: Any = yaml.safe_dump(value, allow_unicode=True, width=10**6, default_flow_style=True)
+    words = value if isinstance(value, list) else [value]
+    plain = all(printable(word) == word for word in words)
+    text: Any = yaml.safe_dump(value, allow_unicode=plain, width=10**6, default_flow_style=True)
     return str(text).removesuffix("\n").removesuffix("...").strip()
 
 
