@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test test-slow test-torch same-verdicts soak bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
 	bench-conditions \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
@@ -39,6 +39,10 @@ test-torch:
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak.isolation $(ARGS)
+
+# Ten minutes of mutated files of every kind, then the hostile adapters; `make test` reads a few hundred.
+soak-hostile: $(STAMP)
+	@$(BIN)/python -m tests.soak.hostile $(ARGS)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench $(ARGS)

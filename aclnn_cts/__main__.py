@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from aclnn_cts.cli.streams import sound_process
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 
 __all__ = ["main"]
@@ -13,6 +14,7 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """The process: what ends it is heard before anything is imported that takes time."""
+    sound_process()
     with endings_are_interrupts():
         try:
             from aclnn_cts.cli.main import main as command  # noqa: PLC0415 - as above

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.printable import shown
 
 __all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "find_module", "load", "own_file"]
 
@@ -121,7 +122,7 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
         )
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
-            f"--adapter {word}: no adapter is called {head!r}; expected one of {', '.join(registry)}, or "
+            f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(registry)}, or "
             f"package.module:factory for one of your own{nearest(head, registry)}"
         )
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
@@ -151,7 +152,8 @@ def load(choice: Choice) -> Adapter:
     if not callable(factory):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise UsageError(
-            f"--adapter {choice.word}: {module_name} has no callable {name!r}; expected the class or function that "
+            f"--adapter {choice.word}: {module_name} has no callable {shown(name)}; expected the class or "
+            f"function that "
             f"makes the adapter{nearest(name, known)}"
         )
     _check_options(factory, choice)
@@ -171,9 +173,11 @@ def _options(word: str, texts: list[str], *, lists: frozenset[str] = frozenset()
             continue
         key, equals, value = text.partition("=")
         if not equals or not key.isidentifier():
-            raise UsageError(f"--adapter {word}: {text!r}; expected options as key=value, with commas between them")
+            raise UsageError(
+                f"--adapter {word}: {shown(text)}; expected options as key=value, with commas between them"
+            )
         if key in options:
-            raise UsageError(f"--adapter {word}: {key!r} is given twice; expected it once")
+            raise UsageError(f"--adapter {word}: {shown(key)} is given twice; expected it once")
         options[key] = value
     return MappingProxyType(options)
 
@@ -200,7 +204,8 @@ def _import(module_name: str, word: str) -> object:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UsageError(
-                f"--adapter {word}: no module {error.name!r}; expected package.module:factory that can be imported "
+                f"--adapter {word}: no module {shown(error.name)}; expected package.module:factory that can be "
+                f"imported "
                 f"from here (is its folder on PYTHONPATH?)"
             ) from None
         raise HarnessError(
@@ -224,7 +229,7 @@ def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any 
     for key in choice.options:
         if key not in known and not takes_any:
             raise UsageError(
-                f"--adapter {choice.word}: unknown option {key!r}; expected {', '.join(known) or 'no options'}"
+                f"--adapter {choice.word}: unknown option {shown(key)}; expected {', '.join(known) or 'no options'}"
                 f"{nearest(key, known)}"
             )
     try:

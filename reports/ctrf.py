@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from aclnn_cts.core.printable import printable_json
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import products_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
@@ -71,7 +72,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
             },
         },
     }
-    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
+    return printable_json(json.dumps(document, ensure_ascii=False, indent=1)).encode() + b"\n"
 
 
 def _test(unit: TestUnit) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.core.verdict import Severity
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
@@ -146,7 +147,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
 
 def html_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
     """The page in UTF-8; it shows no single trials."""
-    return render_html(report, language=language).encode()
+    return printable_document(render_html(report, language=language)).encode()
 
 
 def _read(name: str) -> str:

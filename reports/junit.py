@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import product_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
@@ -50,7 +51,7 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
     root.attrib.update({name: str(number) for name, number in totals.items()})
     indent(root)
     content: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
-    return content + b"\n"
+    return printable_document(content.decode()).encode() + b"\n"
 
 
 def _add(suite: Element, unit: TestUnit) -> None:
@@ -81,4 +82,4 @@ def _add(suite: Element, unit: TestUnit) -> None:
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", printable_document(text))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.said import chinese_message
@@ -20,7 +21,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@-])")
 
 def markdown_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
     """The document in one language."""
-    return ("\n".join(_lines(report, language)) + "\n").encode()
+    return printable_document("\n".join(_lines(report, language)) + "\n").encode()
 
 
 def plain_text(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import Ends
@@ -33,7 +34,7 @@ def outline_bytes(report: Acceptance, rows: object, language: str) -> bytes:
     lines = ["# aclnn 算子符合性测试报告", ""]
     for number, (title, part) in enumerate(zip(CHAPTERS, parts, strict=True), start=1):
         lines += [f"## {number} {title}", "", *part(report), ""]
-    return "\n".join(lines).encode()
+    return printable_document("\n".join(lines)).encode()
 
 
 def _table(heads: tuple[str, ...], lines: list[tuple[object, ...]]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 
 __all__ = ["csv_bytes", "harmless"]
@@ -28,11 +29,11 @@ def csv_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], langua
 def harmless(value: object) -> object:
     """A cell that no spreadsheet takes for a formula (OWASP, CSV injection): text gets an apostrophe before it.
 
-    A NUL, which many readers and Python 3.10's writer of CSV refuse, is shown by its symbol.
+    Hidden characters are spelled out; many readers and Python 3.10's writer of CSV refuse a NUL.
     """
     if not isinstance(value, str):
         return value
-    text = value.replace("\0", "\N{SYMBOL FOR NULL}")
+    text = printable_document(value)
     return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import xlsxwriter
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
@@ -72,7 +73,7 @@ def _write(sheet: Any, columns: Sequence[str], lines: Iterable[Sequence[object]]
             if isinstance(cell, (int, float)) and not isinstance(cell, bool):
                 sheet.write_number(line, number, cell)
             else:
-                sheet.write_string(line, number, str(cell)[:_LONGEST], formats["wrap"])
+                sheet.write_string(line, number, printable_document(str(cell))[:_LONGEST], formats["wrap"])
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, max(last, 1), len(columns) - 1)
 

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 import msgspec
 
 from aclnn_cts.bundle.reading import Problem, Reading
-from aclnn_cts.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount
+from aclnn_cts.bundle.recount import REPORT, RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
-from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
+from aclnn_cts.execution.measuring import chosen_rulers
 from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary
@@ -23,6 +27,8 @@ __all__ = ["Agreement"]
 _WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"
+_PAGE_HEAD = 1 << 14
+_PAGE_MARKS = (b"<!DOCTYPE html>", b'<meta name="generator" content="aclnn-cts">')
 _KNOWN = frozenset(("blobs", "cases", "records", "report.html", "repro", "run", "schemas", "specs", "waivers"))
 
 
@@ -43,6 +49,10 @@ class Agreement:
             return
         yield from self._totals(summary, whole=not manifest.is_campaign)
         yield from self._predicate(manifest, summary)
+        try:
+            chosen_rulers(manifest.rulers)
+        except UsageError as error:
+            yield Problem(RUN_MANIFEST, f"names an acceptance criterion that this version does not know: {error}")
         for name, digest in manifest.specs.items():
             content = self.records.files.get(f"specs/{name}")
             if content is None or hashlib.sha256(content).hexdigest() != digest:
@@ -50,19 +60,24 @@ class Agreement:
 
     def _run(self) -> tuple[Manifest | None, Summary | None]:
         try:
-            summary = msgspec.json.decode(self.records.files[RUN_SUMMARY])
+            summary = strict_json(self.records.files[RUN_SUMMARY], where=RUN_SUMMARY, error=HarnessError)
             return self.records.manifest(), summary_from_json(summary, where=RUN_SUMMARY)
-        except (HarnessError, KeyError, msgspec.MsgspecError):
+        except (HarnessError, KeyError):
             return None, None
 
     def _names(self) -> Iterator[Problem]:
         """Entries that something speaks of, and no others."""
-        expected = self.records.findings
+        expected = set(self.records.findings)
         found = {name.removeprefix(_CASES) for name in self.records.files if name.startswith(_CASES)}
         for name in sorted(expected - found):
             yield Problem(f"cases/{name}", "is missing: records fail with its signature")
         for name in sorted(found - expected):
             yield Problem(f"cases/{name}", "no record fails with its signature")
+        for name in sorted(found & expected):
+            yield from self._trial(name)
+        page = self.records.files.get(REPORT)
+        if page is not None and not all(mark in page[:_PAGE_HEAD] for mark in _PAGE_MARKS):
+            yield Problem(REPORT, "is no page that `aclnn-cts report` wrote")
         for digest in sorted(self.records.sample.blobs - self.records.digests):
             yield Problem(f"blobs/{digest}", "no record tells of it")
         for subject in self.statement.subject:
@@ -71,6 +86,18 @@ class Agreement:
                 yield Problem(name, "its SHA-256 is not its name")
             if name.partition("/")[0] not in _KNOWN:
                 yield Problem(name, "no bundle has such an entry")
+
+    def _trial(self, name: str) -> Iterator[Problem]:
+        """Whether a trial file holds a trial of the operator that its finding is of."""
+        where = f"{_CASES}{name}"
+        try:
+            trial = trial_from_json(strict_json(self.records.files[where], where=where), where=where)
+        except UsageError as error:
+            yield Problem(where, str(error).removeprefix(f"{where}: "))
+            return
+        operator = trial.case.operator if isinstance(trial, Trial) else None
+        if operator != self.records.findings[name]:
+            yield Problem(where, f"holds no trial of {self.records.findings[name]}, which its finding is of")
 
     def _totals(self, summary: Summary, *, whole: bool) -> Iterator[Problem]:
         """What is stated is what the records have; of a campaign, which keeps few of them (not `whole`), at least."""
@@ -106,7 +133,7 @@ class Agreement:
         if predicate.statuses != self.records.statuses:
             yield Problem(MANIFEST_NAME, "says otherwise than the records whether there are statuses")
         if (predicate.report in self.reading.offsets) == predicate.report.startswith("none: "):
-            yield Problem(MANIFEST_NAME, f"says of the report {predicate.report!r}, which is not so")
+            yield Problem(MANIFEST_NAME, f"says of the report {shown(predicate.report)}, which is not so")
 
 
 def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:

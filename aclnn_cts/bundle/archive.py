@@ -16,6 +16,9 @@ from typing import BinaryIO
 
 import msgspec
 
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outside import open_outside
+
 __all__ = [
     "CHUNK",
     "END_SIZE",
@@ -154,7 +157,7 @@ def read_chunks(content: bytes | Path | BinaryIO, limit: int | None = None) -> I
     if isinstance(content, bytes):
         yield content
     elif isinstance(content, Path):
-        with content.open("rb") as file:
+        with open_outside(content, expected="a file of a run", error=HarnessError, regular=True) as file:
             yield from read_chunks(file)
     else:
         while (limit is None or limit) and (piece := content.read(CHUNK if limit is None else min(CHUNK, limit))):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import read_outside
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -60,11 +61,9 @@ def _loaded(path: Path, *, private: bool) -> Any:  # noqa: ANN401 - either key
         ) from None
     what = "private" if private else "public"
     expected = f"expected an Ed25519 {what} key (PEM or OpenSSH)"
-    try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_LIMIT)
-    except OSError as error:
-        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}; {expected}") from None
+    content = read_outside(
+        path, limit=_FILE_LIMIT, expected=expected.removeprefix("expected "), name=f"{option} {path}"
+    )
     is_ssh = b"OPENSSH PRIVATE KEY" in content or content.startswith(b"ssh-")
     try:
         if private:

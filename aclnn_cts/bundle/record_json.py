@@ -14,6 +14,7 @@ import msgspec
 from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature, Verdict
 
@@ -71,7 +72,7 @@ def record_from_json(document: Mapping[str, Any], *, where: str) -> Record:
             after=earlier_from_json(document.get("after", []), where=where),
         )
     except (KeyError, TypeError, msgspec.ValidationError, UsageError) as error:
-        raise HarnessError(f"{where}: no record of the format {RECORD_FORMAT!r}: {error}") from None
+        raise HarnessError(f"{where}: no record of the format {shown(RECORD_FORMAT)}: {error}") from None
 
 
 def _trial(document: object, where: str) -> Trial:

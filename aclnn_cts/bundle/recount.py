@@ -13,18 +13,23 @@ from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.bundle.sample import Sample
 from aclnn_cts.bundle.statement import Statement
+from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.verdict import Fault, Result, Signature, Verdict
+from aclnn_cts.execution.measuring import chosen_rulers
 from aclnn_cts.findings.signature import TOGETHER
 from aclnn_cts.speclang.load import Specs, specs_from_texts
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.run_directory import failure_name
 
-__all__ = ["RUN_MANIFEST", "RUN_SUMMARY", "Recount"]
+__all__ = ["REPORT", "RUN_MANIFEST", "RUN_SUMMARY", "Recount"]
 
+REPORT = "report.html"
 RUN_MANIFEST, RUN_SUMMARY = "run/manifest.json", "run/summary.json"
 
 KEPT_LIMIT = 1024 * 1024 * 1024
@@ -59,8 +64,8 @@ class Recount:
     files: dict[str, bytes] = field(default_factory=dict)
     operators: dict[str, OperatorSummary] = field(default_factory=dict)
     waivers: dict[str, int] = field(default_factory=dict)
-    findings: set[str] = field(default_factory=set)
-    """Names of the trial files of the failures."""
+    findings: dict[str, str] = field(default_factory=dict)
+    """Operators of the failures, by the names of their trial files."""
     digests: set[str] = field(default_factory=set)
     """Of every recorded output."""
     number: int = 0
@@ -73,7 +78,7 @@ class Recount:
 
     def wants(self, name: str) -> bool:
         """Records, and the files that records are held to."""
-        return name.partition("/")[0] in ("records", "run", "specs", "cases")
+        return name.partition("/")[0] in ("records", "run", "specs", "cases", REPORT)
 
     def take(self, name: str, content: bytes) -> None:
         """One entry whose sum is right."""
@@ -87,9 +92,15 @@ class Recount:
         for number, line in enumerate(content.split(b"\n")[:-1], start=1):
             where = f"{name}, line {number}"
             try:
-                self._record(msgspec.json.decode(line), where)
+                document = msgspec.json.decode(line)
+                if msgspec.json.encode(document) != line:
+                    # Spelled by another program or version, and perhaps with a key twice.
+                    document = strict_json(line, where=where, error=HarnessError)
+                self._record(document, where)
             except _NO_RECORD as error:
-                self.problems.append(Problem(where, f"is no record of the format {RECORD_FORMAT!r}: {error!r:.200}"))
+                self.problems.append(
+                    Problem(where, f"is no record of the format {shown(RECORD_FORMAT)}: {shown(error)}")
+                )
 
     def manifest(self) -> Manifest:
         """That of the run. Raises HarnessError where it is missing, or is none."""
@@ -107,9 +118,11 @@ class Recount:
 
     def _record(self, record: Any, where: str) -> None:  # noqa: ANN401 - any JSON
         if record["format"] != RECORD_FORMAT:
-            raise HarnessError(f"format {record['format']!r}")
+            raise HarnessError(f"format {shown(record['format'])}")
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
+        promise(trial["promise"], where="trial.promise")
+        chosen_rulers(tuple(verdict.get("rulers", ())))
         case = trial["case"]
         self.operators.setdefault(case["operator"], OperatorSummary()).count(
             case.get("origin", {}).get("kind", ""),
@@ -132,7 +145,7 @@ class Recount:
 
     def _failure(self, record: Mapping[str, Any], where: str) -> None:
         signature = msgspec.convert(record["signature"], Signature)
-        self.findings.add(failure_name(signature))
+        self.findings[failure_name(signature)] = signature.operator
         if record["waiver"]:
             self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
         # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of

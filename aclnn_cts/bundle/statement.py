@@ -14,6 +14,7 @@ import msgspec
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.store.counts import Counts
 
 __all__ = [
@@ -152,7 +153,7 @@ def read_statement(content: bytes) -> Statement:
     try:
         statement = msgspec.json.decode(content, type=Statement)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise HarnessError(f"not a statement of the format {BUNDLE_FORMAT!r}: {error}") from None
+        raise HarnessError(f"not a statement of the format {shown(BUNDLE_FORMAT)}: {error}") from None
     if statement_bytes(statement) != content:
         raise HarnessError("not spelled as this program spells it")
     if (statement.type, statement.predicate_type, statement.predicate.format) != (
@@ -160,7 +161,7 @@ def read_statement(content: bytes) -> Statement:
         _PREDICATE_TYPE,
         BUNDLE_FORMAT,
     ):
-        raise HarnessError(f"not a statement of the format {BUNDLE_FORMAT!r}")
+        raise HarnessError(f"not a statement of the format {shown(BUNDLE_FORMAT)}")
     return statement
 
 
@@ -189,7 +190,9 @@ def read_envelope(content: bytes, payload: bytes, *, key_id: str) -> bytes:
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, binascii.Error) as error:
         raise HarnessError(f"no envelope with one signature: {error}") from None
     if entry.keyid != key_id:
-        raise HarnessError(f"the signature is said to be by the key {entry.keyid!r}; the manifest says {key_id!r}")
+        raise HarnessError(
+            f"the signature is said to be by the key {shown(entry.keyid)}; the manifest says {shown(key_id)}"
+        )
     if envelope_bytes(payload, signature=signature, key_id=key_id) != content:
         raise HarnessError("it is not the envelope around this manifest")
     return signature

@@ -38,6 +38,8 @@ class Verification:
     """Cases whose outputs the bundle holds."""
     seed: int
     """Of the sample."""
+    unproved: tuple[str, ...] = ()
+    """What of the bundle could have been written by anybody, and contradicts nothing; empty where a key proves it."""
 
     @property
     def good(self) -> bool:
@@ -64,11 +66,12 @@ def verify_bundle(
     reading = read_bundle(path, records)
     problems = [*reading.problems, *records.problems]
     statement = reading.statement
-    signature = "not read"
+    signature, proved = "not read", False
     recomputed = 0
     if statement is not None:
         signature, wrong = _signature(reading, statement.predicate, key)
         problems += wrong
+        proved = key is not None and not wrong
     if statement is not None and not reading.problems:
         problems += Agreement(records, statement, reading).problems()
         judged = list(_recomputed(path, records, statement, reading.offsets, spec_folders))
@@ -84,7 +87,18 @@ def verify_bundle(
         recomputed=recomputed,
         eligible=records.sample.eligible,
         seed=seed,
+        unproved=_unproved(statement) if statement is not None and not proved else (),
     )
+
+
+_DETERMINED = frozenset(("blobs", "records", "specs"))
+"""Entries that are held to other entries, byte by byte or in all that they say."""
+
+
+def _unproved(statement: Statement) -> tuple[str, ...]:
+    """Entries by the first word of their name whose contents nothing else in the bundle tells."""
+    names = dict.fromkeys(subject.name.partition("/")[0] for subject in statement.subject)
+    return tuple(name for name in names if name not in _DETERMINED)
 
 
 def _signature(reading: Reading, predicate: Predicate, key: Verifier | None) -> tuple[str, list[Problem]]:
@@ -110,11 +124,10 @@ def _recomputed(
     if not records.sample.chosen:
         return
     try:
-        settings = records.manifest().settings
         recomputer = Recomputer(
             specs=records.specs(),
             statuses=statement.predicate.statuses,
-            rulers=tuple(settings.get("rulers", ())),
+            rulers=records.manifest().rulers,
             spec_folders=folders,
         )
     except (HarnessError, UsageError) as error:

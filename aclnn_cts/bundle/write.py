@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from aclnn_cts.bundle.statement import (
     statement_bytes,
 )
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import YAML_BYTES
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.repro import SUFFIXES
@@ -36,7 +38,7 @@ from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.files import storage_failure
 from aclnn_cts.store.manifest import product_of, ran_on
 from aclnn_cts.store.output_file import OutputFile, begins
-from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_directory import RunDirectory, read_own
 
 __all__ = ["BUNDLE", "RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
 
@@ -74,7 +76,9 @@ class _Staging:
 
     def add(self, name: str, content: bytes | Path) -> None:
         if bad_name(name):
-            raise HarnessError(f"{name!r}: no name that every program can unpack; rename the file in the run directory")
+            raise HarnessError(
+                f"{shown(name)}: no name that every program can unpack; rename the file in the run directory"
+            )
         digest = hashlib.sha256()
         size = 0
         for piece in read_chunks(content):
@@ -101,9 +105,17 @@ class _Seen:
 
 
 def write_bundle(
-    run: RunDirectory, out: OutputFile, *, signer: Signer | None = None, make_report: MakeReport | None = None
+    run: RunDirectory,
+    out: OutputFile,
+    *,
+    signer: Signer | None = None,
+    make_report: MakeReport | None = None,
+    spec_folders: Sequence[Path] = (),
 ) -> Written:
     """Write the bundle of a finished run. The same run gives the same bytes.
+
+    `spec_folders`: where the oracles of operators of the user's own lie; their Python runs. Those that the run's
+    manifest names are not looked at, since anybody may have written it.
 
     Raises UsageError where the run is not finished, HarnessError where it is damaged or the file cannot be written.
     """
@@ -118,7 +130,7 @@ def write_bundle(
         seen = _add_records(run, staging)
         _add_blobs(run, staging, seen.digests)
         _add_files(run, staging)
-        _add_programs(run, staging)
+        _add_programs(run, staging, spec_folders)
         report = _add_report(run, staging, make_report)
         sources = sorted(staging.sources, key=lambda source: source.member.name)
         statement = Statement.of(
@@ -178,11 +190,14 @@ def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
         while pending is not None:
             path = staging.folder / f"{number:06}.jsonl"
             size = 0
-            with path.open("wb") as file:
-                while pending is not None and size < RECORDS_LIMIT:
-                    seen.take(pending)
-                    size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
-                    pending = next(records, None)
+            try:
+                with path.open("wb") as file:
+                    while pending is not None and size < RECORDS_LIMIT:
+                        seen.take(pending)
+                        size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
+                        pending = next(records, None)
+            except OSError as error:
+                raise storage_failure(path, error) from error
             staging.add(f"records/{path.name}", path)
             number += 1
     return seen
@@ -209,12 +224,11 @@ def _add_files(run: RunDirectory, staging: _Staging) -> None:
         staging.left_out["waivers"] = "the run kept none"
 
 
-def _add_programs(run: RunDirectory, staging: _Staging) -> None:
+def _add_programs(run: RunDirectory, staging: _Staging, folders: Sequence[Path]) -> None:
     """Programs of each finding that a program can hold."""
     failures = run.failures()
     if not failures:
         return
-    folders = [Path(folder) for folder in run.manifest.settings.get("spec_folders", ())]
     programs = Programs(specs=specs_from_texts(_spec_texts(run)), spec_folders=folders)
     for file in failures:
         for trial in _trials(file):
@@ -235,7 +249,11 @@ def _trials(file: Path) -> Iterator[Trial]:
 
 def _spec_texts(run: RunDirectory) -> dict[str, str]:
     """The spec files of a run by stem."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in run.specs() if path.suffix == ".yaml"}
+    return {path.stem: _text(path) for path in run.specs() if path.suffix == ".yaml"}
+
+
+def _text(path: Path) -> str:
+    return read_own(path, limit=YAML_BYTES).decode("utf-8", errors="replace")
 
 
 def _add_report(run: RunDirectory, staging: _Staging, make_report: MakeReport | None) -> str:

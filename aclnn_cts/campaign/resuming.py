@@ -12,6 +12,7 @@ import msgspec
 
 from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.speclang.load import package_folder
@@ -123,13 +124,8 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
         return options
     inputs = _last_inputs(options.out, manifest)
     for name, digest in inputs.items():
-        try:
-            found = hashlib.sha256(Path(name).read_bytes()).hexdigest()
-        except OSError as error:
-            raise UsageError(
-                f"{name}: a waiver file of the campaign in {options.out}: {error.strerror}; "
-                "give those that count from now on with --waivers"
-            ) from None
+        advice = "give those that count from now on with --waivers"
+        found = sha256_of(Path(name), expected=f"a waiver file of the campaign in {options.out}; {advice}")
         if found != digest:
             raise UsageError(
                 f"{name}: a waiver file that has changed since the last session of the campaign in "

@@ -20,6 +20,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Performed
@@ -72,7 +73,7 @@ def _laws(stem: str, folders: tuple[Path, ...]) -> Mapping[str, Law]:
     for law in registry.load_laws(stem, folders=folders):
         if law.id in found:
             raise HarnessError(
-                f"the oracle of {stem} states the law {law.id!r} twice; expected one entry of LAWS a law"
+                f"the oracle of {stem} states the law {shown(law.id)} twice; expected one entry of LAWS a law"
             )
         found[law.id] = law
     return MappingProxyType(found)
@@ -86,7 +87,9 @@ def shipped_laws() -> Mapping[str, Law]:
         for identifier, law in _laws(stem, ()).items():
             first = found.setdefault(identifier, law)
             if (first.en, first.zh) != (law.en, law.zh):
-                raise HarnessError(f"the law {identifier!r} of {stem} says {law.en!r}; elsewhere it says {first.en!r}")
+                raise HarnessError(
+                    f"the law {shown(identifier)} of {stem} says {shown(law.en)}; elsewhere it says {shown(first.en)}"
+                )
     return MappingProxyType(found)
 
 
@@ -101,7 +104,7 @@ def law_of(spec: Spec, promise: str) -> Law:
     identifier = promise.removeprefix(PREFIX)
     if identifier not in laws:
         raise UsageError(
-            f"promise {promise!r}: {spec.operator} has no such law; expected one of "
+            f"promise {shown(promise)}: {spec.operator} has no such law; expected one of "
             f"{', '.join(law_ids(spec)) or 'none'}{nearest(promise, law_ids(spec))}"
         )
     return laws[identifier]
@@ -147,7 +150,7 @@ class LawPromise:
         made = law_calls(trial, spec)
         if not made:
             raise UsageError(
-                f"a trial of {trial.promise!r} takes a case that the law applies to; this one has other sizes, "
+                f"a trial of {shown(trial.promise)} takes a case that the law applies to; this one has other sizes, "
                 "attributes or contents than it needs"
             )
         return made
@@ -156,7 +159,9 @@ class LawPromise:
         """The relations among the calls, once all of them came back in form."""
         if evaluation.broken:
             names = ", ".join(item.id for item in evaluation.broken)
-            raise UsageError(f"a trial of {self.id!r} takes a case that holds all constraints; this one breaks {names}")
+            raise UsageError(
+                f"a trial of {shown(self.id)} takes a case that holds all constraints; this one breaks {names}"
+            )
         forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
         for result in (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE):
             for verdict in forms:
@@ -255,7 +260,7 @@ def _input(spec: Spec, trial: Trial) -> LawInput:
 def _parameters(trial: Trial) -> Parameters:
     for name, value in trial.parameters.items():
         if not isinstance(value, int) or isinstance(value, bool):
-            raise UsageError(f"trial: $.parameters.{name}: {value!r}; expected an integer")
+            raise UsageError(f"trial: $.parameters.{name}: {shown(value)}; expected an integer")
     return trial.parameters
 
 
@@ -265,7 +270,7 @@ def _calls(law: Law, base: LawInput) -> tuple[Case, ...]:
         made = law.calls(base) if law.applies(base.case) else ()
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise UsageError(
-            f"trial: $.parameters: {dict(base.parameters)}; the law {law.id!r} cannot use them on this case "
+            f"trial: $.parameters: {dict(base.parameters)}; the law {shown(law.id)} cannot use them on this case "
             f"({type(error).__name__}: {error}); keep those that a run has written"
         ) from None
     return tuple(msgspec.structs.replace(call, origin=base.case.origin) for call in made)

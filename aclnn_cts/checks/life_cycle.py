@@ -19,6 +19,7 @@ from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performed
@@ -94,7 +95,9 @@ class ValidCalls:
         """The first call that does not pass decides."""
         if evaluation.broken:
             names = ", ".join(item.id for item in evaluation.broken)
-            raise UsageError(f"a trial of {self.id!r} takes a case that holds all constraints; this one breaks {names}")
+            raise UsageError(
+                f"a trial of {shown(self.id)} takes a case that holds all constraints; this one breaks {names}"
+            )
         # An implementation that cannot be called so says it of one call, and the others show nothing.
         verdicts = [judge.values(item) for item in performed if item.outcome.ended == Ended.INEXPRESSIBLE]
         verdicts = verdicts or [judge.values(item) for item in performed]
@@ -132,7 +135,7 @@ class RepeatedFailure:
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The promised status every time, and no growth."""
         if not evaluation.broken:
-            raise UsageError(f"a trial of {self.id!r} takes a case that breaks a constraint; this one holds all")
+            raise UsageError(f"a trial of {shown(self.id)} takes a case that breaks a constraint; this one holds all")
         constraint = trial.case.origin.constraint or evaluation.broken[0].id
         verdict = judge.status(performed[0], constraint=constraint, evaluation=evaluation)
         grown = performed[0].outcome.facts.get(GROWN_BYTES)
@@ -171,7 +174,7 @@ def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: froze
 def _times(trial: Trial) -> int:
     times = trial.parameters.get("times", _NUMBER_OF_CALLS)
     if not isinstance(times, int) or isinstance(times, bool) or times < 2:
-        raise UsageError(f"trial: $.parameters.times: {times!r}; expected a whole number from 2 on")
+        raise UsageError(f"trial: $.parameters.times: {shown(times)}; expected a whole number from 2 on")
     return times
 
 

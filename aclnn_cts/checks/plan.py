@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 
 __all__ = ["LIFE_CYCLE", "LIFE_CYCLE_KIND", "PROFILES", "STATUS_PROMISES", "Part", "Profile", "plan_parts", "profile"]
@@ -72,7 +73,7 @@ PROFILES: Mapping[str, Profile] = {
 def profile(name: str) -> Profile:
     """A profile by its name; UsageError for an unknown one."""
     if name not in PROFILES:
-        raise UsageError(f"--profile {name!r}: expected one of {', '.join(PROFILES)}{nearest(name, PROFILES)}")
+        raise UsageError(f"--profile {shown(name)}: expected one of {', '.join(PROFILES)}{nearest(name, PROFILES)}")
     return PROFILES[name]
 
 

@@ -18,6 +18,7 @@ from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault, Result, Verdict
@@ -76,13 +77,13 @@ def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:
     if evaluation.broken and evaluation.strength != "open":
         names = ", ".join(item.id for item in evaluation.broken)
         raise UsageError(
-            f"a trial of {trial.promise!r} takes a case that holds all constraints; this one breaks {names}"
+            f"a trial of {shown(trial.promise)} takes a case that holds all constraints; this one breaks {names}"
         )
 
 
 def _demand_broken(trial: Trial, evaluation: Evaluation) -> None:
     if not evaluation.broken:
-        raise UsageError(f"a trial of {trial.promise!r} takes a case that breaks a constraint; this one holds all")
+        raise UsageError(f"a trial of {shown(trial.promise)} takes a case that breaks a constraint; this one holds all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,8 @@ def promise(identifier: str, *, where: str) -> Promise:
         return LawPromise(identifier, f"the law {identifier.removeprefix(PREFIX)!r} of the operator's oracle")
     if identifier not in PROMISES:
         raise UsageError(
-            f"{where}: promise {identifier!r}: expected one of {', '.join(PROMISES)}{nearest(identifier, PROMISES)}"
+            f"{where}: promise {shown(identifier)}: expected one of "
+            f"{', '.join(PROMISES)}{nearest(identifier, PROMISES)}"
         )
     return PROMISES[identifier]
 

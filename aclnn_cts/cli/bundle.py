@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.options import output_file, output_option
+from aclnn_cts.cli.options import oracles_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, wrap
 
 __all__ = ["bundle", "left_out"]
@@ -22,7 +22,8 @@ __all__ = ["bundle", "left_out"]
     type=click.Path(path_type=Path),
     help="Sign with this Ed25519 private key (PEM or OpenSSH); needs the extra `sign`.",
 )
-def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
+@oracles_option
+def bundle(*, run: Path, out: Path, sign: Path | None, folders: tuple[Path, ...]) -> int:
     """Put a finished run into one file that anybody can check without a device: `aclnn-cts verify FILE`.
 
     It holds the report, records with their JSON Schema, recorded outputs, a trial file and programs for each finding,
@@ -36,7 +37,13 @@ def bundle(*, run: Path, out: Path, sign: Path | None) -> int:
     directory = RunDirectory(run)
     output = output_file(out, written_by_us=BUNDLE)
     signer = Signer(sign) if sign is not None else None
-    written = write_bundle(directory, output, signer=signer, make_report=page)
+    written = write_bundle(
+        directory,
+        output,
+        signer=signer,
+        make_report=lambda path: page(path, spec_folders=folders),
+        spec_folders=folders,
+    )
     shown = console(errors=output.is_standard_output)
     signed = f"signed by the key {written.signer}" if written.signer else "not signed"
     wrap(

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -28,8 +28,9 @@ from aclnn_cts.cli.campaign_words import (
     standing,
     worst,
 )
-from aclnn_cts.cli.output import count, span
+from aclnn_cts.cli.output import OutsideConsole, count, span
 from aclnn_cts.cli.streams import silence
+from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.store.run_directory import FAILURES
 
 __all__ = ["CampaignScreen", "line", "screen"]
@@ -46,14 +47,6 @@ SLOT_LINES = 2
 _STYLES = {Health.BUSY: "green", Health.READY: "", Health.OPENING: "yellow", Health.OUT: "red"}
 
 
-class _Console(Console):
-    """Rich ends the process where its reader is gone."""
-
-    def on_broken_pipe(self) -> None:
-        """Raise BrokenPipeError again."""
-        raise  # noqa: PLE0704 - rich calls this where it handles the exception
-
-
 class CampaignScreen:
     """On a terminal the campaign at a glance, 80 columns by 24 lines; elsewhere one line a minute. Standard error.
 
@@ -62,14 +55,14 @@ class CampaignScreen:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._console = _Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._console = OutsideConsole(stderr=True, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
         self._said = time.monotonic()
 
     def begin(self, begins: str) -> None:
         """Say at once what begins."""
         try:
-            click.echo(begins, err=True)
+            click.echo(printable_lines(begins), err=True)
             if self._console.is_terminal:
                 waiting = Text("opening the implementation, and finding out what can be covered ...", style="dim")
                 self._live = Live(waiting, console=self._console, auto_refresh=False, transient=True)
@@ -85,7 +78,7 @@ class CampaignScreen:
                 self._live.refresh()
             elif time.monotonic() - self._said >= EVERY:
                 self._said = time.monotonic()
-                click.echo(line(status), err=True)
+                click.echo(printable_lines(line(status)), err=True)
         except OSError:
             self._unread()
             raise
@@ -94,9 +87,9 @@ class CampaignScreen:
         """A line of its own, above the screen."""
         try:
             if self._live is not None:
-                self._console.print(f"note: {message}", soft_wrap=True)
+                self._console.print(f"note: {printable_lines(message)}", soft_wrap=True)
             else:
-                click.echo(f"note: {message}", err=True)
+                click.echo(f"note: {printable_lines(message)}", err=True)
         except OSError:
             self._unread()
             raise

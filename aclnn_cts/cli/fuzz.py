@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import load_specs
 
@@ -46,7 +46,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         try:
             return seconds_of(str(value))
         except (ValueError, KeyError):
-            self.fail(f"{value!r}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
+            self.fail(f"{shown(value)}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
 
 
 @click.command()
@@ -133,6 +133,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import MANIFEST, default_run_path
 
     if seconds is None and chunks is None and findings is None and quiet is None:
@@ -176,7 +177,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         cluster=cluster,
         cluster_resource=resource,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
-        inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in waivers},
+        inputs=file_hashes(waivers),
         resume=resume,
         given=_given(),
     )

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.printable import shown
 
 __all__ = ["CommandEntry", "LazyGroup"]
 
@@ -66,7 +67,7 @@ class LazyGroup(click.Group):
         word = args[0]
         if word not in self._entries and not word.startswith("-"):
             raise click.UsageError(
-                f"{word!r} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
+                f"{shown(word)} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
                 f"{nearest(word, self._entries)}",
                 ctx,
             )

@@ -15,6 +15,7 @@ from aclnn_cts import __version__
 from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 
 __all__ = ["COMMANDS", "main"]
@@ -85,6 +86,7 @@ def _ending(error: BaseException) -> int:
         raise error
     if isinstance(error, BrokenPipeError):
         silence(sys.stdout)
+        silence(sys.stderr)
         return READER_GONE
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         _say(f"interrupted; {error}" if str(error) else "interrupted")
@@ -114,7 +116,7 @@ def _ending(error: BaseException) -> int:
 
 def _say(message: str) -> None:
     with contextlib.suppress(OSError):
-        click.echo(f"error: {message}", err=True)
+        click.echo(f"error: {printable_lines(message)}", err=True)
 
 
 def _sentence(message: str) -> str:

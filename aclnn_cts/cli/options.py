@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import check_product, product_names
@@ -25,6 +26,7 @@ __all__ = [
     "force_option",
     "json_option",
     "number_of_phases",
+    "oracles_option",
     "output_file",
     "output_option",
     "phases_option",
@@ -42,6 +44,14 @@ specs_option = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="A folder with spec files of your own, beside ours; may be given several times.",
+)
+oracles_option = click.option(
+    "--specs",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder with oracles of operators of your own (they are Python, and run); may be given several times.",
 )
 product_option = click.option(
     "--product",
@@ -153,7 +163,7 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
         if number is None or not self._holds(number):
             low = "" if self._low is None else f" from {self._low}" if self._high is not None else f" >= {self._low}"
             high = "" if self._high is None else f" to {self._high}" if self._low is not None else f" <= {self._high}"
-            self.fail(f"{value!r}; expected an integer{low}{high}", param, ctx)
+            self.fail(f"{shown(value)}; expected an integer{low}{high}", param, ctx)
         return number
 
     def _holds(self, number: int) -> bool:
@@ -170,7 +180,8 @@ def checked_product(product: str | None, spec: Spec) -> str:
     check_product(product, where="--product")
     if product not in spec.products:
         raise UsageError(
-            f"--product: {product!r} is not supported by {spec.operator}; its document names {', '.join(spec.products)}"
+            f"--product: {shown(product)} is not supported by {spec.operator}; its document names "
+            f"{', '.join(spec.products)}"
         )
     return product
 

@@ -14,7 +14,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["LONGEST_LINE", "console", "count", "emit", "joined", "note", "show_table", "span", "table", "wrap"]
+from aclnn_cts.core.printable import printable_document, printable_json, printable_lines
+
+__all__ = [
+    "LONGEST_LINE",
+    "OutsideConsole",
+    "console",
+    "count",
+    "emit",
+    "joined",
+    "note",
+    "show_table",
+    "span",
+    "table",
+    "wrap",
+]
 
 DEFAULT_WIDTH = 80
 NARROWEST = 40
@@ -24,13 +38,14 @@ LONGEST_LINE = 120
 
 def emit(document: Mapping[str, Any]) -> None:
     """One JSON object as one line of standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.write(printable_json(text) + "\n")
 
 
 def note(text: str) -> None:
     """A line for a person on standard error, after what stands on standard output so far."""
     sys.stdout.flush()
-    click.echo(text, err=True)
+    click.echo(printable_lines(text), err=True)
 
 
 def console(*, errors: bool = False) -> Console:
@@ -41,7 +56,7 @@ def console(*, errors: bool = False) -> Console:
     stream = sys.stderr if errors else sys.stdout
     terminal = stream.isatty()
     width = _columns() or (None if terminal else DEFAULT_WIDTH)
-    return Console(
+    return OutsideConsole(
         file=stream,
         width=width,
         highlight=False,
@@ -49,6 +64,33 @@ def console(*, errors: bool = False) -> Console:
         emoji=False,
         force_terminal=None if terminal else False,
     )
+
+
+class OutsideConsole(Console):
+    """Shows hidden characters of what it prints, and lets a closed pipe be an error like any other."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError again: rich itself ends the process with exit code 1."""
+        raise  # noqa: PLE0704 - rich calls this where it handles the exception
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """As `Console.print`, of printable text."""
+        super().print(*map(visible, objects), **options)
+
+
+def visible(item: Any) -> Any:  # noqa: ANN401 - whatever rich can print
+    """Text without hidden characters; anything else as it is."""
+    if isinstance(item, str):
+        return item if item.isprintable() else printable_document(item)
+    if isinstance(item, Text) and not item.plain.isprintable() and item.plain != printable_document(item.plain):
+        return Text(printable_document(item.plain), style=item.style)
+    return item
+
+
+class _OutsideTable(Table):
+    def add_row(self, *cells: Any, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """As `Table.add_row`, of printable cells."""
+        super().add_row(*map(visible, cells), **options)
 
 
 def _columns() -> int | None:
@@ -60,7 +102,7 @@ def _columns() -> int | None:
 def table(*columns: str) -> Table:
     """A table with no line but the one under its header, and none where no terminal shows it."""
     style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
-    made = Table(box=style, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
+    made = _OutsideTable(box=style, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
     for column in columns:
         made.add_column(column, overflow="fold")
     return made
@@ -79,7 +121,7 @@ def show_table(out: Console, made: Table) -> None:
 def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     """Print running text within the width, every line indented."""
     width = min(out.width, LONGEST_LINE) - indent
-    for line in Text(text, style=style).wrap(out, width, overflow="fold", no_wrap=False):
+    for line in Text(printable_document(text), style=style).wrap(out, width, overflow="fold", no_wrap=False):
         line.rstrip()
         out.print(Text(" " * indent) + line, soft_wrap=True)
 

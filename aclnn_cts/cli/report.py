@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import click
 
-from aclnn_cts.cli.options import OutputPath, force_option, output_file
+from aclnn_cts.cli.options import OutputPath, force_option, oracles_option, output_file
 from aclnn_cts.cli.output import note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ FORMS: Mapping[str, Form] = {
     type=click.Path(path_type=Path),
     help="Where waivers that a run names are looked up, beside those that ship; may be given several times.",
 )
+@oracles_option
 def report(
     *,
     runs: tuple[Path, ...],
@@ -123,6 +125,7 @@ def report(
     baseline: Path | None,
     lang: str,
     waivers: tuple[Path, ...],
+    folders: tuple[Path, ...],
 ) -> int:
     """Show what RUN (or several together) came to: an acceptance report in English and Chinese, and other forms.
 
@@ -136,20 +139,20 @@ def report(
     from aclnn_cts.reports.model.build import acceptance
     from aclnn_cts.reports.model.trials import trial_rows
 
-    shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
+    shown = acceptance(runs, waiver_files=waivers, baseline=baseline, spec_folders=folders)
     for name, output in outputs.items():
         output.write(makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang))
         note(f"{output}: written")
     return 0
 
 
-def page(run: Path) -> bytes:
+def page(run: Path, *, spec_folders: Sequence[Path] = ()) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
     make = _maker("html")
     from aclnn_cts.reports.model.build import acceptance
     from aclnn_cts.reports.model.trials import trial_rows
 
-    shown = acceptance((run,))
+    shown = acceptance((run,), spec_folders=spec_folders)
     return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")
 
 
@@ -158,7 +161,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     chosen = list(dict.fromkeys(word.strip() for entry in words for word in entry.split(",")))
     for word in chosen:
         if word not in FORMS:
-            raise UsageError(f"--form: {word!r}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
+            raise UsageError(f"--form: {shown(word)}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
     is_named_file = out.suffix or out == STANDARD_OUTPUT or os.path.lexists(out)
     if out.is_dir() or not is_named_file:
         return {name: out / FORMS[name].file for name in chosen or FORMS}

@@ -10,6 +10,7 @@ from aclnn_cts.cli.options import output_file, output_option, specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
@@ -40,7 +41,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:
         if word not in SUFFIXES:
-            raise UsageError(f"--language: {word!r}; expected any of {', '.join(SUFFIXES)}")
+            raise UsageError(f"--language: {shown(word)}; expected any of {', '.join(SUFFIXES)}")
     if len(languages) > 1 and out == STANDARD_OUTPUT:
         raise UsageError(f"-o {out}: standard output takes one program, not {len(languages)}; name a folder")
     outputs = {

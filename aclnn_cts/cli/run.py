@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
@@ -183,6 +183,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
     from aclnn_cts.sandbox.collector import keep_for_good
+    from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import default_run_path
 
     watched = output_file(progress, written_by_us=PROGRESS_LINES, option="--progress") if progress is not None else None
@@ -222,7 +223,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         min_judged=min_judged,
         named=tuple(spec.operator for spec in chosen) if operators else (),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
-        inputs={str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (*case_files, *waivers)},
+        inputs=file_hashes((*case_files, *waivers)),
     )
     keep_for_good()
     screen = Screen()
@@ -253,21 +254,18 @@ def case_of(item: Trial | Case) -> Case:
 
 def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
     """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
-    from aclnn_cts.checks.promises import check_trial
-    from aclnn_cts.generate.fitted import fitted_case
+    from aclnn_cts.checks.fitted_trial import fitted_trial
     from aclnn_cts.store.case_files import read_case_file
 
     found: list[Trial | Case] = []
     for file in files:
         for entry in read_case_file(file):
             case = case_of(entry.content)
-            spec = fitted_case(specs, case, where=entry.where)
+            spec = fitted_trial(specs, entry.content, where=entry.where)
             if case.product not in spec.products:
                 raise UsageError(
-                    f"{entry.where}: $.product: {case.product!r} is not supported by {spec.operator}; "
+                    f"{entry.where}: $.product: {shown(case.product)} is not supported by {spec.operator}; "
                     f"its document names {', '.join(spec.products)}"
                 )
-            if isinstance(entry.content, Trial):
-                check_trial(entry.content, spec, where=entry.where)
             found.append(entry.content)
     return tuple(found)

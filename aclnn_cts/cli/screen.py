@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
@@ -15,8 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from aclnn_cts.checks.precision_probe import precision_used
-from aclnn_cts.cli.output import count, note, show_table, table, wrap
+from aclnn_cts.cli.output import OutsideConsole, count, note, show_table, table, wrap
+from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.core.verdict import Result, RunVerdict
 from aclnn_cts.findings.explain import replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
@@ -54,7 +57,7 @@ class Screen:
                 MofNCompleteColumn(),
                 TextColumn("failed {task.fields[failed]}"),
                 TimeElapsedColumn(),
-                console=Console(stderr=True),
+                console=OutsideConsole(stderr=True),
                 transient=True,
             )
         self._task = None if self._progress is None else self._progress.add_task("planning", total=0, failed=0)
@@ -62,9 +65,16 @@ class Screen:
         self._failed = 0
 
     def __call__(self, event: Event, /) -> None:
-        """Take one event of the run."""
+        """Take one event of the run; where nobody reads what is shown any more, the run goes on without."""
+        try:
+            self._show(event)
+        except OSError:
+            silence(sys.stderr)
+            self._progress = None
+
+    def _show(self, event: Event) -> None:
         if isinstance(event, Notice):
-            click.echo(f"note: {event.message}", err=True)
+            click.echo(printable_lines(f"note: {event.message}"), err=True)
         if self._progress is None or self._task is None:
             return
         if isinstance(event, RunStarted):
@@ -83,7 +93,8 @@ class Screen:
     def close(self) -> None:
         """Give the terminal back, whatever happened."""
         if self._progress is not None:
-            self._progress.stop()
+            with contextlib.suppress(OSError):
+                self._progress.stop()
 
 
 class ProgressFile:

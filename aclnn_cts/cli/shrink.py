@@ -31,7 +31,11 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 
 @click.command()
 @click.argument("source", metavar="FILE|RUN", type=click.Path(path_type=Path))
-@click.option("--adapter", metavar="A", help="For a file: as of `run`. A run has its own.")
+@click.option(
+    "--adapter",
+    metavar="A",
+    help="As of `run`. A run has its own: repeat it where it is code of your own or has options.",
+)
 @output_option(text="For a file: where the smallest trial is written. A run keeps its own.")
 @click.option(
     "--executions", default=200, show_default=True, type=click.IntRange(min=1), metavar="N", help="Most executions."
@@ -66,7 +70,6 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     """
     if source.is_dir():
         for word, given in (
-            ("--adapter", adapter),
             ("-o", out),
             ("--max-bytes", max_bytes),
             ("--phases", phases),
@@ -78,7 +81,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
                 raise UsageError(
                     f"{word}: {source} is a run, which has its own; leave {word} out, or name a trial file"
                 )
-        return _run(source, executions=executions, again=again, folders=folders)
+        return _run(source, adapter=adapter, executions=executions, again=again, folders=folders)
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder; name a trial file or the directory of a run")
     if adapter is None or out is None:
@@ -100,12 +103,12 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     return _file(source, out=out, executions=executions, phases=phases, settings=settings)
 
 
-def _run(path: Path, *, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
+def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
     from aclnn_cts.store.run_directory import RunDirectory, failure_name
     from aclnn_cts.triage.shrink_run import settings_of, shrink_run, size_of
 
     run = RunDirectory(path)
-    settings = settings_of(run, spec_folders=folders)
+    settings = settings_of(run, adapter=adapter, spec_folders=folders)
     screen = console()
     failing = smaller = 0
     for made in shrink_run(

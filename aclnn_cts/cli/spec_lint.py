@@ -10,7 +10,8 @@ import click
 
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import count, emit, note
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import open_outside
+from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.generate.lint import lint_specs
 
 FOUND = 1
@@ -35,7 +36,7 @@ def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
         if as_json:
             emit(_document(message))
         else:
-            click.echo(message)
+            click.echo(printable_lines(message))
     if messages:
         note(count(len(messages), "mistake"))
         return FOUND
@@ -44,11 +45,11 @@ def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
 
 
 def _check_readable(file: Path) -> None:
-    try:
-        with file.open("rb"):
-            pass
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}; expected a spec file (.yaml)") from None
+    if file.is_fifo():
+        # What is opened twice loses what its writer has sent.
+        return
+    with open_outside(file, expected="a spec file (.yaml)"):
+        pass
 
 
 def _document(message: str) -> dict[str, Any]:

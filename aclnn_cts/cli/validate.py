@@ -79,6 +79,8 @@ class _Answer:
 
 def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
     """An answer for each document of a file, or what is wrong with it."""
+    from aclnn_cts.checks.fitted_trial import fitted_trial
+
     for entry in read_entries(file):
         if isinstance(entry, UsageError):
             yield entry
@@ -86,7 +88,11 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
         promise = entry.content.promise if isinstance(entry.content, Trial) else None
         case = entry.content.case if isinstance(entry.content, Trial) else entry.content
         try:
-            spec = fitted_case(specs, case, where=entry.where)
+            spec = (
+                fitted_trial(specs, entry.content, where=entry.where)
+                if isinstance(entry.content, Trial)
+                else fitted_case(specs, case, where=entry.where)
+            )
         except UsageError as error:
             yield error
             continue

@@ -10,8 +10,8 @@ import msgspec
 
 from aclnn_cts import __version__
 from aclnn_cts.cli.bundle import left_out
-from aclnn_cts.cli.options import IntegerWithin, json_option
-from aclnn_cts.cli.output import console, count, emit, wrap
+from aclnn_cts.cli.options import IntegerWithin, json_option, oracles_option
+from aclnn_cts.cli.output import console, count, emit, joined, wrap
 
 if TYPE_CHECKING:
     from aclnn_cts.bundle.verify import Verification
@@ -40,14 +40,7 @@ _SHOWN = 50
 @click.option(
     "--seed", type=IntegerWithin(0, 2**64 - 1), metavar="S", help="Chooses these cases; another one each time."
 )
-@click.option(
-    "--specs",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="A folder with oracles of operators of your own (they are Python, and run); may be given several times.",
-)
+@oracles_option
 @json_option
 def verify(
     *, file: Path, key: Path | None, recompute: int, seed: int | None, folders: tuple[Path, ...], as_json: bool
@@ -82,6 +75,7 @@ def _emit(found: Verification) -> None:
             "entries": found.entries,
             "problems": [{"where": item.where, "what": item.what} for item in found.problems],
             "signature": found.signature,
+            "unproved": list(found.unproved),
             "recomputed": found.recomputed,
             "eligible": found.eligible,
             "seed": found.seed,
@@ -126,4 +120,13 @@ def _show(found: Verification) -> None:
         f" (seed {found.seed}){_other_version(found)}",
     )
     what = f"{count(found.entries, 'entry', 'entries')}, {found.size} bytes"
-    wrap(out, f"{what}: nothing is wrong" if found.good else f"{what}: {count(len(found.problems), 'problem')}")
+    if not found.good:
+        wrap(out, f"{what}: {count(len(found.problems), 'problem')}")
+    elif found.unproved:
+        wrap(
+            out,
+            f"{what}: nothing contradicts itself, which proves nothing: without a signature that was checked anybody"
+            f" may have written it, {joined(found.unproved)} above all",
+        )
+    else:
+        wrap(out, f"{what}: nothing is wrong")

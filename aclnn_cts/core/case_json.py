@@ -11,8 +11,10 @@ import msgspec
 
 from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Number, Origin, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 __all__ = [
@@ -22,7 +24,8 @@ __all__ = [
     "case_from_json",
     "case_id",
     "case_to_json",
-    "strict_json",
+    "check_case",
+    "check_int64",
 ]
 
 T = TypeVar("T")
@@ -34,6 +37,7 @@ _ARGUMENT_KEYS = ("tensor", "int_array", "int", "bool", "double")
 _RESERVED_KEYS = ("scalar", "float_array", "bool_array", "tensor_list", "string")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _DATA_NUMBERS = ("mean", "std", "epsilon")
+_INT64 = (-(2**63), 2**63 - 1)
 
 
 def case_to_json(case: Case, *, origin: bool = True) -> dict[str, Any]:
@@ -102,14 +106,6 @@ def _non_finite_word(value: float) -> str:
     return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
-def strict_json(text: str | bytes, *, where: str, expected: str = "one JSON object") -> Any:  # noqa: ANN401 - any value
-    """Decode JSON; a mistake in it is a UsageError that names `where` and what was expected there."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{where}: not valid JSON ({error}); expected {expected}") from None
-
-
 def case_from_json(document: object, *, where: str) -> Case:
     """Read one case document. `where` (file and line) opens every message.
 
@@ -117,7 +113,7 @@ def case_from_json(document: object, *, where: str) -> Case:
     """
     body = _object(document, where=where, path="$", keys=_CASE_KEYS)
     if body.get("format") != CASE_FORMAT:
-        found = repr(body["format"]) if "format" in body else "missing"
+        found = shown(body["format"]) if "format" in body else "missing"
         raise UsageError(f"{where}: $.format: {found}; expected {CASE_FORMAT!r}")
     operator = _string(body, "operator", where)
     arguments = _object(body.get("arguments"), where=where, path="$.arguments", keys=None)
@@ -128,7 +124,7 @@ def case_from_json(document: object, *, where: str) -> Case:
     return Case(
         operator=operator,
         arguments={
-            name: argument_from_json(value, where=where, path=f"$.arguments.{name}")
+            name: argument_from_json(value, where=where, path=f"$.arguments.{printable(name, ECHO_LIMIT)}")
             for name, value in arguments.items()
         },
         target=_convert(target | dict(extra), Target, where=where, path="$.target"),
@@ -140,12 +136,12 @@ def case_from_json(document: object, *, where: str) -> Case:
 def _call(document: object, *, where: str) -> CallOptions:
     call = _convert(document, CallOptions, where=where, path="$.call")
     if call.phases not in (1, 2):
-        raise UsageError(f"{where}: $.call.phases: {call.phases}; expected 1 (the first phase alone) or 2")
+        raise UsageError(f"{where}: $.call.phases: {shown(call.phases)}; expected 1 (the first phase alone) or 2")
     known = ("workspaceSize", "executor", "workspace")
     for name in call.null:
         if name not in known:
             raise UsageError(
-                f"{where}: $.call.null: {name!r}; expected any of {', '.join(known)}{nearest(name, known)}"
+                f"{where}: $.call.null: {shown(name)}; expected any of {', '.join(known)}{nearest(name, known)}"
             )
     return call
 
@@ -157,7 +153,8 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     body = _object(value, where=where, path=path, keys=None)
     if len(body) != 1:
         raise UsageError(
-            f"{where}: {path}: {sorted(body)}; expected null or an object with one of {', '.join(_ARGUMENT_KEYS)}"
+            f"{where}: {path}: {shown(sorted(body))}; expected null or an object with one of "
+            f"{', '.join(_ARGUMENT_KEYS)}"
         )
     kind, content = next(iter(body.items()))
     place = f"{path}.{kind}"
@@ -165,13 +162,13 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
         raise UsageError(f"{where}: {place}: reserved for later operators; none of the known ones takes it")
     if kind not in _ARGUMENT_KEYS:
         raise UsageError(
-            f"{where}: {path}: unknown kind of argument {kind!r}; expected one of {', '.join(_ARGUMENT_KEYS)}"
+            f"{where}: {path}: unknown kind of argument {shown(kind)}; expected one of {', '.join(_ARGUMENT_KEYS)}"
             f"{nearest(kind, _ARGUMENT_KEYS)}"
         )
     if kind == "tensor":
         return _tensor(content, where=where, path=place)
     if kind == "int_array":
-        return _convert(content, tuple[int, ...], where=where, path=place)
+        return _int_array(content, where=where, path=place)
     if kind == "int":
         return _convert(content, int, where=where, path=place)
     if kind == "bool":
@@ -179,6 +176,13 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     if isinstance(content, str) and content in _NON_FINITE:
         return _NON_FINITE[content]
     return _convert(content, float, where=where, path=place)
+
+
+def _int_array(content: object, *, where: str, path: str) -> tuple[int, ...]:
+    items = _convert(content, tuple[int, ...], where=where, path=path)
+    if len(items) > ARRAY_LIMIT:
+        raise UsageError(f"{where}: {path}: {len(items)} items; expected at most {ARRAY_LIMIT}")
+    return items
 
 
 def _tensor(document: object, *, where: str, path: str) -> Tensor:
@@ -189,14 +193,35 @@ def _tensor(document: object, *, where: str, path: str) -> Tensor:
             for key, value in body["data"].items()
         }
     tensor = _convert(body, Tensor, where=where, path=path)
+    _check_tensor(tensor, where=where, path=path)
+    if tensor.data is not None:
+        _check_data(tensor, tensor.data, where=where, path=f"{path}.data")
+    return tensor
+
+
+def check_case(case: Case, *, where: str, error: type[UsageError | HarnessError]) -> None:
+    """An `error` for a case that no file can hold: one that was stored by another program, or changed there."""
+    try:
+        for name, tensor in case.tensors():
+            _check_tensor(tensor, where=where, path=f"$.arguments.{printable(name, ECHO_LIMIT)}")
+    except UsageError as mistake:
+        raise error(str(mistake)) from None
+
+
+def _check_tensor(tensor: Tensor, *, where: str, path: str) -> None:
+    """Before anything is computed from sizes: their number, that each is an int64_t, and that the names are known."""
+    for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or ()):
+        if len(sizes) > RANK_LIMIT or (sizes and not (_INT64[0] <= min(sizes) and max(sizes) <= _INT64[1])):
+            _refuse_sizes(tensor, where=where, path=path)
+    check_int64((tensor.offset,), where=f"{where}: {path}.offset")
     if tensor.dtype not in DTYPES:
         raise UsageError(
-            f"{where}: {path}.dtype: {tensor.dtype!r}; expected an aclDataType without ACL_"
+            f"{where}: {path}.dtype: {shown(tensor.dtype)}; expected an aclDataType without ACL_"
             f"{nearest(tensor.dtype, DTYPES)}"
         )
     if tensor.format not in FORMATS:
         raise UsageError(
-            f"{where}: {path}.format: {tensor.format!r}; expected an aclFormat without ACL_FORMAT_"
+            f"{where}: {path}.format: {shown(tensor.format)}; expected an aclFormat without ACL_FORMAT_"
             f"{nearest(tensor.format, FORMATS)}"
         )
     if tensor.strides is not None and len(tensor.strides) != len(tensor.shape):
@@ -204,9 +229,21 @@ def _tensor(document: object, *, where: str, path: str) -> Tensor:
             f"{where}: {path}.strides: {len(tensor.strides)} strides; expected {len(tensor.shape)}, "
             "one a dimension of shape"
         )
-    if tensor.data is not None:
-        _check_data(tensor, tensor.data, where=where, path=f"{path}.data")
-    return tensor
+
+
+def _refuse_sizes(tensor: Tensor, *, where: str, path: str) -> None:
+    for name in ("shape", "strides", "storage_shape"):
+        sizes: tuple[int, ...] = getattr(tensor, name) or ()
+        if len(sizes) > RANK_LIMIT:
+            raise UsageError(f"{where}: {path}.{name}: {len(sizes)} dimensions; expected at most {RANK_LIMIT}")
+        check_int64(sizes, where=f"{where}: {path}.{name}")
+
+
+def check_int64(values: tuple[int, ...], *, where: str) -> None:
+    """UsageError, opened by `where`, for the first number that is no int64_t."""
+    for value in values:
+        if not _INT64[0] <= value <= _INT64[1]:
+            raise UsageError(f"{where}: {shown(value)}; expected int64_t, in [{_INT64[0]}, {_INT64[1]}]")
 
 
 def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
@@ -216,7 +253,7 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
         return
     for index, value in enumerate(data.values):
         if isinstance(value, str) and value not in _NON_FINITE:
-            raise UsageError(f"{where}: {path}.values[{index}]: {value!r}; expected a number, or inf, -inf or nan")
+            raise UsageError(f"{where}: {path}.values[{index}]: {shown(value)}; expected a number, or inf, -inf or nan")
     if min(tensor.shape, default=0) < 0:
         raise UsageError(
             f"{where}: {path}: a tensor of the shape {list(tensor.shape)} has no elements to state; leave `data` out"
@@ -230,11 +267,11 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
 
 def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | None) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
-        raise UsageError(f"{where}: {path}: {_describe(document)}; expected an object")
+        raise UsageError(f"{where}: {path}: {shown(document)}; expected an object")
     for key in document if keys is not None else ():
         if key not in (keys or ()):
             raise UsageError(
-                f"{where}: {path}: unknown key {key!r}; expected any of {', '.join(keys or ())}"
+                f"{where}: {path}: unknown key {shown(key)}; expected any of {', '.join(keys or ())}"
                 f"{nearest(key, keys or ())}"
             )
     return document
@@ -243,13 +280,8 @@ def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | 
 def _string(body: Mapping[str, Any], key: str, where: str) -> str:
     value = body.get(key)
     if not isinstance(value, str):
-        raise UsageError(f"{where}: $.{key}: {_describe(value)}; expected a string")
+        raise UsageError(f"{where}: $.{key}: {shown(value)}; expected a string")
     return value
-
-
-def _describe(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _convert(value: object, kind: type[T], *, where: str, path: str) -> T:
@@ -257,4 +289,5 @@ def _convert(value: object, kind: type[T], *, where: str, path: str) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         message, _, inner = str(error).partition(" - at `$")
-        raise UsageError(f"{where}: {path}{inner.rstrip('`')}: {message}") from None
+        place = printable(inner.rstrip("`"), ECHO_LIMIT)
+        raise UsageError(f"{where}: {path}{place}: {printable(message, ECHO_LIMIT)}") from None

@@ -8,6 +8,10 @@ from collections.abc import Iterable
 __all__ = ["HarnessError", "UsageError", "nearest"]
 
 
+_LONGEST_WORD = 100
+"""Characters of a word that is compared: the time grows with their square."""
+
+
 class UsageError(Exception):
     """The command line or an input file is wrong; nothing was run (exit code 2).
 
@@ -22,5 +26,7 @@ class HarnessError(Exception):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The advice `; did you mean 'x'?` where a known word is close to `word`, else an empty string."""
+    if len(word) > _LONGEST_WORD:
+        return ""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -11,6 +11,7 @@ import msgspec
 from aclnn_cts.core.case import Case, first_phase
 from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 
 __all__ = [
     "MOST_EARLIER",
@@ -91,12 +92,14 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
         return case_from_json(document, where=where)
     for key in document:
         if key not in ("format", "promise", "case", "parameters", "after"):
-            raise UsageError(f"{where}: $: unknown key {key!r}; expected format, promise, case, parameters and after")
+            raise UsageError(
+                f"{where}: $: unknown key {shown(key)}; expected format, promise, case, parameters and after"
+            )
     promise, parameters = document.get("promise"), document.get("parameters", {})
     if not isinstance(promise, str):
-        raise UsageError(f"{where}: $.promise: {promise!r}; expected the id of a promise")
+        raise UsageError(f"{where}: $.promise: {shown(promise)}; expected the id of a promise")
     if not isinstance(parameters, Mapping):
-        raise UsageError(f"{where}: $.parameters: {parameters!r}; expected an object")
+        raise UsageError(f"{where}: $.parameters: {shown(parameters)}; expected an object")
     return Trial(
         promise=promise,
         case=case_from_json(document.get("case"), where=f"{where} (case)"),
@@ -108,17 +111,21 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
 def earlier_from_json(items: object, *, where: str) -> tuple[Earlier, ...]:
     """Read the calls that a trial makes before its own."""
     if not isinstance(items, list):
-        raise UsageError(f"{where}: $.after: {items!r}; expected a list of calls that are made first")
+        raise UsageError(f"{where}: $.after: {shown(items)}; expected a list of calls that are made first")
+    if len(items) > MOST_EARLIER:
+        raise UsageError(f"{where}: $.after: {len(items)} calls; expected at most {MOST_EARLIER}")
     found = tuple(_earlier(item, path=f"$.after[{place}]", where=where) for place, item in enumerate(items))
     if (calls := sum(item.times for item in found)) > MOST_EARLIER:
-        raise UsageError(f"{where}: $.after: {calls} calls; expected at most {MOST_EARLIER}")
+        raise UsageError(f"{where}: $.after: {shown(calls)} calls; expected at most {MOST_EARLIER}")
     return found
 
 
 def _earlier(item: object, *, path: str, where: str) -> Earlier:
     if not isinstance(item, Mapping) or not {"case"} <= set(item) <= {"case", "times"}:
-        raise UsageError(f"{where}: {path}: {item!r}; expected an object with a case, and times where it is made often")
+        raise UsageError(
+            f"{where}: {path}: {shown(item)}; expected an object with a case, and times where it is made often"
+        )
     times = item.get("times", 1)
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
-        raise UsageError(f"{where}: {path}.times: {times!r}; expected a whole number from 1 on")
+        raise UsageError(f"{where}: {path}.times: {shown(times)}; expected a whole number from 1 on")
     return Earlier(case=case_from_json(item["case"], where=f"{where} ({path}.case)"), times=times)

@@ -109,7 +109,7 @@ def _group(
         waivers=tuple(dict.fromkeys(record.waiver for _, record in members)) if waived else (),
         file=str(run.path / "failures" / failure_name(worst.signature)),
         adapter=record.where.get("adapter", ""),
-        spec_folders=tuple(run.manifest.settings.get("spec_folders", ())),
+        spec_folders=run.manifest.spec_folders,
         strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
     )
 

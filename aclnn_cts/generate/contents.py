@@ -11,6 +11,7 @@ import numpy as np
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.layouts import Array
 from aclnn_cts.generate.philox import Streams
 from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
@@ -107,9 +108,9 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
     if of is not None:
         where = f"arguments.{name}.tensor.data.of"
         if of not in case.arguments:
-            raise UsageError(f"{where}: {of!r}; expected an argument of the case{nearest(of, case.arguments)}")
+            raise UsageError(f"{where}: {shown(of)}; expected an argument of the case{nearest(of, case.arguments)}")
         if of == name or of in behind:
-            raise UsageError(f"{where}: {of!r}; the data are computed from themselves")
+            raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
         if of not in made:
             # A null or unspecified source belongs to an invalid case, which must have its other data all the same.

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Configuration
@@ -208,7 +209,7 @@ def _lengths(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[int,
     low: int = draw.low(names, target)  # type: ignore[misc]
     high: int = draw.high(names, target)  # type: ignore[misc]
     if low > MAX_LENGTH:
-        raise UsageError(f"draw {draw.name!r}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
+        raise UsageError(f"draw {shown(draw.name)}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
     return low, min(high, MAX_LENGTH)
 
 
@@ -217,5 +218,5 @@ def _bounded(draw: Draw, value: Any) -> Any:  # noqa: ANN401 - whatever an expre
     if isinstance(value, (int, Fraction)):
         bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         if bits > MAX_BITS:
-            raise UsageError(f"draw {draw.name!r}: a number of {bits} bits; expected at most {MAX_BITS}")
+            raise UsageError(f"draw {shown(draw.name)}: a number of {bits} bits; expected at most {MAX_BITS}")
     return value

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, drawn
 from aclnn_cts.generate.negative import invalid_cases, tried_ways
@@ -25,7 +26,9 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     tally = Tally()
     for number, (drawing, case) in enumerate(cases):
         for constraint in evaluate(spec, case).broken:
-            tally.add(number, "constraints", constraint.id, f"constraint {constraint.id!r} is broken", drawn(drawing))
+            tally.add(
+                number, "constraints", constraint.id, f"constraint {shown(constraint.id)} is broken", drawn(drawing)
+            )
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 

@@ -17,6 +17,8 @@ import numpy as np
 from aclnn_cts.core.case import Data, Number, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.outside import RANK_LIMIT
+from aclnn_cts.core.printable import shown
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
@@ -106,17 +108,23 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         recipe = RECIPES.get(data.recipe)
         if recipe is None:
             known = ", ".join(RECIPES)
-            raise UsageError(f"{where}.recipe: {data.recipe!r}; expected one of {known}{nearest(data.recipe, RECIPES)}")
+            raise UsageError(
+                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{nearest(data.recipe, RECIPES)}"
+            )
     ignored = _READ_IGNORED[data.recipe](data)
     if ignored.count(None) < len(ignored):
         given = zip(_IGNORED[data.recipe], ignored, strict=True)
         parameter, value = next((word, value) for word, value in given if value is not None)
         reads = recipe.reads if recipe is not None else ()
         what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
-        raise UsageError(f"{where}.{parameter}: {value!r}; {what} {', '.join(reads) or 'no parameter'}; leave it out")
+        raise UsageError(
+            f"{where}.{parameter}: {shown(value)}; {what} {', '.join(reads) or 'no parameter'}; leave it out"
+        )
     for parameter in recipe.needs if recipe is not None else ():
         if getattr(data, parameter) is None:
-            raise UsageError(f"{where}.{parameter}: missing; recipe {data.recipe!r} is computed from another parameter")
+            raise UsageError(
+                f"{where}.{parameter}: missing; recipe {shown(data.recipe)} is computed from another parameter"
+            )
     _check_numbers(data, where)
     return recipe
 
@@ -124,13 +132,17 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
 def _check_numbers(data: Data, where: str) -> None:
     low, high = data.low, data.high
     if low is not None and high is not None and low > high and data.recipe in ("integers", "uniform", "wide"):
-        raise UsageError(f"{where}.low: {low}; expected at most high, which is {high}")
+        raise UsageError(f"{where}.low: {shown(low)}; expected at most high, which is {shown(high)}")
     for parameter in ("low", "high"):
         value = getattr(data, parameter)
         if value is not None and not -(2**63) <= value < 2**64:
-            raise UsageError(f"{where}.{parameter}: {value}; expected an integer of 64 bits")
+            raise UsageError(f"{where}.{parameter}: {shown(value)}; expected an integer of 64 bits")
+    if not 0 <= data.seed < 2**64:
+        raise UsageError(f"{where}.seed: {shown(data.seed)}; expected an integer from 0 to 2^64 - 1")
+    if data.axis is not None and not -RANK_LIMIT <= data.axis < RANK_LIMIT:
+        raise UsageError(f"{where}.axis: {shown(data.axis)}; expected the number of a dimension")
     if data.exponent is not None and not -1022 <= data.exponent <= 1023:
-        raise UsageError(f"{where}.exponent: {data.exponent}; expected an integer from -1022 to 1023")
+        raise UsageError(f"{where}.exponent: {shown(data.exponent)}; expected an integer from -1022 to 1023")
 
 
 def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: Streams | None = None) -> Array:
@@ -146,13 +158,18 @@ def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: St
             f"arguments.{name}.tensor.data: missing; expected `values` or a `recipe`, as the call reads it"
         )
     recipe = check_data(data, name=name)
+    if min(tensor.shape, default=0) < 0:
+        raise UsageError(
+            f"arguments.{name}.tensor.data: a tensor of the shape {list(tensor.shape)} has no elements; leave "
+            f"`data` out"
+        )
     source = None
     if data.of is not None:
         source = arrays.get(data.of)
         if source is None:
             known = ", ".join(arrays) or "none here"
             raise UsageError(
-                f"arguments.{name}.tensor.data.of: {data.of!r}; expected a tensor with data ({known})"
+                f"arguments.{name}.tensor.data.of: {shown(data.of)}; expected a tensor with data ({known})"
                 f"{nearest(data.of, arrays)}"
             )
     with np.errstate(all="ignore"):
@@ -203,7 +220,7 @@ def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:
         number = value if isinstance(value, int) else _float64(value)
         if not math.isfinite(number) or not least <= round(number) <= most:
             raise UsageError(
-                f"{where}[{index}]: {value!r}; expected an integer that {tensor.dtype} holds ({least} to {most})"
+                f"{where}[{index}]: {shown(value)}; expected an integer that {tensor.dtype} holds ({least} to {most})"
             )
         whole.append(round(number))
     return np.array(whole, dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)

@@ -8,6 +8,7 @@ from typing import Any
 
 from aclnn_cts.core.case import Data
 from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.philox import words
 
 __all__ = ["ATK_DTYPES", "NotCarried", "atk_attribute", "atk_data"]
@@ -32,6 +33,8 @@ ATK_DTYPES: Mapping[str, str] = {
 """aclDataType by the files' own word."""
 
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_FARTHEST = 2.0**62
+"""Magnitude of a bound; recipes have bounds of 64 bits."""
 _SCALE = 20
 """Bounds that are no integers are taken to the multiples of 2^-20 within them, or finer where none lies there."""
 
@@ -62,10 +65,12 @@ def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
             raise NotCarried(f"{name}: {dtype} cannot hold {value}")
         return Data(recipe="constant", mean=_NON_FINITE[value])
     if isinstance(value, (bool, int, float)):
-        return Data(recipe="constant", mean=float(value))
+        return Data(recipe="constant", mean=_finite(value, name))
     bounds = _interval(value)
     if bounds is None:
         raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it")
+    if max(map(abs, bounds)) > _FARTHEST:
+        raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe reaches so far")
     return _uniform(bounds, kind=kind, seed=seed)
 
 
@@ -78,6 +83,9 @@ def _uniform(bounds: tuple[float, float], *, kind: str, seed: int) -> Data:
     scale = _SCALE
     while (least := math.ceil(low * 2.0**scale)) >= (most := math.floor(high * 2.0**scale)) and scale < 60:
         scale += 10
+    while max(-least, most) >= _FARTHEST:
+        scale -= 10
+        least, most = math.ceil(low * 2.0**scale), math.floor(high * 2.0**scale)
     return Data(recipe="uniform", seed=seed, low=least, high=max(most, least), exponent=-scale)
 
 
@@ -92,10 +100,15 @@ def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: st
         value = drawn if kind == "double" else math.floor(drawn)
     if kind == "bool" and (truth := _truth(value)) is not None:
         return truth
-    if kind == "int" and isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer():
+    if (
+        kind == "int"
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and _double(value).is_integer()
+    ):
         return int(value) % 2**64 if c_type == "uint64_t" else int(value)
     if kind == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return _finite(value, name)
     if kind == "double" and isinstance(value, str) and value in _NON_FINITE:
         return _NON_FINITE[value]
     raise NotCarried(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
@@ -106,6 +119,13 @@ def _truth(value: object) -> bool | None:
     if isinstance(value, str):
         value = _NON_FINITE.get(value)
     return value != 0 if isinstance(value, (bool, int, float)) else None
+
+
+def _finite(value: float, name: str) -> float:
+    number = _double(value)
+    if math.isinf(number):
+        raise NotCarried(f"{name}: range_values {shown(value)}: larger than any double")
+    return number
 
 
 def _single(ranges: object) -> object:
@@ -119,8 +139,16 @@ def _interval(value: object) -> tuple[float, float] | None:
     numbers: list[Any] = list(value)
     if not all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
         return None
-    low, high = float(numbers[0]), float(numbers[1])
+    low, high = (_double(number) for number in numbers)
     return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
+
+
+def _double(number: float) -> float:
+    """A number as a double; one beyond all doubles is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
@@ -132,5 +160,4 @@ def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
 
 
 def _shown(ranges: object) -> str:
-    text = repr(ranges)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shown(ranges, 60)

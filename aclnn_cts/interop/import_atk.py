@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
-from aclnn_cts.core.case_json import strict_json
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, RANK_LIMIT, read_outside
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.interop.atk_values import ATK_DTYPES, NotCarried, atk_attribute, atk_data
@@ -27,12 +29,13 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Atk, AtkArgument, Parameter, Spec
 from aclnn_cts.speclang.shape import compile_shape
 
-__all__ = ["FILE_LIMIT", "AtkEntry", "import_atk"]
+__all__ = ["AtkEntry", "import_atk"]
 
-FILE_LIMIT = 64 * 1024 * 1024
-"""Bytes of one ATK file."""
-
+_MOST_CASES = 100_000
+"""Cases of one file."""
 _SEEDS = 2**64
+_REASON = 600
+"""Characters of a reason."""
 _NO_ARGUMENT = "non_param"
 _FORMAT = "format"
 _DEFAULT_FORMAT = "ND"
@@ -73,24 +76,20 @@ def import_atk(path: Path, specs: Specs, *, product_of: Callable[[Spec], str]) -
 
     Raises UsageError where the file cannot be read or is no list of cases.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(FILE_LIMIT + 1)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected an ATK case file (JSON)") from None
-    if len(text) > FILE_LIMIT:
-        raise UsageError(f"{path}: longer than {FILE_LIMIT} bytes; split it")
+    text = read_outside(path, limit=DOCUMENT_BYTES, expected="an ATK case file (JSON); split a longer one")
     document = strict_json(text, where=str(path), expected="an ATK case file: the list of cases that `atk case` writes")
     if not isinstance(document, list):
         raise UsageError(f"{path}: $: {type(document).__name__}; expected the list of cases that `atk case` writes")
+    if len(document) > _MOST_CASES:
+        raise UsageError(f"{path}: $: {len(document)} cases; expected at most {_MOST_CASES}: split the file")
     for position, entry in enumerate(document):
         number = entry.get("id") if isinstance(entry, Mapping) else None
-        identifier = str(position if number is None else number)
+        identifier = str(position) if number is None else _word(number)
         seed = number % _SEEDS if isinstance(number, int) else position
         try:
             case = _case(entry, specs, product_of, seed=seed, source=f"{path.name}, id {identifier}")
         except (NotCarried, UsageError) as reason:
-            yield AtkEntry(file=str(path), id=identifier, reason=str(reason))
+            yield AtkEntry(file=str(path), id=identifier, reason=printable(str(reason), _REASON))
         else:
             is_open = evaluate(specs[case.operator], case).strength == Strength.OPEN
             yield AtkEntry(file=str(path), id=identifier, content=Trial("values", case) if is_open else case)
@@ -139,7 +138,9 @@ def _spec(entry: Mapping[str, Any], specs: Specs) -> Spec:
         raise NotCarried("aclnn_name: missing; which operator it is for is not said")
     name = word if word.startswith("aclnn") else f"aclnn{word}"
     if name not in specs:
-        raise NotCarried(f"aclnn_name: {word!r}: there is no spec of {name}{nearest(name, list(specs))}")
+        raise NotCarried(
+            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}{nearest(name, list(specs))}"
+        )
     return specs[name]
 
 
@@ -147,15 +148,15 @@ def _inputs(entries: list[Any]) -> dict[str, _Input]:
     found: dict[str, _Input] = {}
     for position, entry in enumerate(entries):
         parts = entry if isinstance(entry, list) else [entry]
-        if not parts or not all(isinstance(part, Mapping) for part in parts):
+        if not parts or len(parts) > ARRAY_LIMIT or not all(isinstance(part, Mapping) for part in parts):
             raise NotCarried(f"inputs[{position}]: no object, and no list of them")
         name, kind = parts[0].get("name"), parts[0].get("type")
         if not isinstance(name, str):
             raise NotCarried(f"inputs[{position}]: has no name, so that its parameter is not known")
         if name in found:
-            raise NotCarried(f"inputs[{position}]: {name!r} stands twice")
-        if kind not in (_ARRAYS if isinstance(entry, list) else _ALONE):
-            raise NotCarried(f"{name}: type {kind!r} is not one that case files have")
+            raise NotCarried(f"inputs[{position}]: {shown(name)} stands twice")
+        if not isinstance(kind, str) or kind not in (_ARRAYS if isinstance(entry, list) else _ALONE):
+            raise NotCarried(f"{_word(name)}: type {shown(kind)} is not one that case files have")
         found[name] = _Input(name, tuple(parts), array=isinstance(entry, list))
     return found
 
@@ -168,7 +169,7 @@ def _named(inputs: Mapping[str, _Input], spec: Spec, atk: Atk) -> Iterator[tuple
         name = _name_of(own, spec, atk)
         if name is None and own not in atk.others:
             known = [parameter.name for parameter in spec.parameters]
-            raise NotCarried(f"{own}: no parameter of {spec.operator}{nearest(own, known)}")
+            raise NotCarried(f"{_word(own)}: no parameter of {spec.operator}{nearest(own, known)}")
         yield name or own, item
 
 
@@ -188,7 +189,7 @@ def _format(inputs: Mapping[str, _Input]) -> str:
         return _DEFAULT_FORMAT
     value = inputs[_FORMAT].first.get("range_values")
     if not isinstance(value, str) or value not in FORMATS:
-        raise NotCarried(f"format: {value!r} is no aclFormat")
+        raise NotCarried(f"format: {shown(value)} is no aclFormat")
     return value
 
 
@@ -198,7 +199,7 @@ def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str
     if item.array != (parameter.kind == "int_array") or (item.first.get("type") == "tensor") != (
         parameter.kind == "tensor"
     ):
-        raise NotCarried(f"{item.name}: type {item.first.get('type')!r}; the prototype has {parameter.type}")
+        raise NotCarried(f"{item.name}: type {shown(item.first.get('type'))}; the prototype has {parameter.type}")
     if parameter.kind == "tensor":
         return _tensor(item, name=parameter.name, seed=seed, form=form, data=True)
     values = [
@@ -217,15 +218,17 @@ def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str
 def _tensor(item: _Input, *, name: str, seed: int, form: str, data: bool) -> Tensor:
     word, shape = item.first.get("dtype"), item.first.get("shape")
     if not isinstance(word, str) or word not in ATK_DTYPES:
-        raise NotCarried(f"{item.name}: dtype {word!r} is not known")
+        raise NotCarried(f"{item.name}: dtype {shown(word)} is not known")
     if not isinstance(shape, list) or not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
-        raise NotCarried(f"{item.name}: shape {shape!r} is no list of integers")
+        raise NotCarried(f"{item.name}: shape {shown(shape)} is no list of integers")
+    if len(shape) > RANK_LIMIT:
+        raise NotCarried(f"{item.name}: {len(shape)} dimensions; expected at most {RANK_LIMIT}")
     if item.first.get("outlier_values") is not None:
         raise NotCarried(f"{item.name}: outlier_values: no recipe for outliers")
     own = item.first.get("format", item.first.get("formate"))
     dtype = ATK_DTYPES[word]
     contents = atk_data(item.first.get("range_values"), dtype=dtype, seed=seed, name=name) if data else None
-    return Tensor(tuple(shape), dtype, own if own in FORMATS else form, data=contents)
+    return Tensor(tuple(shape), dtype, own if isinstance(own, str) and own in FORMATS else form, data=contents)
 
 
 def _plain(item: _Input, *, seed: int) -> Any:  # noqa: ANN401 - what expressions read: a tensor, numbers, or neither
@@ -269,9 +272,14 @@ def _replacement(
         raise NotCarried(f"{parameter.name}: what the executor makes of it does not follow from the case") from None
 
 
+def _word(value: object) -> str:
+    """A value of the file as a message names it."""
+    return printable(value, ECHO_LIMIT) if isinstance(value, str) else shown(value)
+
+
 def _standard(entry: Mapping[str, Any]) -> str:
     standard = entry.get("standard")
     accuracy = standard.get("acc") if isinstance(standard, Mapping) else None
-    return (
-        f", acc {next(iter(accuracy)) if isinstance(accuracy, Mapping) and accuracy else accuracy}" if accuracy else ""
-    )
+    if not accuracy:
+        return ""
+    return f", acc {_word(next(iter(accuracy)) if isinstance(accuracy, Mapping) else accuracy)}"

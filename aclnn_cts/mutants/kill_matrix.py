@@ -12,6 +12,9 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
 from aclnn_cts.speclang.load import Specs
@@ -258,14 +261,14 @@ def shipped_matrix() -> Path:
 def read_matrix(path: Path | None = None) -> KillMatrix:
     """Read a matrix, that of this release by default; UsageError for a file that is none."""
     file = path or shipped_matrix()
+    expected = "a kill matrix, as `aclnn-cts faults -o` writes one"
+    content = read_outside(file, limit=DOCUMENT_BYTES, expected=expected)
     try:
-        matrix = msgspec.json.decode(file.read_bytes(), type=KillMatrix)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(
-            f"{file}: cannot be read as a kill matrix ({error}); `aclnn-cts faults -o` writes one"
-        ) from None
+        matrix = msgspec.convert(strict_json(content, where=str(file), expected=expected), KillMatrix)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{file}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
     if matrix.format != FORMAT:
-        raise UsageError(f"{file}: format {matrix.format!r}; expected {FORMAT!r}")
+        raise UsageError(f"{file}: format {shown(matrix.format)}; expected {FORMAT!r}")
     return matrix
 
 

@@ -18,7 +18,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.generate.buffers import prepare
+from aclnn_cts.generate.buffers import UnsafeViewError, prepare
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judgement.bound import bound
 from aclnn_cts.judgement.elements import left_open
@@ -198,7 +198,12 @@ def _storage_shape(tensor: Tensor) -> tuple[int, ...]:
 def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]:
     present = [name for name in spec.inputs if case.arguments[name] is not None]
     arrays = case_arrays(case, present)
-    buffers = prepare(case, outputs=frozenset(spec.outputs), arrays=arrays)
+    try:
+        buffers = prepare(case, outputs=frozenset(spec.outputs), arrays=arrays)
+    except UnsafeViewError as error:
+        raise UsageError(
+            f"{error}: a program would reach outside of its memory; show the first phase alone (call.phases: 1)"
+        ) from None
     storages = {name: buffer.storage.copy() for name, buffer in buffers.inputs.items()}
     got = {name: buffer.view for name, buffer in buffers.outputs.items()}
     return Performed(case=case, outcome=Outcome(), arrays=arrays, got=got), storages
@@ -207,6 +212,12 @@ def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]
 def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, valued: bool) -> dict[str, OutputFacts]:
     """As promises judge: of a broken call that succeeds beyond a limit, or that is asked for values although open."""
     if not evaluation.broken:
+        for name, tensor in performed.case.tensors():
+            if name in judge.spec.inputs and name not in performed.arrays:
+                raise UsageError(
+                    f"arguments.{name}.tensor.data: missing for the shape {list(tensor.shape)}; expected `values` or a"
+                    " `recipe`, as the call reads it"
+                )
         return _expected(performed, judge, performed.case)
     if evaluation.strength != Strength.LIMIT and not (valued and evaluation.strength == Strength.OPEN):
         return {}

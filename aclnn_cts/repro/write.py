@@ -14,6 +14,7 @@ from aclnn_cts.checks.promises import VALUED, as_trial, promise
 from aclnn_cts.core.case import Case, both_phases
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import Asked
 from aclnn_cts.execution.judges import Judges
@@ -94,7 +95,7 @@ class Programs:
         cases = entry.calls(trial, spec)
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
-                f"--call {call}: the trial of {trial.promise!r} makes {_calls(len(cases))}; "
+                f"--call {call}: the trial of {shown(trial.promise)} makes {_calls(len(cases))}; "
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:

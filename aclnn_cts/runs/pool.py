@@ -78,7 +78,10 @@ def judge_parts(parts: Sequence[Part], options: PoolOptions) -> Iterator[tuple[P
             while waiting:
                 yield from waiting.popleft().result()
         except BrokenProcessPool:
-            raise HarnessError("a worker died; run with --workers 1 to see why") from None
+            raise HarnessError(
+                "a worker process ended before its work, killed from outside or by the system for want of memory;"
+                " run with fewer workers, or with --workers 1 to see why"
+            ) from None
         finally:
             # Waiting here costs nothing, since Python waits for the workers when it ends; and there it may wake a
             # pool through a pipe that is just being closed, which ends in a traceback.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -17,7 +19,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     known = list(specs)
     if case.operator not in specs:
         raise UsageError(
-            f"{where}: $.operator: {case.operator!r} is not known; expected one of {', '.join(known)}"
+            f"{where}: $.operator: {shown(case.operator)} is not known; expected one of {', '.join(known)}"
             f"{nearest(case.operator, known)}"
         )
     spec = specs[case.operator]
@@ -32,7 +34,7 @@ def check_prototype(spec: Spec, case: Case, *, where: str) -> None:
     for name in case.arguments:
         if name not in names:
             raise UsageError(
-                f"{where}: $.arguments: unknown argument {name!r}; {spec.operator} takes {', '.join(names)}"
+                f"{where}: $.arguments: unknown argument {shown(name)}; {spec.operator} takes {', '.join(names)}"
                 f"{nearest(name, names)}"
             )
     for item in spec.parameters:
@@ -48,7 +50,7 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if value is None:
         if item.kind in ("tensor", "int_array"):
             return
-        raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{item.kind!r}: ...}}")
+        raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{shown(item.kind)}: ...}}")
     kind = _kind(value)
     if kind == "int" and item.kind == "double":
         raise UsageError(f"{where}: int; expected {{'double': ...}} for the C type double")
@@ -57,19 +59,12 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if item.kind == "int" and isinstance(value, int):
         low, high = C_RANGES[item.c_type]
         if not low <= value <= high:
-            raise UsageError(f"{where}: {value}; expected {item.type}, in [{low}, {high}]")
+            raise UsageError(f"{where}: {shown(value)}; expected {item.type}, in [{low}, {high}]")
     if isinstance(value, tuple):
-        _check_int64(value, where)
+        check_int64(value, where=where)
     if isinstance(value, Tensor):
         for sizes in (value.shape, value.strides or (), value.storage_shape or (), (value.offset,)):
-            _check_int64(sizes, where)
-
-
-def _check_int64(values: tuple[int, ...], where: str) -> None:
-    low, high = C_RANGES["int64_t"]
-    for value in values:
-        if not low <= value <= high:
-            raise UsageError(f"{where}: {value}; expected int64_t, in [{low}, {high}]")
+            check_int64(sizes, where=where)
 
 
 def _kind(value: Argument) -> str:

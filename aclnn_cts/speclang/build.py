@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from aclnn_cts.core.case_json import argument_from_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_atk import build_atk
 from aclnn_cts.speclang.build_clauses import build_clause, check_clauses, clauses_by_constraint
 from aclnn_cts.speclang.build_constraints import build_constraint
@@ -76,7 +77,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     products = tuple(model.products)
     for number, product in enumerate(products):
         if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
-            problems.add(("products", number), f"product {product!r} is listed twice; keep one")
+            problems.add(("products", number), f"product {shown(product)} is listed twice; keep one")
     tables = {
         name: {product: tuple(entry.get(product, ())) for product in products} for name, entry in model.tables.items()
     }
@@ -147,7 +148,7 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
     seen: dict[str, None] = {}
     for number, entry in enumerate(model.constraints):
         if entry.id in seen:
-            problems.add(("constraints", number, "id"), f"constraint {entry.id!r} stands twice; ids are unique")
+            problems.add(("constraints", number, "id"), f"constraint {shown(entry.id)} stands twice; ids are unique")
         seen[entry.id] = None
         constraint = build_constraint(entry, ("constraints", number), context)
         if constraint is not None:
@@ -180,14 +181,15 @@ def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problem
             if other.strength in _SILENCING and _meet(item, other):
                 problems.add(
                     ("constraints", numbers[item.id], "requires"),
-                    f"constraint {item.id!r} is listed, and the {_SILENCING[other.strength]} {name!r} silences it: a "
-                    f"call that breaks both would be free to succeed; {_advice(item, other)}",
+                    f"constraint {shown(item.id)} is listed, and the {_SILENCING[other.strength]} {shown(name)} silences"
+                    f" it: a call that breaks both would be free to succeed; {_advice(item, other)}",
                 )
         for name in item.also:
             if name in known and (item.strength, known[name].strength) != (Strength.LISTED, Strength.LIMIT):
                 problems.add(
                     ("constraints", numbers[item.id], "also"),
-                    f"{name!r} has the strength {known[name].strength}, {item.id!r} {item.strength}; only a limit may "
+                    f"{shown(name)} has the strength {known[name].strength}, {shown(item.id)} {item.strength}; "
+                    f"only a limit may "
                     "go with a listed constraint",
                 )
 
@@ -232,7 +234,8 @@ def _check_groups(model: OperatorModel, problems: Problems) -> None:
         if promised.setdefault(entry.group, promise) != promise:
             problems.add(
                 ("constraints", number),
-                f"constraint {entry.id!r} promises {promise}, its group {entry.group!r} {promised[entry.group]}; "
+                f"constraint {shown(entry.id)} promises {promise}, its group {shown(entry.group)} "
+                f"{promised[entry.group]}; "
                 "a group shares one",
             )
 
@@ -247,7 +250,7 @@ def _examples(
             problems.known(entry.product, products, (*path, "product"), "product")
         for name in kinds:
             if name not in entry.arguments:
-                problems.add((*path, "arguments"), f"argument {name!r} is missing; an example gives them all")
+                problems.add((*path, "arguments"), f"argument {shown(name)} is missing; an example gives them all")
         arguments: dict[str, Any] = {}
         for name in kinds:
             if name in entry.arguments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Fault
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
@@ -67,7 +68,7 @@ def check_clauses(
     for number, entry in enumerate(clauses):
         path = ("clauses", number)
         if entry.at in seen:
-            problems.add((*path, "at"), f"clause {entry.at!r} stands twice; an address is never reused")
+            problems.add((*path, "at"), f"clause {shown(entry.at)} stands twice; an address is never reused")
         seen.add(entry.at)
         given = [name for name in _ENCODINGS if getattr(entry, name) is not None]
         if len(given) != 1:
@@ -122,7 +123,7 @@ def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | i
         problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
     for number, kind in enumerate(faults):
         if problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
-            problems.add((*path, number), f"clause {entry.at}: the kind of fault {kind!r} stands twice")
+            problems.add((*path, number), f"clause {entry.at}: the kind of fault {shown(kind)} stands twice")
     if set(faults) >= set(FAULTS):
         problems.add(path, f"clause {entry.at}: every kind of fault is named; leave `faults` out")
 
@@ -132,5 +133,5 @@ def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str
         if constraint.id not in named:
             problems.add(
                 ("constraints", number),
-                f"constraint {constraint.id!r} encodes no clause; name it in the clause that it comes from",
+                f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
@@ -50,7 +51,7 @@ def product_table(
         if not context.problems.known(product, context.products, path, "product"):
             continue
         if not isinstance(names, (list, tuple)):
-            context.problems.add(path, f"{names!r}; expected a list of {what}s")
+            context.problems.add(path, f"{shown(names)}; expected a list of {what}s")
             continue
         for name in names:
             context.problems.known(str(name), known, path, what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Draw, Evaluator
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DrawModel, OperatorModel
@@ -24,7 +25,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
             problems.add(path, "a draw has either `name` or `run`; give one")
             continue
         if name in earlier:
-            problems.add(path, f"draw {name!r} stands twice; keep one")
+            problems.add(path, f"draw {shown(name)} stands twice; keep one")
         draw = (
             _run(name, entry, path, problems, earlier)
             if entry.run is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aclnn_cts.core.dtypes import DTYPES, JUDGED_INPUTS, JUDGED_OUTPUTS
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.model import Parameter
 from aclnn_cts.speclang.problems import Problems
@@ -69,7 +70,7 @@ def check_precision(model: OperatorModel, problems: Problems, parameters: Sequen
         if entry.operator is not None:
             problems.add(
                 (*path, "operator"),
-                f"operator: {entry.operator!r}; a spec file has models of its own operator alone, leave it out",
+                f"operator: {shown(entry.operator)}; a spec file has models of its own operator alone, leave it out",
             )
         if all(getattr(entry, name) is None for name in PRECISION_SECTIONS):
             problems.add(path, f"the entry says nothing; add one of {', '.join(PRECISION_SECTIONS)}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import ConstraintContext, product_table
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Draw, Modes, Parameter
@@ -35,12 +36,12 @@ def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for number, item in enumerate(model.parameters):
         if item.name in kinds:
-            problems.add(("parameters", number, "name"), f"parameter {item.name!r} stands twice; keep one")
+            problems.add(("parameters", number, "name"), f"parameter {shown(item.name)} stands twice; keep one")
         kind = kind_of_type(item.type)
         if kind is None:
             problems.add(
                 ("parameters", number, "type"),
-                f"C type {item.type!r} is not known; expected a pointer to aclTensor or aclIntArray, an integer "
+                f"C type {shown(item.type)} is not known; expected a pointer to aclTensor or aclIntArray, an integer "
                 "type, bool or double",
             )
         kinds[item.name] = kind or "tensor"
@@ -67,7 +68,7 @@ def build_parameters(
             problems.add(path, f"{item.name}: no draw of that name; add one to `draws`")
         for reference, key in ((item.dtype, "dtype"), (item.format, "format")):
             if reference is not None and not (reference.startswith("as ") and reference[3:] in earlier):
-                problems.add((*path, key), f"{reference!r}; expected 'as NAME' with an earlier tensor")
+                problems.add((*path, key), f"{shown(reference)}; expected 'as NAME' with an earlier tensor")
         needs_dtype = kind == "tensor" and item.dtype is None and item.dtypes is None
         if needs_dtype and item.name not in context.row_parameters:
             problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
@@ -115,7 +116,7 @@ def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, st
     names: dict[int, str] = {}
     for value, name in entry.names.items():
         if not value.isdigit():
-            problems.add(("modes", "names", value), f"{value!r}; expected an integer value of the attribute")
+            problems.add(("modes", "names", value), f"{shown(value)}; expected an integer value of the attribute")
             continue
         names[int(value)] = name
     formats = (*DTYPES, "HFLOAT32")

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table
 from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
@@ -26,7 +27,7 @@ _Builder: TypeAlias = Callable[[ConstraintModel, Path, ConstraintContext], Rule]
 
 def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: str) -> str:
     if not isinstance(model.of, str):
-        context.problems.add(path, f"of: {model.of!r}; expected the name of a parameter")
+        context.problems.add(path, f"of: {shown(model.of)}; expected the name of a parameter")
         return next(iter(context.kinds), "")
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
@@ -47,7 +48,7 @@ def _other(model: ConstraintModel, path: Path, context: ConstraintContext) -> st
 
 def _bounds(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[Any, Any]:
     if not isinstance(model.in_, list) or len(model.in_) != 2:
-        context.problems.add(path, f"in: {model.in_!r}; expected [low, high]")
+        context.problems.add(path, f"in: {shown(model.in_)}; expected [low, high]")
         return 0, 0
     for bound in model.in_:
         if bound is not None:
@@ -59,7 +60,7 @@ def _integers(model: ConstraintModel, path: Path, context: ConstraintContext) ->
     low, high = _bounds(model, path, context)
     if type(low) is int and type(high) is int and low <= high:
         return low, high
-    context.problems.add((*path, "in"), f"{model.in_!r}; expected two integers in ascending order")
+    context.problems.add((*path, "in"), f"{shown(model.in_)}; expected two integers in ascending order")
     return 0, 0
 
 
@@ -113,7 +114,7 @@ def _rank(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
 def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     count = model.is_
     if type(count) is not int or not 0 <= count <= MAX_ITEMS:
-        context.problems.add(path, f"is: {count!r}; expected a number of items, at most {MAX_ITEMS}")
+        context.problems.add(path, f"is: {shown(count)}; expected a number of items, at most {MAX_ITEMS}")
         count = 0
     return Length(of=_of(model, path, context, "int_array"), count=count)
 
@@ -122,7 +123,7 @@ def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
     low, high = _bounds(model, path, context)
     for bound in (low, high):
         if bound is not None and type(bound) is not int:
-            context.problems.add((*path, "in"), f"{bound!r}; expected an integer or null")
+            context.problems.add((*path, "in"), f"{shown(bound)}; expected an integer or null")
             low = high = None
     axes = tuple(model.axes) if model.axes is not None else None
     return Dims(of=_of(model, path, context, "tensor"), low=low, high=high, axes=axes)
@@ -131,7 +132,7 @@ def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
 def _shape(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     text = model.is_ if isinstance(model.is_, str) else "[]"
     if not isinstance(model.is_, str):
-        context.problems.add(path, f"is: {model.is_!r}; expected a shape expression such as '[*input]'")
+        context.problems.add(path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'")
     return ShapeIs(
         of=_of(model, path, context, "tensor", "int_array"),
         shape=context.problems.shape(text, (*path, "is"), context.kinds),
@@ -153,7 +154,7 @@ def _range(model: ConstraintModel, path: Path, context: ConstraintContext) -> Ru
     if model.draw is not None:
         context.problems.known(model.draw, (*context.draws, *context.kinds), (*path, "draw"), "draw")
     elif readable and of not in context.kinds:
-        context.problems.add(path, f"of: {of!r} is no attribute; name the `draw` that a break changes")
+        context.problems.add(path, f"of: {shown(of)} is no attribute; name the `draw` that a break changes")
     return Range(of=of if readable else "0", low=low, high=high, draw=model.draw)
 
 
@@ -179,7 +180,7 @@ def _not_empty(model: ConstraintModel, path: Path, context: ConstraintContext) -
 def _finite(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     names = [model.of] if isinstance(model.of, str) else model.of
     if not isinstance(names, list):
-        context.problems.add(path, f"of: {model.of!r}; expected a list of parameters")
+        context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
         names = []
     for name in names:
         context.problems.known(name, context.kinds, (*path, "of"), "parameter")

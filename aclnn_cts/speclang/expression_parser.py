@@ -8,6 +8,7 @@ from collections.abc import Callable
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, FUNCTIONS, Node
 
@@ -53,12 +54,12 @@ class Expression:
 
     def expect(self, word: str) -> None:
         if self.take(word) is None:
-            raise ExpressionError(f"{self.text!r}: expected {word!r} before {self.peek()[1] or 'the end'!r}")
+            raise ExpressionError(f"{shown(self.text)}: expected {shown(word)} before {self.peek()[1] or 'the end'!r}")
 
     def disjunction(self) -> Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise ExpressionError(f"{self.text[:60]!r}: nested deeper than {MAX_DEPTH}; simplify it")
+            raise ExpressionError(f"{shown(self.text[:60])}: nested deeper than {MAX_DEPTH}; simplify it")
         node = self._chain("or", lambda: self._chain("and", self._negation))
         self.depth -= 1
         return node
@@ -112,7 +113,7 @@ class Expression:
         kind, word = self.peek()
         if base.kind != "number" or kind != "int" or int(word) > MAX_EXPONENT or abs(base.value) > MAX_EXPONENT:
             raise ExpressionError(
-                f"{self.text[:60]!r}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
+                f"{shown(self.text[:60])}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
             )
         self.at += 1
         return Node("number", base.value ** int(word))
@@ -120,7 +121,7 @@ class Expression:
     def _atom(self) -> Node:
         kind, word = self.peek()
         if kind == "end":
-            raise ExpressionError(f"{self.text!r}: ends too early; expected a value")
+            raise ExpressionError(f"{shown(self.text)}: ends too early; expected a value")
         self.at += 1
         if kind == "int":
             return Node("number", int(word))
@@ -134,26 +135,28 @@ class Expression:
             return node
         if kind == "name":
             return self._name(word)
-        raise ExpressionError(f"{self.text!r}: {word!r} cannot stand here; expected a value")
+        raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
 
     def _name(self, word: str) -> Node:
         if word in ("true", "false"):
             return Node("number", word == "true")
         if word in ("and", "or", "not"):
-            raise ExpressionError(f"{self.text!r}: {word!r} cannot stand here; expected a value")
+            raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
         if "." in word:
             owner, _, fact = word.partition(".")
             if owner != "target" or fact not in _TARGET_FIELDS:
                 known = [f"target.{name}" for name in sorted(_TARGET_FIELDS)]
                 raise ExpressionError(
-                    f"{self.text!r}: {word!r} is not known; expected one of {', '.join(known)}{nearest(word, known)}"
+                    f"{shown(self.text)}: {shown(word)} is not known; expected one of "
+                    f"{', '.join(known)}{nearest(word, known)}"
                 )
             return Node("target", fact)
         if self.peek() != ("op", "("):
             return Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
         if word not in FUNCTIONS:
             raise ExpressionError(
-                f"{self.text!r}: no function {word!r}; expected one of {', '.join(FUNCTIONS)}{nearest(word, FUNCTIONS)}"
+                f"{shown(self.text)}: no function {shown(word)}; expected one of "
+                f"{', '.join(FUNCTIONS)}{nearest(word, FUNCTIONS)}"
             )
         self.at += 1
         operands: list[Node] = []
@@ -164,7 +167,7 @@ class Expression:
         arity = FUNCTIONS[word][0]
         if arity != len(operands) and not (arity < 0 and len(operands) >= 2):
             expected = "at least 2" if arity < 0 else str(arity)
-            raise ExpressionError(f"{self.text!r}: {word} takes {expected} arguments, not {len(operands)}")
+            raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} arguments, not {len(operands)}")
         return Node("call", word, tuple(operands))
 
 
@@ -175,7 +178,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while position < len(stripped):
         match = _TOKEN.match(stripped, position)
         if match is None:
-            raise ExpressionError(f"{text!r}: {stripped[position:].strip()[:12]!r} cannot be read")
+            raise ExpressionError(f"{shown(text)}: {stripped[position:].strip()[:12]!r} cannot be read")
         tokens.append((match.lastgroup or "op", match.group(match.lastgroup or 0)))
         position = match.end()
     tokens.append(("end", ""))
@@ -189,5 +192,5 @@ def parse(text: str | float) -> Node:
     cursor = Expression(text)
     node = cursor.disjunction()
     if cursor.peek()[0] != "end":
-        raise ExpressionError(f"{text!r}: {cursor.peek()[1]!r} is left over; expected the end")
+        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return node

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build import Interface, build_interface, build_spec
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import package_folder
@@ -57,7 +58,9 @@ class Specs(Mapping[str, Spec]):
             if word in (spec.operator, spec.stem):
                 return spec
         known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
-        raise UsageError(f"{where}: {word!r} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}")
+        raise UsageError(
+            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}"
+        )
 
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:
         """The operators named, in the order of the files; all where none is named."""

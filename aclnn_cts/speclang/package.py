@@ -10,6 +10,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
@@ -39,7 +40,9 @@ def check_product(word: str, *, where: str) -> None:
     """UsageError for a word that names no product."""
     known = product_names()
     if word not in known:
-        raise UsageError(f"{where}: {word!r} is not known; expected one of {', '.join(known)}{nearest(word, known)}")
+        raise UsageError(
+            f"{where}: {shown(word)} is not known; expected one of {', '.join(known)}{nearest(word, known)}"
+        )
 
 
 def checked_file(file: YamlFile, model: type[FileModel]) -> FileModel:

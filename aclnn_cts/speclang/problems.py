@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.outside import MESSAGE_LIMIT
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
@@ -16,6 +18,7 @@ from aclnn_cts.speclang.yaml_file import YamlFile
 
 __all__ = ["Problems"]
 
+_ECHO = 60
 _UNION_BRANCHES = frozenset(
     {"bool", "int", "float", "str", "list[str]", "list[any]", "dict[str,list[str]]", "list[union[int,str]]"}
 )
@@ -29,50 +32,61 @@ class Problems:
     file: YamlFile
     messages: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many mistakes are recorded that more are left out."""
+        return len(self.messages) >= MESSAGE_LIMIT
+
     def add(self, path: Sequence[str | int], message: str) -> None:
-        """Record a mistake at a path."""
-        self.messages[f"{self.file.at(path)}: {message}"] = None
+        """Record a mistake at a path; the first `MESSAGE_LIMIT` of a file."""
+        if not self.is_full:
+            self.messages[f"{self.file.at(path)}: {message}"] = None
 
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""
-        return tuple(sorted(self.messages, key=lambda text: int(text[len(self.file.name) + 1 :].split(":", 1)[0])))
+        found = sorted(self.messages, key=lambda text: int(text[len(self.file.name) + 1 :].split(":", 1)[0]))
+        more = (f"{self.file.name}: {MESSAGE_LIMIT} mistakes are shown; correct them to see the rest",)
+        return (*found, *(more if self.is_full else ()))
 
     def validation(self, error: ValidationError, model: type[BaseModel]) -> None:
         """The mistakes of form that pydantic found."""
-        for item in error.errors():
+        for item in error.errors(include_url=False, include_context=True):
+            if self.is_full:
+                break
             path = tuple(item["loc"])
             while path and path[-1] in _UNION_BRANCHES:
                 path = path[:-1]
-            shown = ".".join(str(part) for part in path)
+            place = printable(".".join(str(part) for part in path), ECHO_LIMIT)
             if item["type"] == "extra_forbidden":
                 known = _fields_at(model, path[:-1])
                 self.add(
-                    path, f"unknown key {path[-1]!r}; expected any of {', '.join(known)}{nearest(str(path[-1]), known)}"
+                    path,
+                    f"unknown key {shown(path[-1])}; expected any of {', '.join(known)}{nearest(str(path[-1]), known)}",
                 )
             elif item["type"] == "missing":
-                self.add(path, f"{shown}: missing; add it")
+                self.add(path, f"{place}: missing; add it")
             elif item["type"] == "too_short":
-                self.add(path, f"{shown}: {item.get('input')!r:.60}; expected at least {item['ctx']['min_length']}")
-            elif path != tuple(item["loc"]):
                 self.add(
-                    path,
-                    f"{shown}: {item.get('input')!r:.60}; expected a value of another form (see docs/spec-format.md)",
+                    path, f"{place}: {shown(item.get('input'), _ECHO)}; expected at least {item['ctx']['min_length']}"
                 )
+            elif path != tuple(item["loc"]):
+                given = shown(item.get("input"), _ECHO)
+                self.add(path, f"{place}: {given}; expected a value of another form (see docs/spec-format.md)")
             else:
-                self.add(path, f"{shown}: {item.get('input')!r:.60}: {item['msg']}")
+                self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}: {item['msg']}")
 
     def known(self, word: str, names: Iterable[str], path: Sequence[str | int], what: str) -> bool:
         """Whether `word` is among `names`; a mistake where not."""
         options = list(names)
         if word in options:
             return True
-        self.add(path, f"unknown {what} {word!r}; expected any of {', '.join(options)}{nearest(word, options)}")
+        self.add(path, f"unknown {what} {shown(word)}; expected any of {', '.join(options)}{nearest(word, options)}")
         return False
 
     def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
         """Parse an expression and check its names."""
         if not isinstance(text, (str, int, float)):
-            self.add(path, f"{text!r}; expected an expression or a number")
+            self.add(path, f"{shown(text)}; expected an expression or a number")
             return None
         try:
             node = parse(text)
@@ -81,7 +95,10 @@ class Problems:
             return None
         options = list(names)
         ok = all(
-            [self.known(name, options, path, f"name in the expression {str(text)!r}:") for name in sorted(node.names())]
+            [
+                self.known(name, options, path, f"name in the expression {shown(str(text))}:")
+                for name in sorted(node.names())
+            ]
         )
         return node if ok else None
 
@@ -98,7 +115,9 @@ class Problems:
             self.add(path, str(error))
             return ShapeExpression(text=text, items=())
         options = list(names)
-        ok = all([self.known(name, options, path, f"name in the shape {text!r}:") for name in sorted(shape.names())])
+        ok = all(
+            [self.known(name, options, path, f"name in the shape {shown(text)}:") for name in sorted(shape.names())]
+        )
         return shape if ok else ShapeExpression(text=text, items=())
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
@@ -56,7 +57,7 @@ def parse_shape(text: str) -> ShapeExpression:
             cursor.expect(",")
         items.append(_item(cursor))
     if cursor.peek()[0] != "end":
-        raise ExpressionError(f"{text!r}: {cursor.peek()[1]!r} is left over; expected the end")
+        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return ShapeExpression(text=text, items=tuple(items))
 
 
@@ -65,7 +66,7 @@ def _item(cursor: Expression) -> ShapeItem:
         return ShapeItem(cursor.disjunction())
     kind, word = cursor.peek()
     if kind != "name":
-        raise ExpressionError(f"{cursor.text!r}: * is followed by {word!r}; expected a run or a tensor")
+        raise ExpressionError(f"{shown(cursor.text)}: * is followed by {shown(word)}; expected a run or a tensor")
     cursor.at += 1
     start = stop = None
     if cursor.take("["):

@@ -16,11 +16,10 @@ from typing import Any, TypeAlias
 import yaml
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
 __all__ = ["YamlError", "YamlFile", "parse_yaml", "read_yaml"]
-
-MAX_BYTES = 1 << 20
-MAX_DEPTH = 24
 
 Path_: TypeAlias = tuple[str | int, ...]
 _Event: TypeAlias = Any
@@ -62,19 +61,13 @@ class YamlFile:
 
 def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
     """Read a file; every failure is a YamlError that names it."""
-    shown = name or str(path)
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise YamlError(f"{shown}: cannot be read ({error.strerror}); give a readable YAML file") from None
-    if len(raw) > MAX_BYTES:
-        raise YamlError(f"{shown}: larger than {MAX_BYTES} bytes; a spec that long is refused")
+    where = name or str(path)
+    raw = read_outside(path, limit=YAML_BYTES, expected="a YAML file", error=YamlError, name=where)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise YamlError(f"{shown}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    return parse_yaml(text, name=shown)
+        raise YamlError(f"{where}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    return parse_yaml(text, name=where)
 
 
 def parse_yaml(text: str, *, name: str) -> YamlFile:
@@ -85,9 +78,10 @@ def parse_yaml(text: str, *, name: str) -> YamlFile:
             builder.feed(event)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise YamlError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise YamlError(f"{name}:1: not valid YAML: {error}") from None
+        reason = printable(str(error.problem or error.context), ECHO_LIMIT)
+        raise YamlError(f"{name}:{line}: not valid YAML: {reason}") from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise YamlError(f"{name}:1: not valid YAML: {printable(str(error), ECHO_LIMIT)}") from None
     return YamlFile(name=name, text=text, content=builder.content, lines=builder.lines)
 
 
@@ -101,6 +95,7 @@ class _Builder:
         self._open: list[tuple[Any, Path_]] = []
         self._key: list[str | None] = []
         self._documents = 0
+        self._items = 0
 
     def feed(self, event: _Event) -> None:
         kind = type(event)
@@ -114,7 +109,10 @@ class _Builder:
             self._open.pop()
             self._key.pop()
         elif kind is yaml.AliasEvent:
-            self._fail(event, f"alias *{event.anchor}; anchors and aliases are refused, write the value out")
+            self._fail(
+                event,
+                f"alias *{printable(event.anchor, ECHO_LIMIT)}; anchors and aliases are refused, write the value out",
+            )
         elif kind is yaml.DocumentStartEvent:
             self._documents += 1
             if self._documents > 1:
@@ -125,13 +123,16 @@ class _Builder:
 
     def _refuse_extras(self, event: _Event) -> None:
         if event.anchor is not None:
-            self._fail(event, f"anchor &{event.anchor}; anchors and aliases are refused, write the value out")
+            self._fail(
+                event,
+                f"anchor &{printable(event.anchor, ECHO_LIMIT)}; anchors and aliases are refused, write the value out",
+            )
         if event.tag is not None:
-            self._fail(event, f"tag {event.tag}; tags are refused, write plain values")
+            self._fail(event, f"tag {printable(event.tag, ECHO_LIMIT)}; tags are refused, write plain values")
 
     def _start(self, value: object, event: _Event) -> None:
-        if len(self._open) >= MAX_DEPTH:
-            self._fail(event, f"nested deeper than {MAX_DEPTH} levels; flatten it")
+        if len(self._open) >= YAML_DEPTH:
+            self._fail(event, f"nested deeper than {YAML_DEPTH} levels; flatten it")
         path = self._place(value, event)
         self._open.append((value, path))
         self._key.append(None)
@@ -139,7 +140,7 @@ class _Builder:
     def _scalar(self, event: _Event) -> None:
         if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
             if event.value in self._open[-1][0]:
-                self._fail(event, f"key {event.value!r} stands twice; keep one")
+                self._fail(event, f"key {shown(event.value)} stands twice; keep one")
             self._key[-1] = event.value
             return
         self._place(self._value(event), event)
@@ -155,16 +156,21 @@ class _Builder:
         if _FLOAT.match(text):
             number = float(text)
             if not math.isfinite(number):
-                self._fail(event, f"{text[:40]!r} is larger than any double; write .inf where infinity is meant")
+                self._fail(event, f"{shown(text[:40])} is larger than any double; write .inf where infinity is meant")
             return number
         if text in _NON_FINITE:
             return _NON_FINITE[text]
         if _NUMBERISH.match(text):
-            self._fail(event, f"{text[:40]!r} is no decimal number that is taken here; quote it or write it in decimal")
+            self._fail(
+                event, f"{shown(text[:40])} is no decimal number that is taken here; quote it or write it in decimal"
+            )
         return text
 
     def _place(self, value: object, event: _Event) -> Path_:
         line = event.start_mark.line + 1
+        self._items += 1
+        if self._items > YAML_ITEMS:
+            self._fail(event, f"more than {YAML_ITEMS} values; split the file")
         if not self._open:
             self.content = value
             self.lines[()] = line

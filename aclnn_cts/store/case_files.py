@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.case_json import case_to_json, strict_json
+from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import BLANK_LINES, DOCUMENT_BYTES, MESSAGE_LIMIT, open_outside
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.store.output_file import OutputFile
 
-__all__ = ["DOCUMENT_LIMIT", "CaseEntry", "read_case_file", "read_entries", "write_case_file"]
-
-DOCUMENT_LIMIT = 64 * 1024 * 1024
-"""Bytes of one document: explicit data of several million elements."""
+__all__ = ["CaseEntry", "read_case_file", "read_entries", "write_case_file"]
 
 _LINES = ".jsonl"
 
@@ -32,7 +31,7 @@ class CaseEntry:
     content: Trial | Case
 
 
-def read_case_file(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseEntry]:
+def read_case_file(path: Path, *, limit: int = DOCUMENT_BYTES) -> Iterator[CaseEntry]:
     """The documents of a file: one a line where its name ends in `.jsonl`, else one.
 
     A stream: a file of lines is never in memory as a whole. Every mistake (no such file, no document in it, a document
@@ -44,10 +43,11 @@ def read_case_file(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseE
         yield entry
 
 
-def read_entries(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseEntry | UsageError]:
-    """The same, with each mistake where it stands: the lines after a wrong one are read too."""
+def read_entries(path: Path, *, limit: int = DOCUMENT_BYTES) -> Iterator[CaseEntry | UsageError]:
+    """The same, with each mistake where it stands: the lines after a wrong one are read too, up to `MESSAGE_LIMIT`."""
+    wrong = 0
     try:
-        with path.open("rb") as file:
+        with open_outside(path, expected="a case file (.json or .jsonl)") as file:
             documents = _lines(file, path, limit) if path.suffix == _LINES else _whole(file, path, limit)
             for where, text in documents:
                 try:
@@ -55,31 +55,33 @@ def read_entries(path: Path, *, limit: int = DOCUMENT_LIMIT) -> Iterator[CaseEnt
                     yield CaseEntry(where, trial_from_json(strict_json(text, where=where), where=where))
                 except UsageError as error:
                     yield error
-    except OSError as error:
-        yield UsageError(f"{path}: cannot be read: {error.strerror}; expected a case file (.json or .jsonl)")
+                    wrong += 1
+                if wrong >= MESSAGE_LIMIT:
+                    yield UsageError(f"{where}: {wrong} lines are wrong; the rest of the file is not read")
+                    return
     except UsageError as error:
         yield error
 
 
-def _whole(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+def _whole(file: BinaryIO, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     text = file.read(limit + 1)
     if not text.strip() and len(text) <= limit:
         raise UsageError(f"{path}: empty; expected one JSON object")
     yield str(path), text
 
 
-def _lines(file: BufferedReader, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
-    number = 0
-    empty = True
+def _lines(file: BinaryIO, path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    number = blank = 0
     while text := file.readline(limit + 1):
         number += 1
         if text.strip() or len(text) > limit:
-            empty = False
             yield f"{path}:{number}", text
+        elif (blank := blank + 1) > BLANK_LINES:
+            raise UsageError(f"{path}:{number}: more than {BLANK_LINES} empty lines; expected one JSON object a line")
         rest = text
         while len(rest) > limit and not rest.endswith(b"\n"):
             rest = file.readline(limit + 1)
-    if empty:
+    if blank == number:
         raise UsageError(f"{path}: empty; expected one JSON object a line")
 
 

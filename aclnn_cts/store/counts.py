@@ -11,6 +11,7 @@ from aclnn_cts.core.aims import JUDGED, Aim, aim_of, compares_values
 from aclnn_cts.core.case_text import case_text
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.observations import Observation, observations_of
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 
 __all__ = [
@@ -109,7 +110,7 @@ class Counts(msgspec.Struct):
                 self.out_of_scope += number
                 _add(self.out_of_scope_by_reason, {reason: number})
         else:
-            raise HarnessError(f"result {result!r}; expected passed, failed, error, skipped or out of scope")
+            raise HarnessError(f"result {shown(result)}; expected passed, failed, error, skipped or out of scope")
 
 
 class ConstraintCount(msgspec.Struct):

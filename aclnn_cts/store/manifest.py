@@ -18,6 +18,9 @@ import msgspec
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outside import sha256_of
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import judging_hash
 from aclnn_cts.store.scope import Scope
@@ -118,6 +121,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """By dotted name: `machine.cpu`, `library.numpy`, `adapter.driver`."""
 
     @property
+    def spec_folders(self) -> tuple[str, ...]:
+        """Folders of operators of the user's own that the run was given.
+
+        Their Python runs only where a person names them again: whoever hands a run over writes its manifest.
+        """
+        return tuple(self.settings.get("spec_folders", ()))
+
+    @property
+    def rulers(self) -> tuple[str, ...]:
+        """Acceptance criteria that gated."""
+        return tuple(self.settings.get("rulers", ()))
+
+    @property
     def is_campaign(self) -> bool:
         """Whether the run keeps the counts of all trials and the records of a few."""
         return self.command == CAMPAIGN
@@ -125,13 +141,41 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
+    expected = f"a manifest of the format {shown(MANIFEST_FORMAT)}"
+    document = strict_json(content, where=where, expected=expected, error=HarnessError)
     try:
-        manifest = msgspec.json.decode(content, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise HarnessError(f"{where}: {error}; expected a manifest of the format {MANIFEST_FORMAT!r}") from None
+        manifest = msgspec.convert(document, Manifest)
+    except msgspec.MsgspecError as error:
+        raise HarnessError(f"{where}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
     if manifest.format != MANIFEST_FORMAT:
-        raise HarnessError(f"{where}: $.format: {manifest.format!r}; this version reads {MANIFEST_FORMAT!r}")
+        raise HarnessError(f"{where}: $.format: {shown(manifest.format)}; this version reads {MANIFEST_FORMAT!r}")
+    _check_settings(manifest.settings, where=where)
     return manifest
+
+
+_SETTINGS: Mapping[str, Any] = {
+    "spec_folders": list[str],
+    "rulers": list[str],
+    "max_bytes": int,
+    "phases": int,
+    "unsafe": bool,
+    "workers": int,
+    "min_judged": int,
+    "generation": int,
+    "chunk_trials": int,
+}
+"""What the settings that are read again hold."""
+
+
+def _check_settings(settings: Mapping[str, Any], *, where: str) -> None:
+    for name, kind in _SETTINGS.items():
+        try:
+            msgspec.convert(settings.get(name), kind | None)
+        except msgspec.ValidationError as error:
+            raise HarnessError(
+                f"{where}: $.settings.{name}: {shown(settings[name])}: {error}; the file was changed, or written by"
+                " another version"
+            ) from None
 
 
 def ran_on(manifest: Manifest) -> str:
@@ -189,8 +233,8 @@ def timestamp(moment: datetime | None = None) -> str:
 
 
 def file_hashes(paths: Iterable[Path]) -> dict[str, str]:
-    """SHA-256 of each file, by its path as given."""
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    """SHA-256 of each file, by its path as given; empty for a pipe."""
+    return {str(path): sha256_of(path, expected="a file") for path in paths}
 
 
 def environment_facts() -> dict[str, Fact]:

@@ -12,12 +12,19 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outside import DOCUMENT_BYTES
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.store.msgpack_items import check_items
 
 __all__ = ["decode_record", "decode_value", "encode_record", "encode_value", "signature_from_key", "signature_key"]
 
 _LEVEL = 1
 """zlib's fastest: level 6 saves a tenth of the bytes for three times the time."""
+
+_SMALL = 1 << 20
+"""Bytes of MessagePack that cannot become more than 72 MiB of objects, whatever they hold."""
+_BROKEN = (zlib.error, msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def _plain(value: object) -> object:
@@ -41,9 +48,11 @@ def encode_record(record: Record) -> bytes:
 def decode_record(content: bytes, *, where: str) -> Record:
     """The record of `encode_record`; damage raises HarnessError that names `where`."""
     try:
-        return _DECODER.decode(zlib.decompress(content))
-    except (zlib.error, msgspec.MsgspecError) as error:
-        raise HarnessError(f"{where}: not a record of this version ({error}); the file is damaged or newer") from None
+        return _DECODER.decode(_decompressed(content))
+    except _BROKEN as error:
+        raise HarnessError(
+            f"{where}: not a record of this version ({printable(str(error), ECHO_LIMIT)}); the file is damaged or newer"
+        ) from None
 
 
 def encode_value(value: object) -> bytes:
@@ -57,9 +66,22 @@ def encode_value(value: object) -> bytes:
 def decode_value(content: bytes, *, where: str) -> Any:  # noqa: ANN401 - whatever was stored
     """The value of `encode_value`."""
     try:
-        return msgspec.msgpack.decode(zlib.decompress(content))
-    except (zlib.error, msgspec.MsgspecError) as error:
-        raise HarnessError(f"{where}: {error}; the file is damaged") from None
+        return msgspec.msgpack.decode(_decompressed(content))
+    except _BROKEN as error:
+        raise HarnessError(f"{where}: {printable(str(error), ECHO_LIMIT)}; the file is damaged") from None
+
+
+def _decompressed(content: object) -> bytes:
+    """The bytes of a value, of which a small file may claim very many."""
+    if not isinstance(content, bytes):
+        raise ValueError("no compressed value")  # noqa: TRY004 - one kind of error for all damage
+    stream = zlib.decompressobj()
+    plain = stream.decompress(content, DOCUMENT_BYTES)
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"no compressed value of at most {DOCUMENT_BYTES} bytes")
+    if len(plain) > _SMALL:
+        check_items(plain)
+    return plain
 
 
 def signature_key(signature: Signature) -> str:
@@ -68,5 +90,8 @@ def signature_key(signature: Signature) -> str:
 
 
 def signature_from_key(key: str) -> Signature:
-    """The signature that a key spells."""
-    return msgspec.json.decode(key, type=Signature)
+    """The signature that a key spells; HarnessError where it spells none."""
+    try:
+        return msgspec.json.decode(key, type=Signature)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        raise HarnessError(f"{shown(key)}: not the key of a finding; the file is damaged or newer") from None

@@ -12,9 +12,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
-from aclnn_cts.core.case_json import strict_json
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import DOCUMENT_BYTES, open_outside, read_outside
+from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.record_codec import signature_key
@@ -23,7 +25,15 @@ from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json
 
 __all__ = ["BLOBS", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
-__all__ += ["RunDirectory", "default_run_path", "failure_name", "is_of_a_run", "run_around"]
+__all__ += [
+    "RunDirectory",
+    "default_run_path",
+    "failure_name",
+    "is_of_a_run",
+    "read_document",
+    "read_own",
+    "run_around",
+]
 
 MANIFEST, SUMMARY, RESULTS = "manifest.json", "summary.json", "results.sqlite"
 SPECS, WAIVERS, BLOBS, FAILURES = "specs", "waivers", "blobs", "failures"
@@ -34,6 +44,9 @@ STATE = "summary"
 
 _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 """What a run's directory holds of its own, beside its results and what is named after them."""
+_EXPECTED = "the directory of a run as it was written"
+_BLOB_BYTES = 1 << 30
+"""Bytes of a recorded output."""
 _HEAD = 256
 """Bytes of a manifest among which its format stands."""
 
@@ -57,7 +70,7 @@ class RunDirectory:
     def manifest(self) -> Manifest:
         """What was run, and on what."""
         path = self.path / MANIFEST
-        return manifest_from_json(_read(path), where=str(path))
+        return manifest_from_json(read_own(path), where=str(path))
 
     def results(self) -> ResultReader:
         """The records; to be closed."""
@@ -67,18 +80,18 @@ class RunDirectory:
         """The counts: of `summary.json`, or of all batches that a killed run had stored."""
         path = self.path / SUMMARY
         if self.finished:
-            return summary_from_json(strict_json(_read(path), where=str(path)), where=str(path))
+            return summary_from_json(read_document(path), where=str(path))
         with self.results() as results:
             return summary_from_json(results.state(STATE) or {}, where=str(results.path))
 
     def specs(self) -> tuple[Path, ...]:
         """The spec files as they were used."""
-        return tuple(sorted((self.path / SPECS).iterdir()))
+        return _listed(self.path / SPECS)
 
     def waivers(self) -> tuple[Path, ...]:
         """The waiver files as they were used; none where the run kept none."""
         folder = self.path / WAIVERS
-        return tuple(sorted(folder.iterdir())) if folder.is_dir() else ()
+        return _listed(folder) if folder.is_dir() else ()
 
     def failures(self) -> tuple[Path, ...]:
         """One trial file for each distinct finding, by name."""
@@ -87,7 +100,7 @@ class RunDirectory:
     def blob(self, digest: str) -> bytes:
         """Recorded bytes by their SHA-256; raises HarnessError where they are not there or not those."""
         path = self.path / BLOBS / digest
-        content = _read(path)
+        content = read_own(path, limit=_BLOB_BYTES)
         if (found := hashlib.sha256(content).hexdigest()) != digest:
             raise HarnessError(f"{path}: its SHA-256 is {found}; the file has been changed or its disk is damaged")
         return content
@@ -112,9 +125,9 @@ def _is_run(folder: Path) -> bool:
     if (folder / RESULTS).is_file() and (folder / SPECS).is_dir():
         return True
     try:
-        with (folder / MANIFEST).open("rb") as file:
+        with open_outside(folder / MANIFEST, expected=_EXPECTED, regular=True) as file:
             return b'"aclnn-cts/' in file.read(_HEAD)
-    except OSError:
+    except UsageError:
         return False
 
 
@@ -139,8 +152,18 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:80]
 
 
-def _read(path: Path) -> bytes:
+def read_own(path: Path, *, limit: int = DOCUMENT_BYTES) -> bytes:
+    """A file of a run's directory; HarnessError where it cannot be read, is longer, or is no regular file."""
+    return read_outside(path, limit=limit, expected=_EXPECTED, error=HarnessError, regular=True)
+
+
+def read_document(path: Path) -> Any:  # noqa: ANN401 - any JSON
+    """A JSON file of a run's directory; HarnessError as `read_own`, and where it is not valid."""
+    return strict_json(read_own(path), where=str(path), error=HarnessError)
+
+
+def _listed(folder: Path) -> tuple[Path, ...]:
     try:
-        return path.read_bytes()
+        return tuple(sorted(folder.iterdir()))
     except OSError as error:
-        raise HarnessError(f"{path}: cannot be read: {error.strerror}; the directory of the run is not whole") from None
+        raise HarnessError(f"{folder}: cannot be read: {error.strerror}; expected {_EXPECTED}") from None

@@ -19,6 +19,7 @@ from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import HarnessError, nearest
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Result, Verdict
 from aclnn_cts.speclang.model import Spec
@@ -121,7 +122,7 @@ def declared_scope(capabilities: Capabilities, *, adapter: str) -> Scope:
         for name in sorted(names or ()):
             if name not in known:
                 raise HarnessError(
-                    f"--adapter {adapter}: capabilities.{field}: {name!r:.80} is not known; expected names such as "
+                    f"--adapter {adapter}: capabilities.{field}: {shown(name)} is not known; expected names such as "
                     f"{', '.join(sorted(known)[:3])}{nearest(name, known)}"
                 )
     return Scope(

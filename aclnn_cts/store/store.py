@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import math
 import os
 import sqlite3
@@ -17,10 +18,11 @@ from types import TracebackType
 from typing import final
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import printable, shown
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, signature_key
 
-__all__ = ["COLUMNS", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
+__all__ = ["COLUMNS", "COLUMN_TYPES", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
 
 SCHEMA_VERSION = 1
 
@@ -71,6 +73,13 @@ _COLUMNS = (
     ("seconds", "REAL NOT NULL"),
     ("record", "BLOB NOT NULL"),
 )
+
+COLUMN_TYPES: Mapping[str, tuple[type, ...]] = {
+    "sequence": (int,),
+    **{name: {"TEXT": (str,), "REAL": (float,), "BLOB": (bytes,)}[kind.split()[0]] for name, kind in _COLUMNS},
+    "signature": (str, type(None)),
+}
+"""What Python makes of each column; SQLite itself keeps any value in any column."""
 
 COLUMNS: tuple[str, ...] = ("sequence", *(name for name, _ in _COLUMNS[:-1]))
 """What records are filtered and counted by.
@@ -227,15 +236,34 @@ class ResultStore:
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raise HarnessError unless the file is a store of this version."""
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
     try:
-        rows = connection.execute("SELECT version FROM schema").fetchall()
+        objects = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 100"))
+        if not any(item[:2] == ("table", "schema") for item in objects):
+            raise HarnessError(f"{path}: not the results of a run (no such table: schema)")
+        rows = connection.execute("SELECT version FROM schema LIMIT 10").fetchall()
     except sqlite3.DatabaseError as error:
         if "no such table" in str(error) or "not a database" in str(error):
             raise HarnessError(f"{path}: not the results of a run ({error})") from None
         raise
     if rows != [(SCHEMA_VERSION,)]:
-        found = ", ".join(str(version) for (version,) in rows) or "none"
+        found = ", ".join(shown(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")
+    if strange := objects - _known_objects():
+        kind, name, *_ = min(strange, key=str)
+        raise HarnessError(
+            f"{path}: its {printable(str(kind), 20)} {shown(name)} is none that aclnn-cts makes; the file was"
+            " changed, or written by another version"
+        )
+
+
+@functools.cache
+def _known_objects() -> frozenset[tuple[object, ...]]:
+    """Every table and index of a store as SQLite describes it: a view in a table's place can do what it likes."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA + _FINAL_INDEXES)
+        return frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 def remove_unused(path: Path) -> bool:

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import sqlite3
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
+from aclnn_cts.core.case_json import check_case
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.outside import DOCUMENT_BYTES
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.store.record_codec import decode_record, decode_value, signature_from_key, signature_key
-from aclnn_cts.store.store import COLUMNS, check_schema
+from aclnn_cts.store.store import COLUMN_TYPES, COLUMNS, check_schema
 
 __all__ = ["Finding", "Query", "ResultReader"]
 
 _FETCH = 256
 """Rows in memory at a time."""
+_TICK = 100_000
+"""Steps of SQLite's machine between two looks at what a statement may take."""
+_STEPS = 100
+_STEPS_PER_BYTE = 10
+"""A record has hundreds of bytes and takes some hundred steps; a damaged tree of pages can be walked for ever."""
+_RECORD = ("sequence", "trial_id", "operator", "promise", "result", "signature", "record")
+_INTEGER = (int,)
+_DAMAGED = "the file is damaged or its disk is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +91,8 @@ class ResultReader:
         self._exit = contextlib.ExitStack()
         if not path.is_file():
             raise UsageError(f"{path}: no such file; expected the results of a run")
+        self._steps = 0
+        self._statement_steps = _STEPS + _STEPS_PER_BYTE * path.stat().st_size // _TICK
         try:
             self._connection = self._connect()
         except BaseException:
@@ -86,17 +101,24 @@ class ResultReader:
 
     def _connect(self) -> sqlite3.Connection:
         log = self.path.with_name(f"{self.path.name}-wal")
-        has_log = log.exists() and log.stat().st_size > 0
+        has_log = log.is_file() and log.stat().st_size > 0
         try:
             return self._checked(_uri(self.path, "mode=ro"))
-        except sqlite3.OperationalError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not isinstance(error, sqlite3.OperationalError):
+                raise HarnessError(f"{self.path}: cannot be read: {error}; {_DAMAGED}") from None
             # Reading a log needs a file of shared memory beside it, which a folder that may not be written refuses.
             if not has_log:
                 return self._explained_connect(_uri(self.path, "mode=ro&immutable=1"), error)
             folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="aclnn-cts-")))
             copy = folder / self.path.name
-            shutil.copyfile(self.path, copy)
-            shutil.copyfile(log, copy.with_name(log.name))
+            try:
+                shutil.copyfile(self.path, copy)
+                shutil.copyfile(log, copy.with_name(log.name))
+            except OSError as failure:
+                raise HarnessError(
+                    f"{self.path}: cannot be copied to {folder} to be read: {failure.strerror or failure}"
+                ) from None
             return self._explained_connect(_uri(copy, "mode=rw"), error)
 
     def _explained_connect(self, uri: str, first: sqlite3.Error) -> sqlite3.Connection:
@@ -108,6 +130,10 @@ class ResultReader:
     def _checked(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
         try:
+            self._steps = self._statement_steps
+            connection.set_progress_handler(self._tick, _TICK)
+            if sys.version_info >= (3, 11):
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DOCUMENT_BYTES)
             check_schema(connection, self.path)
         except BaseException:
             connection.close()
@@ -115,40 +141,63 @@ class ResultReader:
         self._exit.callback(connection.close)
         return connection
 
+    def _tick(self) -> int:
+        """Called by SQLite every `_TICK` steps; whether the statement is to be given up."""
+        self._steps -= 1
+        return self._steps < 0
+
     def records(self, query: Query = _ALL, *, worst_first: bool = False, limit: int | None = None) -> Iterator[Record]:
         """The records in order of arrival, or with the largest share of the bound first."""
         condition, values = query.clause()
         order = "share DESC, sequence" if worst_first else "sequence"
         count = -1 if limit is None else limit
-        sql = f"SELECT sequence, record FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
-        for sequence, content in self._rows(sql, (*values, count)):
-            yield decode_record(content, where=f"{self.path} (record {sequence})")
+        sql = f"SELECT {', '.join(_RECORD)} FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
+        before = -math.inf
+        for sequence, trial_id, operator, promise, result, signature, content in self._rows(
+            sql, (*values, count), _types(_RECORD)
+        ):
+            where = f"{self.path} (record {sequence})"
+            record = decode_record(content, where=where)
+            said = (record.trial_id, record.trial.case.operator, record.trial.promise, record.verdict.result)
+            failed = record.verdict.result == Result.FAILED
+            if (
+                said != (trial_id, operator, promise, result)
+                or signature != (signature_key(record.signature) if failed else None)
+                or not (worst_first or sequence > before)
+            ):
+                raise HarnessError(f"{where}: its columns contradict it; the file was changed or is damaged")
+            check_case(record.trial.case, where=where, error=HarnessError)
+            before = sequence
+            yield record
 
     def rows(self, *columns: str, query: Query = _ALL) -> Iterator[tuple[Any, ...]]:
         """Columns alone, without the cost of the whole records, in order of arrival."""
         condition, values = query.clause()
-        yield from self._rows(f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence", values)  # noqa: S608 - as above
+        sql = f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence"  # noqa: S608 - as above
+        yield from self._rows(sql, values, _types(columns))
 
     def rows_by_trial(self, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Columns of all records in the order of their trials' ids, so that two stores can be read side by side."""
-        yield from self._rows(f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence", ())  # noqa: S608 - as above
+        sql = f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence"  # noqa: S608 - as above
+        yield from self._rows(sql, (), _types(columns))
 
     def tally(self, *columns: str, query: Query = _ALL) -> dict[tuple[Any, ...], int]:
         """How many records there are for each combination of the columns' values."""
         condition, values = query.clause()
         names = _listed(columns)
         sql = f"SELECT {names}, count(*) FROM records {condition} GROUP BY {names} ORDER BY {names}"  # noqa: S608 - as above
-        return {row[:-1]: row[-1] for row in self._rows(sql, values)}
+        return {row[:-1]: row[-1] for row in self._rows(sql, values, (*_types(columns), _INTEGER))}
 
     def count(self, query: Query = _ALL) -> int:
         """How many records there are."""
         condition, values = query.clause()
-        [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values)  # noqa: S608 - as above
+        [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values, (_INTEGER,))  # noqa: S608 - as above
         return int(number)
 
     def trial_ids(self) -> set[str]:
         """What need not be run again."""
-        return {identifier for (identifier,) in self._rows("SELECT DISTINCT trial_id FROM records", ())}
+        sql = "SELECT DISTINCT trial_id FROM records"
+        return {identifier for (identifier,) in self._rows(sql, (), _types(("trial_id",)))}
 
     def findings(self) -> Iterator[Finding]:
         """The distinct signatures of failures, in the order in which they first came."""
@@ -156,28 +205,39 @@ class ResultReader:
             "SELECT signature, count(*), sum(waiver != ''), min(sequence) FROM records"
             " WHERE signature IS NOT NULL GROUP BY signature ORDER BY min(sequence)"
         )
-        for key, number, waived, first in self._rows(sql, ()):
+        for key, number, waived, first in self._rows(sql, (), ((str,), _INTEGER, _INTEGER, _INTEGER)):
             yield Finding(signature=signature_from_key(key), number=number, waived=waived, first=first)
 
     def state(self, key: str) -> object:
         """What was last stored under the key; None where nothing was."""
-        for (content,) in self._rows("SELECT value FROM state WHERE key = ?", (key,)):
+        for (content,) in self._rows("SELECT value FROM state WHERE key = ?", (key,), ((bytes,),)):
             return decode_value(content, where=f"{self.path} (state {key})")
         return None
 
     def states(self, prefix: str) -> Iterator[tuple[str, object]]:
         """All that was stored under keys with the prefix, in order of the keys."""
         sql = "SELECT key, value FROM state WHERE substr(key, 1, ?) = ? ORDER BY key"
-        for key, content in self._rows(sql, (len(prefix), prefix)):
+        for key, content in self._rows(sql, (len(prefix), prefix), ((str,), (bytes,))):
             yield key, decode_value(content, where=f"{self.path} (state {key})")
 
-    def _rows(self, sql: str, values: Mapping[str, Any] | list[str] | tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    def _rows(
+        self, sql: str, values: Mapping[str, Any] | list[str] | tuple[Any, ...], kinds: Sequence[tuple[type, ...]]
+    ) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement, each of values of the Python types `kinds`."""
+        self._steps = self._statement_steps
         try:
             cursor = self._connection.execute(sql, values)
             while rows := cursor.fetchmany(_FETCH):
-                yield from rows
-        except sqlite3.Error as error:
-            raise HarnessError(f"{self.path}: cannot be read: {error}; the file is damaged or its disk is") from error
+                for row in rows:
+                    for value, kind in zip(row, kinds, strict=True):
+                        if type(value) not in kind:
+                            raise HarnessError(
+                                f"{self.path}: holds {shown(value)} where a {kind[0].__name__} belongs; the file was"
+                                " changed or is damaged"
+                            )
+                    yield row
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise HarnessError(f"{self.path}: cannot be read: {error}; {_DAMAGED}") from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -197,6 +257,10 @@ def _listed(columns: tuple[str, ...]) -> str:
         if name not in COLUMNS:
             raise ValueError(f"no column {name!r}; expected any of {', '.join(COLUMNS)}{nearest(name, COLUMNS)}")
     return ", ".join(columns)
+
+
+def _types(columns: Sequence[str]) -> tuple[tuple[type, ...], ...]:
+    return tuple(COLUMN_TYPES[name] for name in columns)
 
 
 def _uri(path: Path, options: str) -> str:

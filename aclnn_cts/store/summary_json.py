@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.printable import ECHO_LIMIT, printable
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.run_verdict import OperatorVerdict, percent
 from aclnn_cts.store.summary import Summary
@@ -78,4 +79,5 @@ def summary_from_json(document: object, *, where: str) -> Summary:
     try:
         return msgspec.convert(document, Summary)
     except msgspec.ValidationError as error:
-        raise HarnessError(f"{where}: {error}; the file was not written by this program or has been changed") from None
+        reason = printable(str(error), ECHO_LIMIT)
+        raise HarnessError(f"{where}: {reason}; the file was not written by this program or has been changed") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.execution.measuring import Measuring, chosen_rulers
@@ -59,21 +60,38 @@ def size_of(trial: Trial) -> int:
     return sum(tensor.numel for _, tensor in trial.case.tensors())
 
 
-def settings_of(run: RunDirectory, *, spec_folders: tuple[Path, ...] = ()) -> BenchSettings:
-    """The run's own: its adapter and target, and whatever decides which failure a trial is."""
+def settings_of(run: RunDirectory, *, adapter: str | None = None, spec_folders: tuple[Path, ...] = ()) -> BenchSettings:
+    """The run's own: its adapter and target, and whatever decides which failure a trial is.
+
+    Code that the run names and that is not part of this program runs only where a person names it too (`adapter`,
+    `spec_folders`): UsageError where they do not.
+    """
     manifest = run.manifest
     stated = manifest.settings
-    folders = spec_folders or tuple(Path(folder) for folder in stated.get("spec_folders", ()))
+    if adapter is not None and adapter != manifest.adapter:
+        raise UsageError(
+            f"--adapter {adapter}: {run.path} was made with {shown(manifest.adapter)}; expected that, or leave it out"
+        )
+    if adapter is None and ":" in manifest.adapter:
+        raise UsageError(
+            f"{run.path}: was made with the adapter {shown(manifest.adapter)}, whose code or options anybody may have"
+            " written there; give it with --adapter to have it called"
+        )
+    if manifest.spec_folders and not spec_folders:
+        raise UsageError(
+            f"{run.path}: was made with operators in {shown(list(manifest.spec_folders))}, whose Python runs; give the"
+            " folders with --specs"
+        )
     return BenchSettings(
         adapter=manifest.adapter,
         target=manifest.target,
-        spec_folders=folders,
+        spec_folders=spec_folders,
         max_bytes=stated.get("max_bytes", DEFAULT_MAX_BYTES),
         phases=stated.get("phases", 2),
         call_seconds=stated.get("call_seconds"),
         strict_limits=stated.get("strict_limits", False),
         unsafe=stated.get("unsafe", False),
-        measuring=Measuring(gate=chosen_rulers(stated.get("rulers", ()))),
+        measuring=Measuring(gate=chosen_rulers(manifest.rulers)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.package import products
 
 __all__ = ["Chip", "chip_of"]
@@ -40,7 +41,7 @@ def chip_of(soc: str) -> Chip:
     ]
     if not found:
         raise HarnessError(
-            f"the device calls itself {soc!r}, which is of no series in specs/products.yaml; add its prefix there"
+            f"the device calls itself {shown(soc)}, which is of no series in specs/products.yaml; add its prefix there"
         )
     _, name = max(found)
     return _chip(soc, name)

@@ -57,12 +57,20 @@ __all__ = ["acceptance"]
 _ERRORS = 20
 
 
-def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), baseline: Path | None = None) -> Acceptance:
+def acceptance(
+    paths: Sequence[Path],
+    *,
+    waiver_files: Sequence[Path] = (),
+    baseline: Path | None = None,
+    spec_folders: Sequence[Path] = (),
+) -> Acceptance:
     """Read the runs and count.
 
     - `paths`: run directories, at least one; one that stands twice is a UsageError.
     - `waiver_files`: where waivers that a run names are looked up, beside those that ship.
     - `baseline`: an earlier run, which those of the same product are compared with.
+    - `spec_folders`: where the oracles of operators of the user's own lie; their Python runs, to make programs. Those
+      that a run's manifest names are not looked at, since anybody may have written it.
 
     Raises UsageError where a path is no run directory or two runs used different editions of a spec.
     """
@@ -120,8 +128,7 @@ def acceptance(paths: Sequence[Path], *, waiver_files: Sequence[Path] = (), base
         )
     )
     targets = [run.manifest.target for run in runs]
-    folders = [Path(folder) for run in runs for folder in run.manifest.settings.get("spec_folders", ())]
-    programs = Programs(specs=specs, spec_folders=tuple(dict.fromkeys(folders)))
+    programs = Programs(specs=specs, spec_folders=tuple(spec_folders))
     promises = tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids))
     findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
     return Acceptance(

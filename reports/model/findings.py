@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.case_text import argument_text
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
@@ -33,7 +33,7 @@ from aclnn_cts.reports.model.fault_facts import fault_facts
 from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
 from aclnn_cts.repro.write import Programs, languages_of
-from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.run_directory import RunDirectory, failure_name, read_document
 from aclnn_cts.triage.dedup import Failures, Member, severity
 
 __all__ = ["deciding_dtypes", "finding_cards", "take_findings"]
@@ -82,7 +82,7 @@ def _card(
     facts = fault_facts(record, tally.spec)
     made = programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest))
     file = run.path / "failures" / failure_name(shown.stored)
-    folders = run.manifest.settings.get("spec_folders", ())
+    folders = run.manifest.spec_folders
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
     grave = gravity(record.verdict.kind)
     return FindingCard(
@@ -259,8 +259,8 @@ def _alone(trial: Trial) -> Trial:
 def _id_of(file: Path) -> str:
     """The id of the trial in a file of `failures/`; empty where it cannot be read."""
     try:
-        content = trial_from_json(msgspec.json.decode(file.read_bytes()), where=str(file))
-    except (OSError, msgspec.DecodeError, UsageError):
+        content = trial_from_json(read_document(file), where=str(file))
+    except (HarnessError, UsageError):
         return ""
     return content.id if isinstance(content, Trial) else ""
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import YAML_BYTES, sha256_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, UnjudgedRow, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, version_of
-from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
 from aclnn_cts.store.run_verdict import insufficient, percent
 
 __all__ = ["directories", "ends_of", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
-
-_CHUNK = 1 << 20
 
 
 def directories(paths: Sequence[Path]) -> list[RunDirectory]:
@@ -43,7 +41,7 @@ def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spe
         for path in run.specs():
             if path.suffix != ".yaml" or path.stem in SHARED_FILES:
                 continue
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_own(path, limit=YAML_BYTES)).hexdigest()
             spec = editions.get(digest) or load_spec_file(path)
             before = found.setdefault(spec.operator, spec)
             first.setdefault(spec.operator, path)
@@ -146,10 +144,7 @@ def run_end(run: RunDirectory) -> tuple[float | None, bool]:
     if not run.finished:
         return None, False
     path = run.path / "summary.json"
-    try:
-        document: Mapping[str, object] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path}: cannot be read: {error}; the directory of the run is not whole") from None
+    document: Mapping[str, object] = read_document(path)
     seconds = document.get("seconds")
     return (float(seconds) if isinstance(seconds, (int, float)) else None), bool(document.get("interrupted"))
 
@@ -170,20 +165,9 @@ def evidence_files(run: RunDirectory) -> Iterator[EvidenceFile]:
                 run=name,
                 path=str(path.relative_to(run.path)),
                 bytes=path.stat().st_size,
-                sha256=_sha256(path),
+                sha256=sha256_of(path, expected="a file of a run", error=HarnessError),
                 what=what,
             )
     blobs = [path.stat().st_size for path in (run.path / "blobs").glob("*")]
     if blobs:
         yield EvidenceFile(run=name, path=f"blobs/ ({len(blobs)})", bytes=sum(blobs), sha256="", what="blobs")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except OSError as error:
-        raise HarnessError(f"{path}: cannot be read: {error.strerror}; the directory of the run is not whole") from None
-    return digest.hexdigest()

@@ -37,6 +37,8 @@ WRONG = "tests.support.wrong_adapters:Wrong,fault=value"
 
 Call = Callable[..., Called]
 
+PAGE = b'<!DOCTYPE html>\n<html lang="en"><meta name="generator" content="aclnn-cts"></html>'
+
 
 @pytest.fixture(autouse=True)
 def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -54,7 +56,7 @@ def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     )
     monkeypatch.setattr(power, "attempts", came_to())
-    monkeypatch.setattr(report, "page", lambda _run: b"<html></html>")
+    monkeypatch.setattr(report, "page", lambda _run, **_options: PAGE)
     return tmp_path
 
 

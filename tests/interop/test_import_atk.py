@@ -245,8 +245,8 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "FILE_LIMIT", 10)
-    with pytest.raises(UsageError, match="longer than 10 bytes; split it"):
+    monkeypatch.setattr(importing, "DOCUMENT_BYTES", 10)
+    with pytest.raises(UsageError, match="longer than 10 bytes"):
         entries(FIXTURE)
 
 

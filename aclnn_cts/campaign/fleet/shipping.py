@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose, find_module
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
 
 __all__ = ["ship"]
 
@@ -38,7 +39,8 @@ def _own_module(adapter: str) -> Iterator[Path]:
     found = find_module(top)
     if found is None:
         raise UsageError(
-            f"--adapter {adapter}: no module {top!r}; expected package.module:factory that can be imported from here "
+            f"--adapter {adapter}: no module {shown(top)}; expected package.module:factory that can be imported "
+            f"from here "
             "(is its folder on PYTHONPATH?)"
         )
     if found.origin is None:

@@ -13,6 +13,8 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
+from aclnn_cts.core.printable import printable
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.store.manifest import Manifest
@@ -73,10 +75,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         # A campaign takes failures of several promises and kinds together.
         promises = [str(name) for (name,) in results.tally("promise", query=query)]
         kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
-    try:
-        case = finding.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{finding}: cannot be read: {error.strerror}; expected a trial file of a run") from None
+    case = read_outside(finding, limit=DOCUMENT_BYTES, expected="a trial file of a run")
     identifier = _identifier(run.manifest, entry)
     name = f"{identifier.replace('.', '-')}.json"
     return WaiverDraft(
@@ -183,7 +182,9 @@ def _identifier(manifest: Manifest, entry: Finding) -> str:
 
 def _scalar(value: str | list[str]) -> str:
     """A string, or a list of some, as YAML spells it on one line."""
-    text: Any = yaml.safe_dump(value, allow_unicode=True, width=10**6, default_flow_style=True)
+    words = value if isinstance(value, list) else [value]
+    plain = all(printable(word) == word for word in words)
+    text: Any = yaml.safe_dump(value, allow_unicode=plain, width=10**6, default_flow_style=True)
     return str(text).removesuffix("\n").removesuffix("...").strip()
 
 

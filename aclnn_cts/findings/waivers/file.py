@@ -15,6 +15,8 @@ from pydantic_core import PydanticCustomError
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import YAML_BYTES, read_outside
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Fault
 from aclnn_cts.speclang.expression_parser import ExpressionError
@@ -147,11 +149,14 @@ def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:
     """The files that waivers were read from, by names of their own: what a run directory keeps."""
     texts: dict[str, bytes] = {}
     for path in dict.fromkeys(waiver.file for waiver in waivers if waiver.file is not None):
+        if not path.is_file():
+            # A pipe, which can be read only once.
+            continue
         name, number = path.name, 1
         while name in texts:
             number += 1
             name = f"{path.stem}-{number}{path.suffix}"
-        texts[name] = path.read_bytes()
+        texts[name] = read_outside(path, limit=YAML_BYTES, expected="a waiver file")
     return texts
 
 
@@ -186,7 +191,7 @@ def read_waivers(
             if waiver.id in waivers:
                 first = waivers[waiver.id].where
                 problems.add(
-                    ("waivers", index, "id"), f"{waiver.id!r} stands twice, first at {first}; give it another id"
+                    ("waivers", index, "id"), f"{shown(waiver.id)} stands twice, first at {first}; give it another id"
                 )
             waivers.setdefault(waiver.id, waiver)
         messages += problems.sorted()
@@ -233,7 +238,8 @@ def _scope(model: _ScopeModel, problems: Problems, place: tuple[str | int, ...],
             version = SpecifierSet(model.version, prereleases=True)
         except InvalidSpecifier:
             problems.add(
-                (*place, "version"), f"{model.version!r}: no range of versions; expected one such as '>=2.13,<2.14'"
+                (*place, "version"),
+                f"{shown(model.version)}: no range of versions; expected one such as '>=2.13,<2.14'",
             )
     if model.when is not None:
         try:

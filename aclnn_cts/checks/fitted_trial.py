@@ -1,0 +1,36 @@
+"""Trials and cases from outside against the specs and the registered checks: known before anything is run."""
+
+from __future__ import annotations
+
+from aclnn_cts.checks.promises import check_trial, promise
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.generate.fitted import fitted_case
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["fitted_trial"]
+
+
+def fitted_trial(specs: Specs, item: Trial | Case, *, where: str) -> Spec:
+    """The spec of a trial's operator.
+
+    UsageError, opened by `where`, where arguments of any of its calls do not fit the prototype, the calls before it are
+    made for another target, or its check is unknown or cannot judge the case.
+    """
+    if isinstance(item, Case):
+        return fitted_case(specs, item, where=where)
+    spec = fitted_case(specs, item.case, where=where)
+    for number, earlier in enumerate(item.after):
+        fitted_case(specs, earlier.case, where=f"{where} ($.after[{number}].case)")
+        if earlier.case.target != item.case.target:
+            raise UsageError(
+                f"{where}: $.after[{number}].case: made for another target than the trial's own case; expected the same"
+                " product, soc and settings"
+            )
+    if item.case.product in spec.products:
+        check_trial(item, spec, where=where)
+    else:
+        promise(item.promise, where=f"{where}: $.promise")
+    return spec

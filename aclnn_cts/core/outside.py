@@ -1,0 +1,155 @@
+"""Files from outside: opened so that nothing waits for ever, and read up to a limit.
+
+Every reader takes its limits from here. A pipe is read like a file, so that `/dev/stdin` and `<(command)` work; a pipe
+that nobody writes to ends with a message after `SILENCE_SECONDS`. Devices other than a terminal are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import select
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+
+__all__ = [
+    "ARRAY_LIMIT",
+    "BLANK_LINES",
+    "DOCUMENT_BYTES",
+    "MESSAGE_LIMIT",
+    "RANK_LIMIT",
+    "SILENCE_SECONDS",
+    "YAML_BYTES",
+    "YAML_DEPTH",
+    "YAML_ITEMS",
+    "open_outside",
+    "read_outside",
+    "sha256_of",
+]
+
+DOCUMENT_BYTES = 64 * 1024 * 1024
+"""Bytes of one JSON document: explicit data of several million elements."""
+YAML_BYTES = 1024 * 1024
+"""Bytes of a spec or waiver file."""
+YAML_DEPTH = 24
+YAML_ITEMS = 100_000
+"""Scalars, lists and mappings of a YAML file."""
+BLANK_LINES = 100_000
+"""Empty lines in a file with one document a line."""
+RANK_LIMIT = 16
+"""Dimensions of a tensor: twice the most that a document allows, and few enough that no size exceeds a double."""
+ARRAY_LIMIT = 4096
+"""Items of an aclIntArray."""
+MESSAGE_LIMIT = 100
+"""Mistakes that are reported of one file."""
+SILENCE_SECONDS = 30.0
+"""How long a pipe may be silent."""
+
+_CHUNK = 1 << 20
+
+
+@contextlib.contextmanager
+def open_outside(
+    path: Path,
+    *,
+    expected: str,
+    error: type[UsageError | HarnessError] = UsageError,
+    name: str = "",
+    regular: bool = False,
+) -> Iterator[BinaryIO]:
+    """Open a file for reading. Whatever fails, also while it is read, is an `error` that names the file.
+
+    - `expected`: what the file should have been.
+    - `name`: how messages call it, instead of its path.
+    - `regular`: refuse a pipe too, as in a directory that another person made.
+    """
+    try:
+        with _opened(path, regular=regular) as file:
+            yield file
+    except OSError as failure:
+        reason = failure.strerror or str(failure)
+        raise error(f"{name or path}: cannot be read: {reason}; expected {expected}") from None
+
+
+def read_outside(
+    path: Path,
+    *,
+    limit: int,
+    expected: str,
+    error: type[UsageError | HarnessError] = UsageError,
+    name: str = "",
+    regular: bool = False,
+) -> bytes:
+    """The bytes of a file of at most `limit` bytes; all else as `open_outside`."""
+    with open_outside(path, expected=expected, error=error, name=name, regular=regular) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise error(f"{name or path}: longer than {limit} bytes; expected {expected}")
+    return content
+
+
+def sha256_of(path: Path, *, expected: str, error: type[UsageError | HarnessError] = UsageError) -> str:
+    """SHA-256 of a regular file in hexadecimal; empty for a pipe, whose contents are gone once they are read."""
+    digest = hashlib.sha256()
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ""
+    with open_outside(path, expected=expected, error=error) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _opened(path: Path, *, regular: bool) -> BinaryIO:
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except ValueError:
+        raise OSError(errno.EINVAL, "its name holds a NUL or another character that no file name has") from None
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        os.set_blocking(number, True)
+        return os.fdopen(number, "rb")
+    if not regular and (stat.S_ISFIFO(mode) or os.isatty(number)):
+        return io.BufferedReader(_Pipe(number))
+    os.close(number)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is no regular file" if regular else "it is a device")
+
+
+class _Pipe(io.RawIOBase):
+    """Reads a descriptor that does not block, and waits at most `SILENCE_SECONDS` for each piece."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._poll = select.poll()
+        self._poll.register(number, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._number
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # bytes-like in the stub, a view in CPython
+        """As `RawIOBase.readinto`; TimeoutError where nothing comes."""
+        while True:
+            if not self._poll.poll(SILENCE_SECONDS * 1000):
+                raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and nothing came for {SILENCE_SECONDS:g} s")
+            try:
+                return os.readv(self._number, [buffer])
+            except BlockingIOError:
+                continue
+
+    def close(self) -> None:
+        """Let go of the descriptor."""
+        if not self.closed:
+            super().close()
+            os.close(self._number)

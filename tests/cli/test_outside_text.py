@@ -1,0 +1,234 @@
+"""No escape sequence, bidirectional control or NUL of an outside string reaches a terminal or a file."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aclnn_cts.bundle.write import write_bundle
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, shown
+from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.run_directory import RunDirectory
+from tests.cli.conftest import Called
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+Call = Callable[..., Called]
+EVIL = "a\x1b]0;x\x07\x1b[2J\u202eb\u2066c\x00d\x9be\x7f\u200f"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+def hidden(text: str) -> set[str]:
+    """Characters of a text that show nothing or move others."""
+    return {
+        character
+        for character in text
+        if not character.isprintable() and character not in "\n\t" and unicodedata.category(character) != "Zs"
+    }
+
+
+def clean(called: Called) -> Called:
+    assert not hidden(called.out)
+    assert not hidden(called.err)
+    assert "unexpected" not in called.err
+    return called
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Everything that a run directory takes from an adapter, a waiver or a command line."""
+    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "share": 2.0}
+    evil = record(softmax_case(1), message=EVIL, waiver=EVIL, facts={EVIL: EVIL}, **failed)
+    outcome = msgspec.structs.replace(evil.attempts[0][0], message=EVIL)
+    origin = msgspec.structs.replace(evil.trial.case.origin, source=EVIL, change=EVIL)
+    trial = msgspec.structs.replace(evil.trial, case=msgspec.structs.replace(evil.trial.case, origin=origin))
+    evil = msgspec.structs.replace(evil, attempts=((outcome,),), trial=trial, where={"adapter": EVIL, "worker": EVIL})
+    path = synthetic_run(
+        tmp_path / "run",
+        [record(softmax_case()), evil, record(softmax_case(2), message=EVIL, result="error"), record(softmax_case(3))],
+    )
+    document = json.loads((path / "manifest.json").read_bytes())
+    document |= {"adapter": EVIL, "profile": EVIL, "arguments": [EVIL], "harness": EVIL}
+    document["environment"] = {
+        "adapter.description": {"value": EVIL, "known": "declared", "zh": EVIL},
+        f"adapter.{EVIL}": {"value": EVIL, "known": EVIL},
+    }
+    document["settings"] = {"spec_folders": [EVIL]}
+    (path / "manifest.json").write_text(json.dumps(document))
+    summary = json.loads((path / "summary.json").read_bytes())
+    summary |= {"violations": [EVIL], "problems": [EVIL], "notices": [EVIL]}
+    (path / "summary.json").write_text(json.dumps(summary))
+    return path
+
+
+def test_what_a_run_holds(call: Call, run: Path, tmp_path: Path) -> None:
+    [finding] = (run / "failures").iterdir()
+    clean(call("compare", str(run), str(run)))
+    clean(call("compare", "--json", str(run), str(run)))
+    clean(call("report", str(run), "-o", str(tmp_path / "forms")))
+    clean(call("waive", "add", str(finding)))
+    clean(call("replay", str(run), "--adapter", "reference", "-o", str(tmp_path / "replayed")))
+    clean(call("shrink", str(run)))
+    clean(call("validate", str(finding)))
+    for file in (tmp_path / "forms").iterdir():
+        if file.suffix != ".xlsx":
+            text = file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+            assert not hidden(text), file.name
+            assert "\\x1b" in text or "\\u001b" in text, file.name
+
+
+def test_what_a_bundle_holds(call: Call, run: Path, tmp_path: Path) -> None:
+    write_bundle(RunDirectory(run), OutputFile(tmp_path / "b.zip", written_by_us=lambda file: True, command="test"))
+    assert "\\x1b" in clean(call("verify", str(tmp_path / "b.zip"))).out
+    clean(call("verify", "--json", str(tmp_path / "b.zip")))
+
+
+def changed(place: str) -> dict[str, Any]:
+    """A trial with hidden characters at one place."""
+    document = trial_to_json(Trial("values", softmax_case()))
+    case = document["case"]
+    tensor = case["arguments"]["out"]["tensor"]
+    changes: dict[str, Callable[[], object]] = {
+        "argument": lambda: case["arguments"].update({EVIL: None}),
+        "argument_of_an_unknown_kind": lambda: case["arguments"].update({EVIL: {EVIL: EVIL}}),
+        "tensor_of_a_name": lambda: case["arguments"].update({EVIL: {"tensor": {"shape": EVIL}}}),
+        "kind": lambda: case["arguments"].update(out={EVIL: 1}),
+        "check": lambda: document.update(promise=EVIL),
+        "law": lambda: document.update(promise=f"law:{EVIL}"),
+        "parameter": lambda: document.update(parameters={EVIL: EVIL}),
+        "operator": lambda: case.update(operator=EVIL),
+        "product": lambda: case.update(product=EVIL),
+        "format": lambda: document.update(format=EVIL),
+        "key": lambda: document.update({EVIL: 1}),
+        "target": lambda: case.update(target={EVIL: EVIL}),
+        "call": lambda: case.update(call={"null": [EVIL]}),
+        "dtype": lambda: tensor.update(dtype=EVIL),
+        "tensor_key": lambda: tensor.update({EVIL: 1}),
+        "recipe": lambda: tensor.update(data={"recipe": EVIL}),
+        "of": lambda: tensor.update(data={"recipe": "rstd", "of": EVIL}),
+        "value": lambda: tensor.update(data={"values": [EVIL]}),
+        "origin": lambda: case.update(origin={"kind": EVIL, "source": EVIL}),
+        "origin_key": lambda: case.update(origin={EVIL: EVIL}),
+    }
+    changes[place]()
+    return document
+
+
+PLACES = (
+    *("argument", "argument_of_an_unknown_kind", "tensor_of_a_name", "kind", "check", "law", "parameter", "operator"),
+    *("product", "format", "key", "target", "call", "dtype", "tensor_key", "recipe", "of", "value", "origin"),
+    "origin_key",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_a_trial_file_holds(call: Call, tmp_path: Path, place: str) -> None:
+    (tmp_path / "trial.json").write_text(json.dumps(changed(place)))
+    clean(call("validate", "trial.json"))
+    clean(call("validate", "--json", "trial.json"))
+    clean(call("repro", "trial.json", "-o", "r.cpp", "--language", "cpp"))
+    if (tmp_path / "r.cpp").exists():
+        assert not hidden((tmp_path / "r.cpp").read_text())
+
+
+def test_what_an_atk_file_holds(call: Call, tmp_path: Path) -> None:
+    [first, *_] = json.loads((FIXTURES / "atk/softmax.json").read_bytes())
+    entries = [json.loads(json.dumps(first)) for _ in range(4)]
+    entries[0] |= {"id": EVIL, "standard": {"acc": EVIL}}
+    entries[1]["aclnn_name"] = EVIL
+    entries[2]["inputs"][0] |= {"name": EVIL}
+    entries[3]["inputs"][0] |= {"dtype": EVIL, "range_values": EVIL}
+    (tmp_path / "atk.json").write_text(json.dumps(entries))
+    clean(call("import-atk", "atk.json", "-o", "a.jsonl"))
+    clean(call("import-atk", "atk.json", "-o", "b.jsonl", "--json"))
+
+
+def test_what_a_spec_and_a_waiver_hold(call: Call, tmp_path: Path) -> None:
+    word = '"' + EVIL.encode("unicode_escape").decode().replace("\\u", "\\u") + '"'
+    spec = (FIXTURES / "specs/sigmoid_backward.yaml").read_text()
+    (tmp_path / "sigmoid_backward.yaml").write_text(f"{spec}\n{word}: 1\n")
+    assert clean(call("spec", "lint", "sigmoid_backward.yaml")).code == 1
+    clean(call("spec", "lint", "--json", "sigmoid_backward.yaml"))
+    (tmp_path / "w.yaml").write_text(
+        f"subject: {word}\nwaivers:\n  - {{id: a, reason: {word}, owner: {word}, expiry: {word}, {word}: 1,"
+        f" scope: {{adapter: {word}, kind: {word}, promise: {word}, when: {word}, version: {word}}}, cases: "
+        f"[{word}]}}\n"
+    )
+    assert clean(call("run", "--adapter", "reference", "--waivers", "w.yaml")).code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--adapter", EVIL),
+        ("run", "--adapter", f"torch:{EVIL}=1"),
+        ("run", "--adapter", f"{EVIL}:x"),
+        ("run", EVIL, "--adapter", "reference"),
+        ("run", "--adapter", "reference", "--product", EVIL),
+        ("run", "--adapter", "reference", "--ruler", EVIL),
+        ("run", "--adapter", "reference", "--profile", EVIL),
+        ("fuzz", EVIL, "--adapter", "reference", "--chunks", "1"),
+        ("fuzz", "--adapter", EVIL, "--chunks", "1"),
+        ("cases", EVIL),
+        ("spec", "show", EVIL),
+        ("spec", "lint", EVIL),
+        ("clauses", EVIL),
+        ("validate", EVIL),
+        ("repro", EVIL, "-o", "x"),
+        ("report", EVIL, "-o", EVIL),
+        ("compare", EVIL, EVIL),
+        ("verify", EVIL),
+        ("replay", EVIL, "--adapter", EVIL),
+        ("shrink", EVIL),
+        ("import-atk", EVIL, "-o", EVIL),
+        ("bundle", EVIL, "-o", EVIL),
+        ("waive", "add", EVIL),
+        ("ops", "--specs", EVIL),
+        (EVIL,),
+        ("ops", f"--{EVIL}"),
+    ],
+    ids=lambda words: "-".join(word for word in words if word.isprintable())[:40],
+)
+def test_words_of_the_command_line(call: Call, words: tuple[str, ...]) -> None:
+    # A word of a command line holds no NUL.
+    called = clean(call(*(word.replace("\x00", "") for word in words)))
+    assert called.code in (2, 3)
+
+
+def test_a_command_line_that_is_no_text(call: Call) -> None:
+    clean(call("validate", "\udcff.json"))
+
+
+def test_printable_text_is_left_as_it_is() -> None:
+    for text in ("", "plain", "中文，。　全角", "é ß \xa0", "😀"):
+        assert printable(text) == printable_document(text) == text
+    assert printable_document("a\tb\nc") == "a\tb\nc"
+    assert printable("a\nb") == "a\\nb"
+    assert not hidden(printable(EVIL))
+
+
+def test_a_value_is_repeated_with_at_most_200_characters() -> None:
+    nested: Any = [0]
+    for _ in range(5000):
+        nested = [nested]
+    for value in ("x" * 10**6, b"x" * 10**6, 10**100_000, [[1] * 1000] * 1000, {"k" * 999: "v" * 999}, nested):
+        assert len(shown(value)) <= ECHO_LIMIT
+    assert shown([1, "a", {"b": None}]) == "[1, 'a', {'b': None}]"
+
+
+def test_a_message_has_a_bounded_number_of_bounded_lines() -> None:
+    text = printable_lines("\n".join(["y" * 10_000] * 1000))
+    assert len(text.splitlines()) < 250
+    assert max(map(len, text.splitlines())) < 5000
+
+
+def test_a_case_is_still_written_as_it_is(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(case_to_json(softmax_case())))
+    assert clean(call("validate", "c.json")).code == 0
