@@ -138,7 +138,7 @@ def mutated(random: Random, document: Any) -> Any:
         if not known:
             return copy.deepcopy(random.choice(VALUES))
         *above, last = random.choice(known)
-        parent = changed
+        parent: Any = changed
         for step in above:
             parent = parent[step]
         deed = random.randrange(9)
@@ -328,7 +328,7 @@ def _read_run(path: Path, shared: Prepared) -> None:
     """As the end of a run, compare, replay and waive do."""
     run = RunDirectory(path)
     list(verdict_lines(run.summary(), run))
-    finding_groups(run)
+    finding_groups(run, load_specs())
     with run.results() as results:
         list(results.records())
     compare_runs(path, shared.run)
