@@ -12,8 +12,8 @@ import msgspec
 
 from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.core.outside import sha256_of
+from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec

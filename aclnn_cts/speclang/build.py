@@ -181,7 +181,8 @@ def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problem
             if other.strength in _SILENCING and _meet(item, other):
                 problems.add(
                     ("constraints", numbers[item.id], "requires"),
-                    f"constraint {shown(item.id)} is listed, and the {_SILENCING[other.strength]} {shown(name)} silences"
+                    f"constraint {shown(item.id)} is listed, and the {_SILENCING[other.strength]} {shown(name)} "
+                    f"silences"
                     f" it: a call that breaks both would be free to succeed; {_advice(item, other)}",
                 )
         for name in item.also:

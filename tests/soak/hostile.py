@@ -24,7 +24,6 @@ from random import Random
 from types import FrameType
 
 from tests.soak.hostile_adapters import run_hostile_adapters
-
 from tests.support.hostile_files import KINDS, Kind, Prepared, prepared, read_mutated
 
 FILE_SECONDS = 20
