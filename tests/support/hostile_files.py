@@ -130,6 +130,12 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from places(item, (*path, key))
 
 
+def _at(document: Any, path: list[str | int]) -> Any:
+    for step in path:
+        document = document[step]
+    return document
+
+
 def mutated(random: Random, document: Any) -> Any:
     """The document with one to three places replaced, removed, doubled or renamed."""
     changed = json.loads(json.dumps(document, default=str))
@@ -138,13 +144,11 @@ def mutated(random: Random, document: Any) -> Any:
         if not known:
             return copy.deepcopy(random.choice(VALUES))
         *above, last = random.choice(known)
-        parent: Any = changed
-        for step in above:
-            parent = parent[step]
+        parent = _at(changed, above)
         deed = random.randrange(9)
         if deed == 0:
             del parent[last]
-        elif deed == 1 and isinstance(parent, list):
+        elif deed == 1 and isinstance(last, int):
             parent.append(json.loads(json.dumps(parent[last])))
         elif deed == 2 and isinstance(parent, dict):
             parent[random.choice(["x", SHOWN, "", "data", "shape", "format"])] = parent.pop(last)
@@ -328,7 +332,7 @@ def _read_run(path: Path, shared: Prepared) -> None:
     """As the end of a run, compare, replay and waive do."""
     run = RunDirectory(path)
     list(verdict_lines(run.summary(), run))
-    finding_groups(run, load_specs())
+    finding_groups(run, shared.specs)
     with run.results() as results:
         list(results.records())
     compare_runs(path, shared.run)
