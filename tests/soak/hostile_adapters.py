@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -173,14 +173,19 @@ def run_hostile_adapters() -> list[str]:
     known = {*TROUBLE, *LEAVES, *OUTCOMES}
     found = [f"{do}: nobody says what must come of it" for do in known ^ {deed.do for deed in DEEDS}]
     token = uuid.uuid4().hex
-    before = _leftovers()
-    with variable_set(_TOKEN, token), _importable(), TemporaryDirectory(prefix="aclnn-cts-hostile-") as name:
-        with ProcessHost(ADAPTER, target=Target(), limits=LIMITS) as host:
-            for deed in DEEDS:
-                found += mistakes_of(deed, host, Path(name))
-        for declares in DECLARATIONS:
-            found += open_mistakes(declares)
-    found += [f"left behind: {path}" for path in sorted(_leftovers() - before)]
+    with TemporaryDirectory(prefix="aclnn-cts-hostile-") as name:
+        notes, temporary = Path(name, "notes"), Path(name, "temporary")
+        notes.mkdir()
+        temporary.mkdir()
+        with variable_set(_TOKEN, token), variable_set("TMPDIR", str(temporary)), _importable():
+            with ProcessHost(ADAPTER, target=Target(), limits=LIMITS) as host:
+                for deed in DEEDS:
+                    found += mistakes_of(deed, host, notes)
+            for declares in DECLARATIONS:
+                found += open_mistakes(declares)
+        # Others on this machine have things in shared memory too: these are named like the adapter's.
+        left = [*temporary.iterdir(), *Path("/dev/shm").glob("hostile-*")]  # noqa: S108 - looked at
+    found += [f"left behind: {path}" for path in left]
     return found + [f"left behind: process {pid}" for pid in _with_variable(f"{_TOKEN}={token}".encode())]
 
 
@@ -220,12 +225,6 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _leftovers() -> set[str]:
-    """Files in shared memory, and in the folder for temporary files those that are named like ours."""
-    ours = (path for path in Path(gettempdir()).glob("*aclnn*"))
-    return {str(path) for path in (*Path("/dev/shm").glob("*"), *ours)}  # noqa: S108 - looked at
 
 
 def _with_variable(setting: bytes) -> list[int]:
