@@ -21,6 +21,7 @@ from pathlib import Path
 
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.sandbox.arena import Arena, sealed_memory
+from aclnn_cts.sandbox.control_group import make_group
 from aclnn_cts.sandbox.memory_use import allocated, memory_of
 from aclnn_cts.sandbox.process_tree import descendants, of_session
 from aclnn_cts.sandbox.wire import (
@@ -52,6 +53,8 @@ _MOST_PROCESSES = 2000
 """That a runner may have below it: the workers of a compiler are as many as the machine has cores."""
 _END_SECONDS = 5.0
 """Until the keeper has ended all that the runner had started."""
+_SPARE = 4
+"""Of the limit, the part beyond it that the kernel admits: what was read from files counts there as well."""
 _BROKEN = "the runner broke the rules of its pipe"
 
 
@@ -113,6 +116,10 @@ class Child:
         finally:
             os.close(control)
             os.close(write_end)
+        # Before it forks: the group is that of all that it starts.
+        self._group = make_group(memory_bytes + memory_bytes // _SPARE)
+        if self._group is not None:
+            self._group.add(self._process.pid)
         _end_before_us(self._process.pid)
         os.set_blocking(self._input(), False)
         self._parent = os.getpid()
@@ -279,6 +286,8 @@ class Child:
         # What hangs in a driver does not end, and is not waited for any longer.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
+        if self._group is not None:
+            self._group.remove()
 
     def _keeper_was_killed(self) -> bool:
         """Or may have been: it ends by SIGKILL where its runner did, too."""
@@ -300,6 +309,9 @@ class Child:
     def _dead(self, seconds: float) -> Ending:
         # Its end of the pipe is closed; a moment passes until the system has its status.
         by_itself = self.wait(1.0) and self._given_up is None
+        if by_itself and self._group is not None and self._group.has_killed:
+            limit = f"the limit is {self._memory_bytes}{self._memory_note}"
+            self._given_up = (Ended.MEMORY_LIMIT, f"the kernel ended it for its memory; {limit}")
         self._kill_all()
         code, number = self._process.returncode, None
         if self._given_up is not None:
