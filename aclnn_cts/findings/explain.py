@@ -31,9 +31,14 @@ def replay_command(
     return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders}{strict} -v"
 
 
-def shrink_command(run: Path | str) -> str:
-    """The command that makes the findings of a run smaller, and keeps them with it."""
-    return f"aclnn-cts shrink {shlex.quote(str(run))}"
+def shrink_command(run: Path | str, adapter: str = "", *, spec_folders: Iterable[Path | str] = ()) -> str:
+    """The command that makes the findings of a run smaller, and keeps them with it.
+
+    Code that the run names and that does not ship is named again: nothing runs it else.
+    """
+    named = f" --adapter {shlex.quote(adapter)}" if ":" in adapter else ""
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
+    return f"aclnn-cts shrink {shlex.quote(str(run))}{named}{folders}"
 
 
 def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:

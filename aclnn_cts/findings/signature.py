@@ -150,7 +150,8 @@ def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -
     does.
     """
     found = bucketed(record)
-    if found.signature.promise == "values" or (found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)):
+    twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
+    if (found.signature.promise == "values" and not twin) or (found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)):
         return found
     for call in calls_alone(record.trial, specs):
         alone = execute(call)

@@ -17,7 +17,6 @@ import numpy as np
 from aclnn_cts.core.case import Data, Number, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.outside import RANK_LIMIT
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
@@ -139,8 +138,9 @@ def _check_numbers(data: Data, where: str) -> None:
             raise UsageError(f"{where}.{parameter}: {shown(value)}; expected an integer of 64 bits")
     if not 0 <= data.seed < 2**64:
         raise UsageError(f"{where}.seed: {shown(data.seed)}; expected an integer from 0 to 2^64 - 1")
-    if data.axis is not None and not -RANK_LIMIT <= data.axis < RANK_LIMIT:
-        raise UsageError(f"{where}.axis: {shown(data.axis)}; expected the number of a dimension")
+    # Outside the rank it is the last one: data follow an attribute that a broken call has out of range.
+    if data.axis is not None and not -(2**63) <= data.axis < 2**63:
+        raise UsageError(f"{where}.axis: {shown(data.axis)}; expected an integer of 64 bits")
     if data.exponent is not None and not -1022 <= data.exponent <= 1023:
         raise UsageError(f"{where}.exponent: {shown(data.exponent)}; expected an integer from -1022 to 1023")
 

@@ -108,7 +108,9 @@ def make_plain(attempts: Attempts, spec: Spec) -> None:
         for name, tensor in attempts.best.case.tensors()
         if tensor.format != "ND"
     }
-    if named and not attempts.changed(spec, named):
+    # Formats may have to be equal, and those of outputs may have to stay.
+    inputs = {name: tensor for name, tensor in named.items() if name in spec.inputs}
+    if named and not attempts.changed(spec, named) and not (inputs and attempts.changed(spec, inputs)):
         for name, tensor in named.items():
             attempts.changed(spec, {name: tensor})
     for item in spec.parameters:

@@ -111,7 +111,7 @@ def _card(
         shrunk=small is not None,
         executions=small.executions if small is not None else 0,
         shrunk_whole=small is None or small.complete,
-        shrink=shrink_command(run.path),
+        shrink=shrink_command(run.path, run.manifest.adapter, spec_folders=folders),
         change=trial.case.origin.change or "",
         trial_id=trial.id,
         figures_of=record.trial_id if record.trial_id not in (trial.id, _alone(trial).id) else "",

@@ -65,7 +65,7 @@ def written(path: Path, document: Any) -> str:
         ("negative_size_of_an_input", "gradOutput.shape", [-2, -3]),
         ("no_data", "gradOutput.data", None),
         ("huge_seed", "gradOutput.data", {"recipe": "normal", "seed": 10**30}),
-        ("huge_axis", "gradOutput.data", {"recipe": "softmax", "axis": 2**62}),
+        ("huge_axis", "gradOutput.data", {"recipe": "softmax", "axis": 2**63}),
         ("list_as_format", "gradOutput.format", ["ND"]),
         ("list_as_dtype", "gradOutput.dtype", [[]]),
     ],

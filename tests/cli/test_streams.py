@@ -87,6 +87,7 @@ def small_disk(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_with_the_file(small_disk: Path, run: Path) -> None:
     try:
         (small_disk / "filler").write_bytes(bytes(200 * 1024))

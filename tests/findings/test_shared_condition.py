@@ -121,6 +121,7 @@ def test_terminal_page_and_json_name_it(ran: Callable[..., Ran]) -> None:
     assert conditions[0]["when"] in (forms / "summary.md").read_text(encoding="utf-8").replace("\\", "")
 
 
+@pytest.mark.slow
 def test_a_drafted_waiver_proposes_it(ran: Callable[..., Ran], capsys: pytest.CaptureFixture[str]) -> None:
     run = ran("run", "softmax_backward", "--adapter", "rare_adapter:Rare,fault=tail")
     drafts = ""

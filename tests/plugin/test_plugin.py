@@ -260,6 +260,7 @@ def test_beside_other_tests_the_option_decides(pytester: pytest.Pytester, monkey
     ended(pytester.runpytest_subprocess(*with_adapter, "-k", "examples or test_other"), 0, "1 passed")
 
 
+@pytest.mark.slow
 def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -> None:
     words = ("--op", "softmax_backward", "--phases", "one", "-k", "statuses or memory")
     ended(gate("--adapter", "reference", *words), 0, "1 passed, 1 skipped")

@@ -65,6 +65,7 @@ def test_what_needs_both_phases_is_not_judged_with_one(ran: Run, tmp_path: Path)
     assert [record.trial.case.call.phases for record in run.records] == [2, 1]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device(
     ran: Run, tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
@@ -218,6 +219,7 @@ def test_doctor_says_that_a_library_alone_lacks_descriptors(tmp_path: Path, caps
     assert "set_env.sh" not in item["problem"]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("soc", "suspected"), [("Ascend910A", True), ("Ascend910B3", False)])
 def test_a_library_for_another_soc_is_suspected(
@@ -230,6 +232,7 @@ def test_a_library_for_another_soc_is_suspected(
     assert any(said in notice for notice in run.directory.summary().notices) == suspected
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_time_limit_of_a_call_has_an_option_and_hangs_of_one_cause_cost_little_after_three(
     ran: Run, tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch

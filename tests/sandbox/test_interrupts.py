@@ -212,12 +212,12 @@ def test_findings_that_were_shrunk_are_kept(tmp_path: Path) -> None:
     run = start("run", "--cases", "cases.jsonl", "--adapter", adapter, "-o", "made", folder=tmp_path)
     _, err = run.communicate(timeout=120)
     assert run.returncode == 1, err
-    first = start("shrink", "made", folder=tmp_path)
+    first = start("shrink", "made", "--adapter", adapter, folder=tmp_path)
     out, err = first.communicate(timeout=120)
     assert first.returncode == 130, out
     assert err == "error: interrupted; SIGTERM was sent; what was shrunk is kept in made\n"
     assert out.count(" now, ") == 1
-    second = start("shrink", "made", folder=tmp_path)
+    second = start("shrink", "made", "--adapter", adapter, folder=tmp_path)
     out, err = second.communicate(timeout=120)
     assert second.returncode == 1, err
     assert (out.count("shrunk before"), out.count(" now, ")) == (1, 1)

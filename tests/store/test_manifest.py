@@ -23,7 +23,7 @@ from tests.support.build_records import make_manifest
 
 
 def test_json_and_back() -> None:
-    manifest = make_manifest(environment=environment_facts(), settings={"phases": "one"})
+    manifest = make_manifest(environment=environment_facts(), settings={"phases": 1})
     assert manifest_from_json(msgspec.json.encode(manifest), where="m") == manifest
 
 

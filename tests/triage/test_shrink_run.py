@@ -57,8 +57,8 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     before = RunDirectory(run).summary()
     [recorded] = acceptance([run]).findings
     assert not recorded.shrunk
-    assert recorded.shrink == f"aclnn-cts shrink {run}"
-    assert main(["shrink", str(run)]) == 1
+    assert recorded.shrink == f"aclnn-cts shrink {run} --adapter {WRONG}"
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     told = said(capsys)
     assert "60 elements before, 3 now" in told
     assert f"{run}: 1 finding still failing, 1 made smaller; `report` shows them so" in told
@@ -88,14 +88,14 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
 
 @pytest.mark.slow
 def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shrink", str(run), "--executions", "4"]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG, "--executions", "4"]) == 1
     assert "the limit: smaller ones may be left" in said(capsys)
     [card] = acceptance([run]).findings
     assert not card.shrunk_whole
     assert "the limit, after which smaller ones may be left" in render_html(acceptance([run]))
-    assert main(["shrink", str(run)]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     assert "shrunk before" in said(capsys)
-    assert main(["shrink", str(run), "--again"]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG, "--again"]) == 1
     [card] = acceptance([run]).findings
     assert card.shrunk_whole
     assert [worst.elements for worst in card.worst] == [1]
@@ -104,7 +104,7 @@ def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pyt
 def test_replay_and_the_bundle_take_the_smaller_case(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["shrink", str(run)]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     assert main(["replay", str(run), "--adapter", WRONG, "-o", str(tmp_path / "again")]) == 1
     assert "1 still fails the same way" in said(capsys)
     assert main(["bundle", str(run), "-o", str(tmp_path / "run.bundle")]) == 0
@@ -123,7 +123,7 @@ def test_a_finding_that_is_gone_is_left_as_it_was_recorded(run: Path, capsys: py
 
 
 def test_of_two_runs_the_shrunk_case_is_shown(made: Path, run: Path) -> None:
-    assert main(["shrink", str(run)]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     other = run.parent / "other"
     shutil.copytree(made, other)
     [card] = acceptance([other, run]).findings
@@ -135,7 +135,7 @@ def test_of_two_runs_the_shrunk_case_is_shown(made: Path, run: Path) -> None:
 def test_words_that_do_not_fit(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [file] = RunDirectory(run).failures()
     for words, message in (
-        ([str(run), "--adapter", "torch"], f"--adapter: {run} is a run, which has its own"),
+        ([str(run), "--adapter", "torch"], f"--adapter torch: {run} was made with"),
         ([str(run), "-o", str(tmp_path / "x")], f"-o: {run} is a run, which has its own"),
         (["no-such-run"], "no-such-run: no such file or folder; name a trial file or the directory of a run"),
         ([str(file)], "a file is shrunk with --adapter A and -o FILE; --adapter is missing"),
@@ -149,8 +149,8 @@ def test_words_that_do_not_fit(run: Path, tmp_path: Path, capsys: pytest.Capture
     document = json.loads(manifest.read_text())
     document["specs"]["softmax_backward.yaml"] = "0" * 64
     manifest.write_text(json.dumps(document))
-    assert main(["shrink", str(run)]) == 2
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 2
     assert "was made with another edition of the spec of aclnnSoftmaxBackward" in said(capsys)
     (run / "summary.json").unlink()
-    assert main(["shrink", str(run)]) == 2
+    assert main(["shrink", str(run), "--adapter", WRONG]) == 2
     assert "the run has not finished" in said(capsys)

@@ -15,6 +15,7 @@ from tests.support.ran import Ran
 Run = Callable[..., Ran]
 
 
+@pytest.mark.slow
 def test_a_failure_that_does_not_repeat_is_flaky_with_its_rate(
     ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_failure_that_does_not_repeat_is_flaky_with_its_rate(
     assert len(again.records) == 20
 
 
+@pytest.mark.slow
 def test_what_fails_after_other_calls_is_order_dependent_and_not_flaky(
     ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
