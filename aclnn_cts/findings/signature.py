@@ -151,7 +151,8 @@ def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -
     """
     found = bucketed(record)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
-    if (found.signature.promise == "values" and not twin) or (found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)):
+    of_status = found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)
+    if (found.signature.promise == "values" and not twin) or of_status:
         return found
     for call in calls_alone(record.trial, specs):
         alone = execute(call)
