@@ -37,7 +37,9 @@ _VALUES = 64
 """Values of an integer that are tried as thresholds."""
 _LEAST_GAIN = 4.0
 """Bits that a condition must save beyond its own length."""
-_KEPT = 0.9
+_SURPRISE, _NO_SURPRISE = -math.log2(0.01), -math.log2(0.99)
+"""Bits of a failing and of a passing call that does not meet a condition, where one in a hundred may fail."""
+_KEPT = 0.97
 """Share of its failures that a rule keeps when a test is added; else the test belongs to a rule of its own."""
 _LEFT = 0.05
 """Share of all failures below which those that no rule covers are left alone."""
@@ -304,7 +306,9 @@ class _Calls:
         """Bits that tests save, which hold of so many failing and passing calls and take `bits` to write down."""
         all_failing, all_passing = self.failing, self.fails.size - self.failing
         whole = _bits(np.array([all_failing]), np.array([all_passing]))[0]
-        split = _bits(failing, passing) + _bits(all_failing - failing, all_passing - passing)
+        # Where it holds a fault may hide; where it does not, a failure is a surprise.
+        outside = (all_failing - failing) * _SURPRISE + (all_passing - passing) * _NO_SURPRISE
+        split = _bits(failing, passing) + outside
         # A test is for what fails more often where it holds than where it does not.
         more = failing * (all_passing - passing) > (all_failing - failing) * passing
         kept = more & (failing >= self.least * all_failing) & (failing > 0)
