@@ -291,5 +291,7 @@ def test_a_run_on_an_implementation_that_refuses_exactly_these_calls(operator: s
     assert {rows[at].verdict for at in neighbours} == {ClauseVerdict.MET}
     assert not [at for at, row in rows.items() if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
     cards = [card for card in report.findings if (card.kind, card.promise) == (Fault.REJECTED, "values")]
-    assert cards
-    assert all(card.dtype.endswith(dtype) for card in cards)
+    # Valid twins of broken calls that are rejected for one cause are one card, whatever their dtypes.
+    of_valid_calls = [card for card in cards if card.members[0].promise != "status"]
+    assert of_valid_calls
+    assert all(card.dtype.endswith(dtype) for card in of_valid_calls)

@@ -208,7 +208,7 @@ def test_findings_that_were_shrunk_are_kept(tmp_path: Path) -> None:
     cases = [softmax((5, 11)), softmax((2, 11), "FLOAT")]
     (tmp_path / "cases.jsonl").write_text("\n".join(json.dumps(trial_to_json(item)) for item in cases), "utf-8")
     # More calls than the run makes, and than shrinking one of the two findings takes.
-    adapter = f"{NOISY},fault=two,number={int(signal.SIGTERM)},after=30"
+    adapter = f"{NOISY},fault=two,number={int(signal.SIGTERM)},after=22"
     run = start("run", "--cases", "cases.jsonl", "--adapter", adapter, "-o", "made", folder=tmp_path)
     _, err = run.communicate(timeout=120)
     assert run.returncode == 1, err
