@@ -215,13 +215,15 @@ class Child:
         processes = descendants(self._process.pid)
         if len(processes) > _MOST_PROCESSES:
             return Ended.MEMORY_LIMIT, f"{len(processes)} processes; the limit is {_MOST_PROCESSES}"
+        limit = f"the limit is {self._memory_bytes}{self._memory_note}"
+        if self._group is not None and self._group.has_killed:
+            return Ended.MEMORY_LIMIT, f"the kernel ended a process of it for its memory; {limit}"
         lent = allocated(self._arena.descriptor)
         stray = self._arena.stray_bytes
         used = stray + memory_of(processes, known=self._known, known_bytes=lent, enough=self._memory_bytes - stray)
         if used <= self._memory_bytes:
             return None
         several = f" in {len(processes)} processes" if len(processes) > 1 else ""
-        limit = f"the limit is {self._memory_bytes}{self._memory_note}"
         return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
 
     def end(self, reason: str) -> Ending:
@@ -310,8 +312,7 @@ class Child:
         # Its end of the pipe is closed; a moment passes until the system has its status.
         by_itself = self.wait(1.0) and self._given_up is None
         if by_itself and self._group is not None and self._group.has_killed:
-            limit = f"the limit is {self._memory_bytes}{self._memory_note}"
-            self._given_up = (Ended.MEMORY_LIMIT, f"the kernel ended it for its memory; {limit}")
+            self._given_up = self._beyond()
         self._kill_all()
         code, number = self._process.returncode, None
         if self._given_up is not None:

@@ -113,6 +113,8 @@ def test_ctrl_c_during_start_up_has_a_message(after: float, tmp_path: Path) -> N
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        # What a shell starts in the background ignores SIGINT, and so does all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     while not Path(f"/proc/{process.pid}/cmdline").read_bytes().count(b"aclnn_cts"):
         time.sleep(0.005)

@@ -62,9 +62,9 @@ def _message(do: str, words: str, *, quick: bool = False) -> Deed:
 
 
 def _memory(do: str, *, quick: bool = False) -> Deed:
-    return Deed(
-        do=do, ended=Ended.MEMORY_LIMIT, words=r"\d+ bytes of resident memory.*; the limit is 209715200", quick=quick
-    )
+    # Between two looks of the judge the kernel may be first.
+    words = r"(\d+ bytes of resident memory.*|the kernel ended .* for its memory); the limit is 209715200"
+    return Deed(do=do, ended=Ended.MEMORY_LIMIT, words=words, quick=quick)
 
 
 def _unsent(do: str, words: str) -> Deed:
