@@ -233,16 +233,10 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
         settings={
             "chunk_trials": options.size,
             "generation": generation,
-            "phases": settings.phases,
-            "max_bytes": settings.max_bytes,
-            "workers": options.workers,
             "devices": list(options.devices),
             "cluster": options.cluster,
-            "call_seconds": settings.call_seconds,
-            "strict_limits": settings.strict_limits,
-            "unsafe": settings.unsafe,
-            "spec_folders": [str(folder) for folder in settings.spec_folders],
-            "rulers": list(settings.measuring.gate),
+            **settings.recorded(),
+            "workers": options.workers,
         },
         environment=(
             environment_facts()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.measuring import Measuring
@@ -47,6 +48,18 @@ class BenchSettings:
     """Judges that share this machine: a runner's memory limit is a share of theirs."""
     scope: Scope | None = None
     """What the adapter declared to offer when it was first opened; workers hold theirs to the same."""
+
+    def recorded(self) -> dict[str, Any]:
+        """What a manifest keeps of them under `settings`, beside adapter, target, scope and workers."""
+        return {
+            "phases": self.phases,
+            "max_bytes": self.max_bytes,
+            "call_seconds": self.call_seconds,
+            "strict_limits": self.strict_limits,
+            "unsafe": self.unsafe,
+            "spec_folders": [str(folder) for folder in self.spec_folders],
+            "rulers": list(self.measuring.gate),
+        }
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
         """Open the implementation; whoever calls closes it. Raises as `open_host` does."""

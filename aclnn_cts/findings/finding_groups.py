@@ -73,7 +73,10 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
         families: dict[tuple[str, str, str, bool], list[Signature]] = {}
         for key, members in groups.items():
             families.setdefault(_family(key), []).extend(finding.signature for finding, _ in members)
-        shared = {key: condition_in_run(results, signatures) for key, signatures in families.items()}
+        # Waived findings are one line each, without what their failures share.
+        shared = {
+            key: None if key[-1] else condition_in_run(results, signatures) for key, signatures in families.items()
+        }
     told = [_group(run, specs, key, members, shared[_family(key)]) for key, members in groups.items()]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
 

@@ -13,7 +13,7 @@ from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
 from aclnn_cts.repro.function_script import NUMPY, TORCH
 from aclnn_cts.repro.function_script import SCRIPT as SCRIPT_OF_FUNCTIONS
-from aclnn_cts.repro.python_script import RELATED, SCRIPT
+from aclnn_cts.repro.python_script import OPENING, RELATED, SCRIPT
 from aclnn_cts.repro.relations import Relation, Side, Slot
 from aclnn_cts.repro.steps import Step
 
@@ -59,6 +59,7 @@ def _function_program(program: Program, *, tensors: str, library: str, code: str
 def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
     first = program.calls[0]
     common = {
+        "@OPENING@": OPENING,
         "@RELATED@": RELATED,
         "@OPERATOR@": first.operator,
         "@SENTENCE@": _plain(first.sentence),

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["RELATED", "SCRIPT"]
+__all__ = ["OPENING", "RELATED", "SCRIPT"]
+
+OPENING = r'''try:
+    import numpy as np
+except ImportError as error:
+    print(f"{error}; it needs numpy: pip install numpy", file=sys.stderr)
+    sys.exit(2)
+
+PROGRAM = json.loads(r"""
+@JSON@
+""")
+
+
+def unable(why):
+    """The surroundings failed: nothing is known of the fault."""
+    print(why, file=sys.stderr)
+    sys.exit(2)'''
+"""How every script begins after its imports: NumPy, its data, and an end where nothing can be said."""
 
 RELATED = r'''def numbers(text):
     return np.frombuffer(base64.b64decode(text), np.float64)
@@ -66,15 +83,9 @@ import os
 import sys
 import traceback
 
-try:
-    import numpy as np
-except ImportError as error:
-    print(f"{error}; it needs numpy: pip install numpy", file=sys.stderr)
-    sys.exit(2)
+@OPENING@
 
-PROGRAM = json.loads(r"""
-@JSON@
-""")
+
 GUARD = 256
 FILL = b"\xff"
 C_TYPES = {
@@ -82,12 +93,6 @@ C_TYPES = {
     "uint8_t": ctypes.c_uint8, "bool": ctypes.c_bool, "double": ctypes.c_double, "float": ctypes.c_float,
 }
 LIBRARIES = ["libascendcl.so"] * PROGRAM["runtime"] + ["libnnopbase.so", "libopapi.so"]
-
-
-def unable(why):
-    """The surroundings failed: nothing is known of the fault."""
-    print(why, file=sys.stderr)
-    sys.exit(2)
 
 
 class Library:
