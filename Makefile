@@ -19,8 +19,8 @@ run: $(STAMP)
 # Tests of one group (those in a browser) share a process and what they start there.
 test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" tests
-	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter reference
-	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --adapter torch
+	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
+	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch
 
 # Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too.
 test-slow: $(STAMP)
@@ -34,7 +34,7 @@ test-torch:
 	grep -v '^torch==' constraints.txt >"$$folder/constraints.txt"; \
 	"$$folder/bin/python" -m pip install --quiet --constraint "$$folder/constraints.txt" 'torch==$(TORCH)' '.[dev]'; \
 	"$$folder/bin/python" -m pytest -n $(JOBS) tests/adapters/test_torch_waivers.py tests/docs/test_findings_page.py; \
-	"$$folder/bin/python" -m pytest -n $(JOBS) aclnn_cts/suites --adapter torch
+	"$$folder/bin/python" -m pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)
@@ -120,7 +120,7 @@ power: $(STAMP)
 	$(BIN)/aclnn-cts faults --profile standard --seeds $(SEEDS) --decoy-seeds $(DECOY_SEEDS) --workers $(JOBS) -o reports/kill_matrix.json $(ARGS)
 
 power-quick: $(STAMP)
-	$(BIN)/aclnn-cts faults --at-least 0.9 --workers $(JOBS) $(ARGS)
+	$(BIN)/aclnn-cts faults --min-kill-rate 0.9 --workers $(JOBS) $(ARGS)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build

@@ -24,7 +24,7 @@ NAME = "gate"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "run": ("aclnn-cts", "run", "--adapter", "loopback", "--profile", "quick", "--workers", "2"),
-    "pytest": ("pytest", "-q", "-n", "2", "aclnn_cts/suites", "--adapter", "loopback"),
+    "pytest": ("pytest", "-q", "-n", "2", "aclnn_cts/suites", "--aclnn-adapter", "loopback"),
 }
 """What is measured, by name."""
 

@@ -23,7 +23,7 @@ from docs.markdown import between, table
 
 __all__ = ["SECTIONS", "Section", "with_figures"]
 
-SPREAD = "Medians of the rounds; behind ± stands half of what lies between the least and the greatest."
+SPREAD = "Medians of the rounds; ± is half the range from the least to the greatest."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ def power_page(specs: Specs) -> Iterator[str]:
         "An entry of the catalogue, with the promises that are foreseen to notice the fault, is written before the "
         "fault is first run; that `upsample.scale-ignored` is equivalent was seen afterwards. Nothing that plans, "
         "generates or judges reads the catalogue. Where a fault survives, the "
-        "data, the laws or the plan are mended for every implementation, and never for that fault."
+        "data, the laws or the plan are improved for every implementation, and never for that fault alone."
     )
     yield ""
     yield "```console"
@@ -94,8 +94,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield ""
     seen = "all failures of whole plans" if matrix.to_end else "the failures up to the slice with the first"
     yield (
-        f"Both are counted over {seen}. A bucket is an operator, the constraint or promise that was broken, and what "
-        "kind of thing went wrong (a status, a value, a stray write, ...), whatever output, mode or dtype it shows in. "
+        f"Both are counted over {seen}. A bucket is an operator, the broken constraint or check, and the kind "
+        "of fault: a status, a value, a stray write and so on. Output, mode and dtype do not matter. "
         "A campaign's finding tells these apart too, so that two mistakes are not taken for one."
     )
     yield ""

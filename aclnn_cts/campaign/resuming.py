@@ -87,7 +87,7 @@ def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str,
     yield "--call-timeout", settings.call_seconds, kept.get("call_seconds")
     yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
     yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
-    yield "--ruler", sorted(settings.measuring.gate), sorted(kept["rulers"])
+    yield "--tolerance", sorted(settings.measuring.gate), sorted(kept["rulers"])
 
 
 def _told(name: str, value: Any) -> str:  # noqa: ANN401 - of any option

@@ -196,14 +196,14 @@ _ALL = (
     ),
     ValidCalls(
         id="life-cycle/two-streams",
-        sentence="two calls on two streams at once give what each gives by itself",
+        sentence="two calls on two streams at once give what each gives alone",
         manners=({"stream": 0}, {"stream": 1}),
         together=True,
         other=True,
     ),
     ValidCalls(
         id="life-cycle/interleaved",
-        sentence="two calls whose phases alternate give what each gives by itself",
+        sentence="two calls whose phases alternate give what each gives alone",
         manners=({"order": "interleaved"}, {"order": "interleaved"}),
         together=True,
         other=True,

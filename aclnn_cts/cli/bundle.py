@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import oracles_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, wrap
 
 __all__ = ["bundle", "left_out"]
 
 
-@click.command()
+@command(example="aclnn-cts bundle runs/night -o evidence.zip")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @output_option(text="The file to write.", required=True)
 @click.option(
@@ -24,10 +25,10 @@ __all__ = ["bundle", "left_out"]
 )
 @oracles_option
 def bundle(*, run: Path, out: Path, sign: Path | None, folders: tuple[Path, ...]) -> int:
-    """Put a finished run into one file that anybody can check without a device: `aclnn-cts verify FILE`.
+    """Pack a finished run into one file that anybody can check without a device: `aclnn-cts verify FILE`.
 
-    It holds the report, records with their JSON Schema, recorded outputs, a trial file and programs for each finding,
-    specs, waivers, what the run says of its surroundings, and a manifest of SHA-256 sums.
+    It holds the report, records with their JSON Schema, recorded outputs, and a trial file and programs per finding.
+    Specs, waivers, the run's environment and a manifest of SHA-256 sums are in it too.
     """
     from aclnn_cts.bundle.keys import Signer
     from aclnn_cts.bundle.write import BUNDLE, write_bundle

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     IntegerWithin,
     checked_product,
@@ -25,7 +26,7 @@ from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 _GENERATED = begins(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(valid|invalid|boundary)"')
 
 
-@click.command()
+@command(example="aclnn-cts cases softmax_backward --kind valid,invalid")
 @click.argument("operator", metavar="OP")
 @click.option(
     "--kind",

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
@@ -29,7 +30,7 @@ _ENCODINGS = {
 }
 
 
-@click.command()
+@command(example="aclnn-cts clauses softmax_backward")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
 @click.option(
     "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="The language of the wording."

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
 from aclnn_cts.triage.comparison import (
@@ -42,7 +43,7 @@ _COUNTED = {
 """Figures of a finding, and the words for those that are shown where they are not 0."""
 
 
-@click.command()
+@command(example="aclnn-cts compare runs/before runs/after")
 @click.argument("before", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("after", metavar="DIR_B", type=click.Path(path_type=Path))
 @json_option

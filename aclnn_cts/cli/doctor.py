@@ -7,12 +7,13 @@ from typing import Any
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import console, emit, show_table, table, wrap
 from aclnn_cts.runs.doctor import describe_surroundings
 
 
-@click.command()
+@command(example="aclnn-cts doctor")
 @click.argument("adapters", nargs=-1, metavar="[ADAPTER]...")
 @json_option
 def doctor(*, adapters: tuple[str, ...], as_json: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["faults"]
 
 
-@click.command()
+@command(example="aclnn-cts faults --op softmax_backward --sample 2")
 @click.option(
     "--fault",
     "identifiers",
     multiple=True,
     metavar="ID",
-    help="These faults or decoys alone, may be given several times; of a single one, show what it is found by.",
+    help="Only these faults or decoys; may be given several times. A single one is shown with what finds it.",
 )
-@click.option("--op", "operators", multiple=True, metavar="OP", help="Of these operators alone.")
+@click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
 @click.option(
     "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
 )
@@ -41,32 +42,38 @@ __all__ = ["faults"]
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="The first seed."
 )
 @click.option(
-    "--seeds", "number", default=1, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="How many seeds."
+    "--seeds",
+    "number",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Number of seeds.",
 )
 @click.option(
     "--decoy-seeds",
     "decoy_number",
     type=click.IntRange(0, 1000),
     metavar="N",
-    help="How many seeds for decoys (as many as for faults).",
+    help="Number of seeds for decoys (as many as for faults).",
 )
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
     metavar="N",
-    help="N faults of each class and N decoys, chosen by the seed, and not all.",
+    help="Only N faults of each class and N decoys, chosen by the seed.",
 )
 @click.option(
-    "--at-least",
+    "--min-kill-rate",
     "share",
     default=1.0,
     show_default=True,
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="How many of the faults must be found: a short profile may miss some.",
+    help="Share of the faults that must be found; a short profile may miss some.",
 )
 @click.option(
-    "--to-end", is_flag=True, help="Go on to the end of the plan after a fault is found, to count its buckets."
+    "--no-early-stop", "to_end", is_flag=True, help="Finish the plan after a fault is found, to count its buckets."
 )
 @click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Devices at once."
@@ -90,11 +97,10 @@ def faults(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Find the faults that are seeded in the software device, and pass its decoys.
+    """Measure how many seeded faults (mutants) of the software device are found; its decoys must pass.
 
-    Each fault is run on its own operator's plan until it is found, each decoy to the end. The exit code is 1 where a
-    fault survives that is not equivalent to correct behaviour (or more of them than --at-least allows), or a decoy is
-    accused.
+    Each fault runs on its operator's plan until it is found, each decoy to the end. The exit code is 1 where a decoy is
+    accused, or where more faults survive than --min-kill-rate allows. Equivalent faults do not count.
     """
     from aclnn_cts.checks.plan import profile
     from aclnn_cts.mutants.fault_catalogue import read_catalogue

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
@@ -49,14 +50,18 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
             self.fail(f"{shown(value)}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
 
 
-@click.command()
+@command(example="aclnn-cts fuzz --adapter cann --devices 0,1 --time 8h -o runs/night")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
 @adapter_option
 @product_option
-@click.option("--time", "seconds", type=_Span(), metavar="T", help="End after 90s, 15m, 8h, 2d of this session.")
-@click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="End after N chunks of the whole campaign.")
-@click.option("--findings", type=click.IntRange(min=1), metavar="N", help="End after N distinct findings.")
-@click.option("--quiet", type=_Span(), metavar="T", help="End when nothing new came for so long.")
+@click.option("--time", "seconds", type=_Span(), metavar="T", help="Stop this session after 90s, 15m, 8h, 2d.")
+@click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="Stop after N chunks of the whole campaign.")
+@click.option(
+    "--max-findings", "findings", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct findings."
+)
+@click.option(
+    "--stop-after-idle", "quiet", type=_Span(), metavar="T", help="Stop after T without a new finding or new coverage."
+)
 @click.option(
     "--seed",
     default=0,
@@ -69,27 +74,32 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
     "--workers",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Workers, each with an implementation of its own (one, or one a device).",
+    help="Workers, each with its own implementation (one, or one per device).",
 )
-@click.option("--devices", metavar="D,...", help="Devices that workers get in turn, as the adapter's option `device`.")
-@click.option("--cluster", metavar="C", help="Ray's address (ray://HOST:PORT, auto) or local; needs the extra `ray`.")
 @click.option(
-    "--resource", default="", metavar="NAME", help="What of the cluster a worker takes one of: NPU, GPU (a CPU)."
+    "--devices", metavar="D,...", help="Devices assigned to workers in turn, as the adapter's option `device`."
 )
+@click.option("--cluster", metavar="C", help="Ray's address (ray://HOST:PORT, auto) or local; needs the extra `ray`.")
+@click.option("--resource", default="", metavar="NAME", help="Ray resource each worker reserves: NPU, GPU or CPU.")
 @click.option(
     "--chunk-trials",
     "size",
     type=click.IntRange(8, 100_000),
     metavar="N",
-    help="Trials of a chunk (2000).",
+    help="Trials per chunk (2000).",
 )
 @click.option(
-    "--max-disk", type=click.IntRange(min=1), default=2048, show_default=True, metavar="MIB", help="Most disk."
+    "--max-disk",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    metavar="MIB",
+    help="Maximum size of the run directory, in MiB.",
 )
-@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write what is shown as JSON, often.")
+@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as one JSON object, every second.")
 @phases_option(default="both", text="one: statuses alone.")
 @force_option
-@click.option("--resume", is_flag=True, help="Go on with the campaign of -o DIR.")
+@click.option("--resume", is_flag=True, help="Continue the campaign in -o DIR.")
 @limits_options
 @specs_option
 def fuzz(  # noqa: PLR0913 - one parameter an option
@@ -120,7 +130,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     folders: tuple[Path, ...],
 ) -> int:
-    """Run a campaign on the operators (all where none is named): hours of trials, one finding a fault."""
+    """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
     from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
     from aclnn_cts.campaign.resuming import earlier_campaign
     from aclnn_cts.campaign.session import fuzz as fuzz_engine
@@ -137,7 +147,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.store.run_directory import MANIFEST, default_run_path
 
     if seconds is None and chunks is None and findings is None and quiet is None:
-        raise UsageError("a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T")
+        raise UsageError("a campaign needs an end: give --time T, --chunks N, --max-findings N or --stop-after-idle T")
     if resume and out is None:
         raise UsageError("--resume: give the directory of the campaign that is to go on with -o DIR")
     if resource and cluster is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     checked_product,
     checked_target,
@@ -35,7 +36,7 @@ _IMPORTED = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk
 """An empty file too: of some files no case can be carried over."""
 
 
-@click.command("import-atk")
+@command("import-atk", example="aclnn-cts import-atk cases.json -o cases")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @output_option(text="The case file to write (.jsonl).", required=True)
 @product_option

@@ -33,22 +33,24 @@ COMMANDS = (
     CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show an operator's constraints, or check spec files."),
     CommandEntry("oracle", "aclnn_cts.cli.oracle:oracle", "Check the oracles against what their formulas derive."),
     CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
-    CommandEntry("validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for case files."),
-    CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object a line."),
+    CommandEntry(
+        "validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for the calls in case files."
+    ),
+    CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object per line."),
     CommandEntry("import-atk", "aclnn_cts.cli.import_atk:import_atk", "Turn ATK case files into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
-    CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding a fault."),
+    CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding per fault."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
     CommandEntry("compare", "aclnn_cts.cli.compare:compare", "Say what changed between two runs."),
     CommandEntry(
-        "report", "aclnn_cts.cli.report:report", "Show what runs came to, as a page to sign and in other forms."
+        "report", "aclnn_cts.cli.report:report", "Write the acceptance report of runs, as a page and in other formats."
     ),
     CommandEntry("waive", "aclnn_cts.cli.waive:waive", "Draft a waiver for a finding."),
-    CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Put the evidence of a run into one file."),
+    CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Pack the evidence of a run into one file."),
     CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
     CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),
-    CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a stand-alone program that shows a case."),
-    CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Say how many of the seeded faults are found."),
+    CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a standalone program that reproduces a case."),
+    CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Measure how many seeded faults (mutants) are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )
 

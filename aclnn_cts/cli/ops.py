@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import dtypes_of
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
@@ -14,7 +13,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 
 
-@click.command()
+@command(example="aclnn-cts ops")
 @specs_option
 @json_option
 def ops(*, folders: tuple[Path, ...], as_json: bool) -> None:

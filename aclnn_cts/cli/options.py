@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON alone, one object a line; all else goes to stderr."
+    "--json", "as_json", is_flag=True, help="Print JSON only, one object per line; everything else goes to stderr."
 )
 specs_option = click.option(
     "--specs",
@@ -43,7 +43,7 @@ specs_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder with spec files of your own, beside ours; may be given several times.",
+    help="A folder with your spec files; may be given several times.",
 )
 oracles_option = click.option(
     "--specs",
@@ -51,7 +51,7 @@ oracles_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder with oracles of operators of your own (they are Python, and run); may be given several times.",
+    help="A folder with oracles of your operators (Python, which is run); may be given several times.",
 )
 product_option = click.option(
     "--product",

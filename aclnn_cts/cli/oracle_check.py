@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.speclang.load import load_specs
@@ -24,7 +25,7 @@ FOUND = 1
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-@click.command()
+@command(example="aclnn-cts oracle check softmax_backward")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
 @click.option(
     "--calls",

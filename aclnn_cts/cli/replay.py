@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option, number_of_phases, phases_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 
-@click.command()
+@command(example="aclnn-cts replay runs/night --adapter cann")
 @click.argument("source", metavar="FILE|DIR", type=click.Path(path_type=Path))
 @adapter_option
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Tell each trial whole: case, rules, outcome, worst elements, rulers."
+    "-v", "--verbose", is_flag=True, help="Show each trial in full: case, rules, outcome, worst elements, tolerances."
 )
 @phases_option(default=None, text="How many phases are called; default: as many as the trials say.")
 @json_option
@@ -57,7 +58,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     folders: tuple[Path, ...],
 ) -> int:
-    """Run the trials of a case or trial file again, or all findings of a run, and say what became of each."""
+    """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     from aclnn_cts.cli.screen import Screen, show_end
     from aclnn_cts.execution.measuring import Measuring, chosen_rulers
     from aclnn_cts.execution.settings import BenchSettings

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import OutputPath, force_option, oracles_option, output_file
 from aclnn_cts.cli.output import note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
@@ -84,7 +85,7 @@ FORMS: Mapping[str, Form] = {
 }
 
 
-@click.command()
+@command(example="aclnn-cts report runs/night -o report.html")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -93,19 +94,17 @@ FORMS: Mapping[str, Form] = {
     required=True,
     metavar="OUT",
     type=OutputPath(),
-    help="A file, whose suffix says the form (.html, .xml, .json, .csv, .xlsx, .md), or a folder for all of them.",
+    help="A file, whose suffix selects the format (.html, .xml, .json, .csv, .xlsx, .md), or a folder for all formats.",
 )
 @force_option
 @click.option(
-    "--form",
+    "--format",
     "forms",
     multiple=True,
     metavar="NAME,...",
-    help="html, junit, ctrf, csv, xlsx, markdown or outline instead of what OUT says.",
+    help="html, junit, ctrf, csv, xlsx, markdown or outline, whatever the suffix.",
 )
-@click.option(
-    "--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run, to say what has changed."
-)
+@click.option("--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run to compare with.")
 @click.option(
     "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="The language to open in."
 )
@@ -114,7 +113,7 @@ FORMS: Mapping[str, Form] = {
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Where waivers that a run names are looked up, beside those that ship; may be given several times.",
+    help="Files with the waivers that a run names, besides those shipped; may be given several times.",
 )
 @oracles_option
 def report(
@@ -127,7 +126,7 @@ def report(
     waivers: tuple[Path, ...],
     folders: tuple[Path, ...],
 ) -> int:
-    """Show what RUN (or several together) came to: an acceptance report in English and Chinese, and other forms.
+    """Write the acceptance report of RUN (or of several together) in English and Chinese, and in other formats.
 
     Nothing is judged again: the exit code is 0 where the report was written, whatever it says.
     """
@@ -161,7 +160,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     chosen = list(dict.fromkeys(word.strip() for entry in words for word in entry.split(",")))
     for word in chosen:
         if word not in FORMS:
-            raise UsageError(f"--form: {shown(word)}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
+            raise UsageError(f"--format: {shown(word)}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
     is_named_file = out.suffix or out == STANDARD_OUTPUT or os.path.lexists(out)
     if out.is_dir() or not is_named_file:
         return {name: out / FORMS[name].file for name in chosen or FORMS}
@@ -173,7 +172,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
         if out.suffix.lower() == form.suffix:
             return {name: out}
     known = ", ".join(dict.fromkeys(form.suffix for form in FORMS.values()))
-    raise UsageError(f"-o {out}: the suffix says no form; expected one of {known}, a folder, or --form NAME")
+    raise UsageError(f"-o {out}: the suffix says no form; expected one of {known}, a folder, or --format NAME")
 
 
 def _maker(name: str) -> Callable[[Acceptance, Rows, str], bytes]:
@@ -187,6 +186,6 @@ def _maker(name: str) -> Callable[[Acceptance, Rows, str], bytes]:
         if (error.name or "").startswith("aclnn_cts"):
             raise
         raise HarnessError(
-            f"--form {name}: needs {error.name}, which is not installed; pip install 'aclnn-cts[report]'"
+            f"--format {name}: needs {error.name}, which is not installed; pip install 'aclnn-cts[report]'"
         ) from None
     return found

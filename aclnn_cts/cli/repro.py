@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import output_file, output_option, specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
@@ -18,7 +19,7 @@ from aclnn_cts.store.output_file import STANDARD_OUTPUT
 __all__ = ["repro"]
 
 
-@click.command()
+@command(example="aclnn-cts repro runs/night/failures/0a1b2c3d.json --language cpp,python -o programs")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
     "--language",
@@ -28,13 +29,13 @@ __all__ = ["repro"]
     help="cpp or python for a library; numpy or torch for a function of yours; several with commas.",
 )
 @output_option(text="The program, or a folder for several.", required=True, metavar="OUT")
-@click.option("--call", type=click.IntRange(min=1), metavar="N", help="Of several calls this one alone.")
+@click.option("--call", type=click.IntRange(min=1), metavar="N", help="Only this one of several calls.")
 @specs_option
 def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tuple[Path, ...]) -> None:
-    """Write a stand-alone program that shows the case of FILE: exit code 0 where it conforms, 1 where it does not.
+    """Write a standalone program that reproduces the case of FILE: it exits with 0 if it conforms, 1 if not.
 
-    Of a trial with several calls it makes all of them in the trial's manner (two streams, a repeatable executor, many
-    refused calls), and judges each and what a law says of them together.
+    A trial with several calls is made whole, in its call mode: two streams, a repeatable executor, many refused calls.
+    The program judges each call, and a law over all of them.
     """
     from aclnn_cts.repro.write import WRITTEN_BY_US, Programs
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     IntegerWithin,
     OutputPath,
@@ -51,7 +52,7 @@ call_timeout_option = click.option(
     "call_seconds",
     type=IntegerWithin(1, 86_400),
     metavar="SECONDS",
-    help="How long a call may take before it counts as a hang (60, or longer where the adapter has its own limit).",
+    help="Time after which a call counts as a hang (60, or the adapter's longer limit).",
 )
 strict_limits_option = click.option(
     "--strict-limits",
@@ -74,26 +75,26 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
             type=IntegerWithin(1),
             default=DEFAULT_MAX_BYTES,
             metavar="N",
-            help="Most bytes of one call's arguments (1 GiB).",
+            help="Maximum size of one call's arguments, in bytes (1 GiB).",
         ),
         call_timeout_option,
         strict_limits_option,
         click.option(
-            "--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only)."
+            "--unsafe", is_flag=True, help="Also make calls that must never reach a device (software devices only)."
         ),
         click.option(
             "--waivers",
             multiple=True,
             metavar="FILE",
             type=click.Path(path_type=Path),
-            help="Waivers beside those that ship; may be given several times.",
+            help="Further waiver files; may be given several times.",
         ),
         click.option(
-            "--ruler",
+            "--tolerance",
             "rulers",
             multiple=True,
             metavar="NAME,...",
-            help="Acceptance rules that the values must pass beside the derived bound, such as mixed.",
+            help="Acceptance criteria that values must meet besides the derived bound, such as mixed.",
         ),
         click.option(
             "-o",
@@ -109,7 +110,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     return command
 
 
-@click.command()
+@command(example="aclnn-cts run softmax_backward --adapter torch -o runs/softmax")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
 @adapter_option
 @product_option
@@ -130,7 +131,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     show_default=True,
     type=IntegerWithin(1, 256),
     metavar="N",
-    help="Judges at once, each with an implementation of its own.",
+    help="Judges at once, each with its own implementation.",
 )
 @phases_option(default="both", text="one: statuses alone.")
 @click.option(
@@ -147,9 +148,9 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     default=90,
     show_default=True,
     metavar="PERCENT",
-    help="Least share of an operator's valid calls that must be judged on values to conform.",
+    help="Share of an operator's valid calls that must be judged on values to conform.",
 )
-@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write a line of JSON now and then.")
+@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON lines.")
 @force_option
 @limits_options
 @specs_option
@@ -174,7 +175,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     folders: tuple[Path, ...],
 ) -> int:
-    """Run the conformance tests of the operators (all where none is named) on an implementation."""
+    """Run the conformance tests of the operators (default: all) on an implementation."""
     from aclnn_cts.checks.plan import profile
     from aclnn_cts.cli.screen import PROGRESS_LINES, ProgressFile, Screen, show_end
     from aclnn_cts.execution.measuring import Measuring, chosen_rulers

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import number_of_phases, output_file, output_option, phases_option, specs_option
 from aclnn_cts.cli.output import console, count, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
@@ -29,25 +30,33 @@ _SOURCE = "shrunk from "
 _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
 
 
-@click.command()
+@command(example="aclnn-cts shrink runs/night/failures/0a1b2c3d.json --adapter cann -o small.json")
 @click.argument("source", metavar="FILE|RUN", type=click.Path(path_type=Path))
 @click.option(
     "--adapter",
     metavar="A",
-    help="As of `run`. A run has its own: repeat it where it is code of your own or has options.",
+    help="As in `run`. For a run: needed where its adapter is your own code or has options.",
 )
 @output_option(text="For a file: where the smallest trial is written. A run keeps its own.")
 @click.option(
-    "--executions", default=200, show_default=True, type=click.IntRange(min=1), metavar="N", help="Most executions."
+    "--executions",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of executions.",
 )
 @click.option(
-    "--max-bytes", type=click.IntRange(min=1), metavar="N", help="Most bytes of one call's arguments (1 GiB)."
+    "--max-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum size of one call's arguments, in bytes (1 GiB).",
 )
 @phases_option(default=None, text="For a file: how many phases are called; default: as many as the trial says.")
 @call_timeout_option
 @strict_limits_option
-@click.option("--unsafe", is_flag=True, help="Make calls that must never reach a device too (software devices only).")
-@click.option("--again", is_flag=True, help="Of a run: also what was shrunk before.")
+@click.option("--unsafe", is_flag=True, help="Also make calls that must never reach a device (software devices only).")
+@click.option("--reshrink", "again", is_flag=True, help="For a run: also shrink findings that were shrunk before.")
 @specs_option
 def shrink(  # noqa: PLR0913 - one parameter an option
     *,
@@ -63,7 +72,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     again: bool,
     folders: tuple[Path, ...],
 ) -> int:
-    """Make a failing trial smaller, or every finding of a run: exit code 1 where one still fails, 0 where none does.
+    """Shrink a failing trial, or every finding of a run. The exit code is 1 where one still fails, else 0.
 
     Of a FILE the smallest trial goes to --output. Those of a RUN are kept with it: `report` shows them from then on,
     and `replay RUN` makes them.
@@ -88,7 +97,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         word = "--adapter" if adapter is None else "-o"
         raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
-        raise UsageError("--again: is said of a run; leave it out")
+        raise UsageError("--reshrink: is for a run; leave it out")
     from aclnn_cts.execution.settings import BenchSettings
 
     settings = BenchSettings(
@@ -125,7 +134,7 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
                 f"{count(made.before, 'element')} before, {now} now, {count(made.shrunk.executions, 'execution')}{rest}"
             )
         elif made.record is None:
-            said = f"shrunk before, {count(made.before, 'element')}; --again does it anew"
+            said = f"shrunk before, {count(made.before, 'element')}; --reshrink does it anew"
         else:
             verdict = made.record.verdict
             ended = f"{verdict.result} ({verdict.kind})" if verdict.kind else verdict.result

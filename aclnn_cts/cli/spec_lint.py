@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
@@ -19,7 +20,7 @@ FOUND = 1
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 
-@click.command()
+@command(example="aclnn-cts spec lint mine/sigmoid_backward.yaml")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
 @json_option
 def lint(*, files: tuple[Path, ...], as_json: bool) -> int:

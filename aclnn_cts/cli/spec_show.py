@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.cli.options import checked_product, json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
@@ -17,7 +18,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Modes, Parameter, Spec
 
 
-@click.command()
+@command(example="aclnn-cts spec show softmax_backward --product atlas-a2")
 @click.argument("operator", metavar="OP")
 @product_option
 @specs_option

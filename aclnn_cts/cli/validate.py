@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, rule_text
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
@@ -28,14 +29,14 @@ from aclnn_cts.store.case_files import read_entries
 USAGE = 2
 
 
-@click.command()
+@command(example="aclnn-cts validate case.json")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @specs_option
 @json_option
 def validate(*, files: tuple[Path, ...], folders: tuple[Path, ...], as_json: bool) -> int:
     """Say for each case of the files (.json, or .jsonl with one a line) what the document promises; run nothing.
 
-    Trial files may stand among them. The exit code is 2 where something is wrong in a file; what can be read is
+    Trial files are read too. The exit code is 2 where a file has a mistake; what can be read is
     answered all the same.
     """
     specs = load_specs(folders)

@@ -10,6 +10,7 @@ import msgspec
 
 from aclnn_cts import __version__
 from aclnn_cts.cli.bundle import left_out
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import IntegerWithin, json_option, oracles_option
 from aclnn_cts.cli.output import console, count, emit, joined, wrap
 
@@ -21,7 +22,7 @@ __all__ = ["verify"]
 _SHOWN = 50
 
 
-@click.command()
+@command(example="aclnn-cts verify evidence.zip --recompute 20")
 @click.argument("file", metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option(
     "--key",
@@ -35,10 +36,10 @@ _SHOWN = 50
     default=0,
     show_default=True,
     metavar="N",
-    help="Judge so many cases again from their recorded outputs, with data made anew.",
+    help="Judge N cases again from their recorded outputs.",
 )
 @click.option(
-    "--seed", type=IntegerWithin(0, 2**64 - 1), metavar="S", help="Chooses these cases; another one each time."
+    "--seed", type=IntegerWithin(0, 2**64 - 1), metavar="S", help="Chooses these cases (a new one each time)."
 )
 @oracles_option
 @json_option

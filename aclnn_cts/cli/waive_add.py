@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import output_file, output_option
 from aclnn_cts.cli.output import joined, note
 from aclnn_cts.core.errors import UsageError
@@ -13,7 +14,7 @@ from aclnn_cts.core.errors import UsageError
 __all__ = ["add"]
 
 
-@click.command()
+@command(example="aclnn-cts waive add runs/night/failures/0a1b2c3d.json -o waivers.yaml")
 @click.argument("finding", metavar="FINDING", type=click.Path(path_type=Path))
 @output_option(
     text="The waiver file (.yaml), with the finding's trial in `cases` beside it; standard output where left out."

@@ -38,8 +38,8 @@ class Measuring:
 
 
 def chosen_rulers(words: Iterable[str]) -> tuple[str, ...]:
-    """The rulers that `--ruler NAME,...` names; UsageError for an unknown one."""
-    return check_names((name.strip() for word in words for name in word.split(",")), where="--ruler")
+    """The rulers that `--tolerance NAME,...` names; UsageError for an unknown one."""
+    return check_names((name.strip() for word in words for name in word.split(",")), where="--tolerance")
 
 
 def with_rulers(

@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest -p aclnn_cts.plugin --pyargs aclnn_cts.suites --adapter A` is a gate for CI.
+"""The pytest plugin: `pytest -p aclnn_cts.plugin --pyargs aclnn_cts.suites --aclnn-adapter A` is a gate for CI.
 
 A suite module names its check; the plugin makes one test of it for each operator.
 May import `runs` and what it needs of `checks` and `findings.waivers`. Start reading at `conformance`.
@@ -7,12 +7,14 @@ May import `runs` and what it needs of `checks` and `findings.waivers`. Start re
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
+from aclnn_cts.core.printable import shown
 from aclnn_cts.plugin.conformance import Conformance, Refusal
 from aclnn_cts.plugin.report import Report, tell
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
@@ -26,52 +28,94 @@ __all__ = ["Conformance"]
 NO_VERDICT = 3
 """The exit code where the implementation cannot be opened, as on the command line."""
 NEEDS_ADAPTER = (
-    "the conformance suites need --adapter: reference, torch or package.module:factory (the harness's own tests run "
-    "without: pytest tests)"
+    "the conformance suites need --aclnn-adapter: reference, torch or package.module:factory (the harness's own tests "
+    "run without: pytest tests)"
 )
 _NOTHING = ("", "nothing")
 _OPTIONS = pytest.StashKey["GateOptions"]()
+N = TypeVar("N", int, float)
+
+
+class _Option(NamedTuple):
+    """An option `--aclnn-NAME` and its ini key `aclnn_NAME`, which counts where the option is left out."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    many: bool = False
+    flag: bool = False
+    default: str = ""
+
+    @property
+    def key(self) -> str:
+        """The ini key, which is the option's name within pytest too."""
+        return f"aclnn_{self.name.replace('-', '_')}"
+
+
+_TABLE = (
+    _Option("adapter", "what is tested: reference, torch, package.module:factory, ...", "A"),
+    _Option("product", "the product, such as atlas-a2 (default: the device's own, else atlas-a2)", "P"),
+    _Option("op", "an operator; several times, or with commas between", "OP", many=True),
+    _Option("profile", "quick (default), standard or thorough", "NAME", default="quick"),
+    _Option("seed", "the same seed makes the same plan (default 0)", "S", default="0"),
+    _Option("waivers", "a further waiver file; may be given several times", "FILE", many=True),
+    _Option("specs", "a folder with your spec files; may be given several times", "DIR", many=True),
+    _Option("max-bytes", "maximum size of one call's arguments, in bytes", "N", default=str(DEFAULT_MAX_BYTES)),
+    _Option("min-judged", "share of a test's trials that must be judged, in percent (default 90)", "N", default="90"),
+    _Option("call-timeout", "time after which a call counts as a hang (default 60 s, or the adapter's)", "SECONDS"),
+    _Option("phases", "one or both (default); one: statuses alone", "NAME", default="both"),
+    _Option(
+        "strict-limits",
+        "fail a limit not enforced, an executor written after an error, and an error of another class",
+        flag=True,
+    ),
+    _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
+)
+_OLD_NAMES = frozenset(f"--{option.name}" for option in _TABLE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the gate; they mean what they mean to `aclnn-cts run`."""
     group = parser.getgroup("aclnn-cts", "conformance of aclnn operators")
-    group.addoption("--adapter", metavar="A", help="what is tested: reference, torch, package.module:factory, ...")
-    group.addoption(
-        "--product",
-        metavar="P",
-        help="the product that documents speak of, such as atlas-a2 (default: the device's own, else atlas-a2)",
-    )
-    group.addoption(
-        "--op", action="append", default=[], metavar="OP", help="an operator; several times, or with commas between"
-    )
-    group.addoption("--profile", default="quick", metavar="NAME", help="quick (default), standard or thorough")
-    group.addoption("--seed", type=int, default=0, metavar="S", help="the same seed makes the same plan")
-    group.addoption("--waivers", action="append", default=[], metavar="FILE", help="waivers beside those that ship")
-    group.addoption("--specs", action="append", default=[], metavar="DIR", help="a folder with specs of your own")
-    group.addoption(
-        "--max-bytes", type=int, default=DEFAULT_MAX_BYTES, metavar="N", help="most bytes of one call's arguments"
-    )
-    group.addoption(
-        "--min-judged",
-        type=int,
-        default=90,
-        metavar="PERCENT",
-        help="least share of a test's trials that must be judged (default 90)",
-    )
-    group.addoption(
-        "--call-timeout",
-        type=float,
-        metavar="SECONDS",
-        help="how long a call may take before it counts as a hang (default 60, or the adapter's own limit)",
-    )
-    group.addoption("--phases", choices=["one", "both"], default="both", help="one: statuses alone (default both)")
-    group.addoption(
-        "--strict-limits",
-        action="store_true",
-        help="fail a limit not enforced, an executor written after an error, and an error of another class",
-    )
-    group.addoption("--failures", metavar="DIR", help="where trial files of findings go (default: pytest's cache)")
+    for option in _TABLE:
+        text = f"{option.help}; ini key {option.key}"
+        name = f"--aclnn-{option.name}"
+        if option.flag:
+            group.addoption(name, dest=option.key, action="store_true", default=None, help=text)
+        elif option.many:
+            group.addoption(name, dest=option.key, action="append", metavar=option.metavar, help=text)
+        else:
+            group.addoption(name, dest=option.key, metavar=option.metavar, help=text)
+        kind: Any = "bool" if option.flag else "linelist" if option.many else "string"
+        parser.addini(option.key, f"as --aclnn-{option.name}", type=kind, default=_default(option))
+
+
+def _default(option: _Option) -> bool | list[str] | str:
+    return False if option.flag else [] if option.many else option.default
+
+
+def _given(config: pytest.Config, name: str) -> Any:  # noqa: ANN401 - pytest's own
+    """An option's value: of the command line, else of the ini file, else its default."""
+    key = f"aclnn_{name.replace('-', '_')}"
+    value = config.getoption(key)
+    return config.getini(key) if value is None else value
+
+
+def _number(config: pytest.Config, name: str, kind: type[N]) -> N:
+    word = _given(config, name)
+    try:
+        return kind(word)
+    except ValueError:
+        raise pytest.UsageError(f"--aclnn-{name}: {shown(word)}; expected {kind.__name__}") from None
+
+
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """Refuse an option's name of before 0.2 with the new one, where no other plugin has taken it."""
+    _, unknown = parser.parse_known_and_unknown_args(args)
+    for word in unknown:
+        name = word.partition("=")[0]
+        if name in _OLD_NAMES:
+            raise pytest.UsageError(f"{name} is now called --aclnn-{name.removeprefix('--')}")
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -83,7 +127,7 @@ def _is_worker(config: pytest.Config) -> bool:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A wrong word of the command line is told once: before anything is collected, and before xdist has workers."""
     config = session.config
-    if config.getoption("--adapter"):
+    if _given(config, "adapter"):
         _narrow(config)
         if not _is_worker(config):
             options = _options(config)
@@ -103,7 +147,7 @@ def _within_suites(config: pytest.Config, word: str) -> bool:
 
 
 def _narrow(config: pytest.Config) -> None:
-    """Where `testpaths` of the configuration names the suites beside other tests, `--adapter` asks for the suites."""
+    """Where `testpaths` names the suites beside other tests, `--aclnn-adapter` asks for the suites."""
     if config.args_source == pytest.Config.ArgsSource.TESTPATHS:
         config.args = [word for word in config.args if _within_suites(config, word)] or config.args
 
@@ -117,27 +161,35 @@ def _options(config: pytest.Config) -> GateOptions:
     if _OPTIONS not in config.stash:
         try:
             options = gate_options(
-                adapter=config.getoption("--adapter"),
-                product=config.getoption("--product"),
-                operators=[word for option in config.getoption("--op") for word in option.split(",")],
-                profile_name=config.getoption("--profile"),
-                seed=config.getoption("--seed"),
-                waivers=[Path(file) for file in config.getoption("--waivers")],
-                spec_folders=[Path(folder) for folder in config.getoption("--specs")],
-                max_bytes=config.getoption("--max-bytes"),
-                phases=1 if config.getoption("--phases") == "one" else 2,
-                call_seconds=config.getoption("--call-timeout"),
-                strict_limits=config.getoption("--strict-limits"),
-                min_judged=config.getoption("--min-judged"),
+                adapter=_given(config, "adapter"),
+                product=_given(config, "product") or None,
+                operators=[word for option in _given(config, "op") for word in option.split(",")],
+                profile_name=_given(config, "profile"),
+                seed=_number(config, "seed", int),
+                waivers=[Path(file) for file in _given(config, "waivers")],
+                spec_folders=[Path(folder) for folder in _given(config, "specs")],
+                max_bytes=_number(config, "max-bytes", int),
+                phases=_phases(config),
+                call_seconds=_number(config, "call-timeout", float) if _given(config, "call-timeout") else None,
+                strict_limits=_given(config, "strict-limits"),
+                min_judged=_number(config, "min-judged", int),
             )
             for spec in options.operators:
                 law_ids(spec)
         except (UsageError, HarnessError) as error:
-            raise pytest.UsageError(str(error)) from None
-        if failures := config.getoption("--failures"):
+            # `run` has the same options without the prefix.
+            raise pytest.UsageError(re.sub("^--", "--aclnn-", str(error))) from None
+        if failures := _given(config, "failures"):
             _make(Path(failures))
         config.stash[_OPTIONS] = options
     return config.stash[_OPTIONS]
+
+
+def _phases(config: pytest.Config) -> int:
+    word = _given(config, "phases")
+    if word not in {"one", "both"}:
+        raise pytest.UsageError(f"--aclnn-phases: {shown(word)}; expected one or both")
+    return 1 if word == "one" else 2
 
 
 def _make(folder: Path) -> None:
@@ -145,7 +197,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise pytest.UsageError(
-            f"--failures {folder}: {error.strerror}; expected a folder that can be written"
+            f"--aclnn-failures {folder}: {error.strerror}; expected a folder that can be written"
         ) from None
 
 
@@ -154,7 +206,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "conformance" not in metafunc.fixturenames:
         return
     promise = metafunc.module.PROMISE
-    if not metafunc.config.getoption("--adapter"):
+    if not _given(metafunc.config, "adapter"):
         metafunc.parametrize("conformance", [("", promise)], ids=["no-adapter"], indirect=True)
         return
     options = _options(metafunc.config)
@@ -188,9 +240,9 @@ def _test_id(spec: Spec, identifier: str, promise: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Suites that a folder above them brought along need `--adapter` too; in a worker, their tests say so."""
+    """Suites that a folder above them brought along need `--aclnn-adapter` too; in a worker, their tests say so."""
     suites = any("conformance" in getattr(item, "fixturenames", ()) for item in items)
-    if suites and not config.getoption("--adapter") and not _is_worker(config):
+    if suites and not _given(config, "adapter") and not _is_worker(config):
         raise pytest.UsageError(NEEDS_ADAPTER)
     items[:] = [item for item in items if _param(item) != _NOTHING]
     # Stable: pinned cases, whose waivers may be mended, come before what they excuse.
@@ -207,7 +259,7 @@ def _param(item: pytest.Item) -> tuple[str, str]:
 @pytest.fixture(scope="session")
 def _gate(request: pytest.FixtureRequest) -> Iterator[Gate | Refusal]:
     """The implementation, opened once in each process that runs tests."""
-    if not request.config.getoption("--adapter"):
+    if not _given(request.config, "adapter"):
         yield Refusal(NEEDS_ADAPTER, pytest.ExitCode.USAGE_ERROR)
         return
     from aclnn_cts.core.errors import HarnessError, UsageError
@@ -226,7 +278,7 @@ def _gate(request: pytest.FixtureRequest) -> Iterator[Gate | Refusal]:
 
 def _failures(request: pytest.FixtureRequest) -> Path:
     """Where trial files go: where the user says, else where they stay until pytest is called again."""
-    if failures := request.config.getoption("--failures"):
+    if failures := _given(request.config, "failures"):
         return Path(failures)
     cache = getattr(request.config, "cache", None)
     if cache is not None:

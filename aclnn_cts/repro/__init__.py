@@ -1,4 +1,4 @@
-"""Stand-alone C++ and Python programs that show a case without this harness.
+"""C++ and Python programs that reproduce a case without this harness.
 
 May import `checks` and what is below it. Start reading at `write`, then `steps`.
 """

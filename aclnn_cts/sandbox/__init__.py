@@ -1,4 +1,4 @@
-"""Implementations in processes of their own: hosts, runners, shared memory, time limits, attribution.
+"""Implementations in separate processes: hosts, runners, shared memory, time limits, attribution.
 
 May import `core`, `generate` and the interface of adapters. Start reading at `host`, then `process`.
 """

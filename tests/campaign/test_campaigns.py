@@ -194,7 +194,7 @@ def test_a_finished_campaign_goes_on_with_more_chunks(ran: Run, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "a campaign needs an end: give --time T, --chunks N, --findings N or --quiet T"),
+        ((), "a campaign needs an end: give --time T, --chunks N, --max-findings N or --stop-after-idle T"),
         (("--time", "soon"), "'soon'; expected a span of time such as 90s, 15m, 8h or 2d"),
         (("--time", "-3"), "expected a span of time"),
         (("--chunks", "0"), "0 is not in the range"),
@@ -236,7 +236,7 @@ OTHERS = (
     (("--chunk-trials", "16"), "--chunk-trials 16: the campaign in {path} began with --chunk-trials 64"),
     (("--max-bytes", "1000"), "--max-bytes 1000: the campaign in {path} began with --max-bytes 2000000"),
     (("--unsafe",), "--unsafe: the campaign in {path} began without it"),
-    (("--ruler", "ulp"), "--ruler ulp: the campaign in {path} began with --ruler mixed"),
+    (("--tolerance", "ulp"), "--tolerance ulp: the campaign in {path} began with --tolerance mixed"),
 )
 
 
@@ -245,7 +245,7 @@ def test_options_that_a_campaign_did_not_begin_with_are_refused_and_the_others_a
     ran: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine"
-    began = ("--chunk-trials", "64", "--seed", "3", "--max-bytes", "2000000", "--ruler", "mixed")
+    began = ("--chunk-trials", "64", "--seed", "3", "--max-bytes", "2000000", "--tolerance", "mixed")
     words = ("fuzz", "softmax_backward", "--adapter", "reference")
     assert ran(*words, *began, "--chunks", "6", out=path).code == 0
     before = (path / "summary.json").read_bytes()
@@ -350,13 +350,13 @@ waivers:
 
 @pytest.mark.slow
 def test_stop_rules(ran: Run) -> None:
-    run = fuzz(ran, "tail", "--findings", "1")
+    run = fuzz(ran, "tail", "--max-findings", "1")
     assert run.code == 1
     assert "findings were made." in run.out
     run = fuzz(ran, "none", "--time", "1s")
     assert run.code == 0
     assert ": its time is over." in run.out
-    run = fuzz(ran, "none", "--time", "30m", "--max-disk", "1", "--quiet", "0.2s")
+    run = fuzz(ran, "none", "--time", "30m", "--max-disk", "1", "--stop-after-idle", "0.2s")
     assert ": nothing new came for 0 s." in run.out
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 
 import click
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from aclnn_cts.cli.command import RENAMED, Command
 from aclnn_cts.cli.lazy import LazyGroup
 from aclnn_cts.cli.main import COMMANDS
 from tests.cli.conftest import Called
@@ -24,7 +27,43 @@ def pages(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple
             yield from pages(child, (*words, name))
 
 
+GROUPS = {(), ("oracle",), ("spec",), ("waive",)}
 PAGES = list(pages(LazyGroup("aclnn-cts", entries=COMMANDS)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fuzz", "--quiet", "1h"),
+        ("fuzz", "--findings", "3"),
+        ("faults", "--to-end"),
+        ("faults", "--at-least", "0.9"),
+        ("report", "run", "--form", "csv"),
+        ("shrink", "run", "--again"),
+        ("run", "--ruler", "mixed"),
+        ("fuzz", "--ruler=mixed"),
+    ],
+)
+def test_an_option_of_before_is_refused_with_its_new_name(call: Callable[..., Called], words: tuple[str, ...]) -> None:
+    old = next(word for word in words if word.startswith("--")).partition("=")[0]
+    called = call(*words)
+    assert called.code == 2
+    assert f"{old} is now called {RENAMED[old]}" in called.err
+
+
+@pytest.mark.parametrize("words", [page for page in PAGES if page not in GROUPS], ids="_".join)
+def test_the_example_of_a_page_is_a_call_of_its_command(words: tuple[str, ...]) -> None:
+    command: click.Command = LazyGroup("aclnn-cts", entries=COMMANDS)
+    for word in words:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    assert isinstance(command, Command)
+    example = shlex.split(command.example)
+    assert tuple(example[: len(words) + 1]) == ("aclnn-cts", *words)
+    with contextlib.suppress(click.BadParameter):  # its files are not there
+        command.make_context(" ".join(words), example[len(words) + 1 :], help_option_names=["-h", "--help"])
 
 
 def test_subcommands_have_pages() -> None:

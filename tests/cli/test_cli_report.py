@@ -38,13 +38,13 @@ def test_a_file_is_of_the_form_that_its_suffix_says(call: Call, run_path: Path, 
 def test_a_folder_takes_all_forms(call: Call, run_path: Path, tmp_path: Path) -> None:
     assert call("report", str(run_path), "-o", str(tmp_path / "all")).code == 0
     assert {path.name for path in (tmp_path / "all").iterdir()} == {form.file for form in FORMS.values()}
-    assert call("report", str(run_path), "-o", str(tmp_path / "two"), "--form", "junit,ctrf").code == 0
+    assert call("report", str(run_path), "-o", str(tmp_path / "two"), "--format", "junit,ctrf").code == 0
     assert {path.name for path in (tmp_path / "two").iterdir()} == {"junit.xml", "ctrf.json"}
 
 
 def test_a_form_may_be_named(call: Call, run_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.md"
-    assert call("report", str(run_path), "-o", str(out), "--form", "outline").code == 0
+    assert call("report", str(run_path), "-o", str(out), "--format", "outline").code == 0
     assert "测试结论" in out.read_text(encoding="utf-8")
 
 
@@ -58,8 +58,8 @@ def test_the_language_is_the_one_that_it_opens_in(call: Call, run_path: Path, tm
     ("words", "expected"),
     [
         (("-o", "x.pdf"), "the suffix says no form"),
-        (("-o", "x.html", "--form", "html,csv"), "give a folder"),
-        (("-o", "x", "--form", "htm"), "did you mean 'html'"),
+        (("-o", "x.html", "--format", "html,csv"), "give a folder"),
+        (("-o", "x", "--format", "htm"), "did you mean 'html'"),
         (("-o", "x.html", "--baseline", "nowhere"), "nowhere: holds no manifest.json"),
         (("-o", "x.html", "--waivers", "nowhere.yaml"), "nowhere.yaml"),
     ],

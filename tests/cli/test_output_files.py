@@ -71,7 +71,7 @@ WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "import-atk": (("import-atk", str(FIXTURE), "-o"), "x.jsonl"),
     "bundle": (("bundle", "run", "-o"), "x.bundle"),
     **{f"report {name}": (("report", "run", "-o"), f"x{form.suffix}") for name, form in report.FORMS.items()},
-    "report outline": (("report", "run", "--form", "outline", "-o"), "x.md"),
+    "report outline": (("report", "run", "--format", "outline", "-o"), "x.md"),
     "shrink": (("shrink", "case.json", "--adapter", WRONG, "--executions", "3", "-o"), "x.json"),
     "repro cpp": (("repro", "case.json", "-o"), "x.cpp"),
     "repro python": (("repro", "case.json", "--language", "python", "-o"), "x.py"),
@@ -138,7 +138,7 @@ def test_a_file_of_somebody_else_is_replaced_with_force_alone_and_one_s_own_with
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"fuzz", "shrink", "report html"}))
 def test_a_pipe_gets_what_a_file_would_hold(name: str, call: Call, place: Path) -> None:
     file, pipe = place / WRITERS[name][1], place / "pipe"
-    more = ("--form", name.partition(" ")[2]) if name.startswith("report ") else ()
+    more = ("--format", name.partition(" ")[2]) if name.startswith("report ") else ()
     assert succeeded(name, written(call, name, file))
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -167,7 +167,7 @@ def test_a_device_stays_one(name: str, call: Call, place: Path) -> None:
         # Who may not make a device may not replace one either.
         full = Path("/dev/full")
     try:
-        more = ("--form", "csv") if name == "report csv" else ()
+        more = ("--format", "csv") if name == "report csv" else ()
         called = written(call, name, full, *more)
     except PermissionError:
         pytest.skip("devices cannot be opened in the folder of tests")
@@ -197,7 +197,7 @@ def test_a_reader_that_goes_away_is_an_error(call: Call, place: Path) -> None:
         (CASES, "run/manifest.json"),
         (("shrink", "case.json", "--adapter", "reference", "-o"), "FINDING"),
         (("repro", "case.json", "-o"), "run/specs/softmax_backward.yaml"),
-        (("report", "run", "--form", "html", "-o"), "run/notes.txt"),
+        (("report", "run", "--format", "html", "-o"), "run/notes.txt"),
     ],
 )
 @pytest.mark.parametrize("force", [(), ("--force",)])
@@ -251,7 +251,7 @@ def test_a_run_gets_no_file_that_would_be_its_own(call: Call, place: Path, file:
         (("run", "--adapter", "reference", "--cases", "case.json", "--progress"), "case.json"),
         (("run", "--adapter", "reference", "--waivers", "w.yaml", "--cases", "case.json", "--progress"), "w.yaml"),
         (("fuzz", "--adapter", "reference", "--chunks", "1", "--waivers", "w.yaml", "--progress"), "w.yaml"),
-        (("report", "run", "--waivers", "w.yaml", "--form", "html", "-o"), "w.yaml"),
+        (("report", "run", "--waivers", "w.yaml", "--format", "html", "-o"), "w.yaml"),
         (("cases", "softmax_backward", "--specs", "mine", "-o"), "mine/x.yaml"),
     ],
 )
@@ -280,14 +280,14 @@ def test_a_case_that_a_waiver_pins_is_an_input(call: Call, place: Path) -> None:
         encoding="utf-8",
     )
     before = (place / "case.json").read_bytes()
-    called = call("report", "run", "--waivers", "waivers.yaml", "--form", "ctrf", "-o", "case.json", "--force")
+    called = call("report", "run", "--waivers", "waivers.yaml", "--format", "ctrf", "-o", "case.json", "--force")
     assert called.code == 2
     assert "the command reads this file" in called.err
     assert (place / "case.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("key", ["k.pem", "k.pub", "armored.asc", "putty.ppk"])
-@pytest.mark.parametrize("words", [CASES, ("bundle", "run", "-o"), ("report", "run", "--form", "csv", "-o")])
+@pytest.mark.parametrize("words", [CASES, ("bundle", "run", "-o"), ("report", "run", "--format", "csv", "-o")])
 def test_a_key_is_never_replaced(call: Call, place: Path, key: str, words: tuple[str, ...]) -> None:
     (place / "armored.asc").write_text("Comment\n-----BEGIN PGP PRIVATE KEY BLOCK-----\n", encoding="utf-8")
     (place / "putty.ppk").write_text("PuTTY-User-Key-File-3: ssh-ed25519\n", encoding="utf-8")
@@ -312,7 +312,7 @@ def test_a_key_is_never_replaced(call: Call, place: Path, key: str, words: tuple
 )
 def test_a_dash_is_standard_output(call: Call, place: Path, name: str, begins: str) -> None:
     before = {path.name for path in place.iterdir()}
-    more = ("--form", "markdown") if name.startswith("report") else ()
+    more = ("--format", "markdown") if name.startswith("report") else ()
     called = written(call, name, "-", *more)
     assert succeeded(name, called), called.err
     assert called.out.startswith(begins)

@@ -172,7 +172,7 @@ def test_what_a_spec_and_a_waiver_hold(call: Call, tmp_path: Path) -> None:
         ("run", "--adapter", f"{EVIL}:x"),
         ("run", EVIL, "--adapter", "reference"),
         ("run", "--adapter", "reference", "--product", EVIL),
-        ("run", "--adapter", "reference", "--ruler", EVIL),
+        ("run", "--adapter", "reference", "--tolerance", EVIL),
         ("run", "--adapter", "reference", "--profile", EVIL),
         ("fuzz", EVIL, "--adapter", "reference", "--chunks", "1"),
         ("fuzz", "--adapter", EVIL, "--chunks", "1"),

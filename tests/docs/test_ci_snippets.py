@@ -32,7 +32,7 @@ from tests.docs.test_pages import ROOT, blocks
 pytestmark = pytest.mark.xdist_group("ci-snippets")
 
 PAGE = ROOT / "docs" / "ci.md"
-NARROWED = "--op softmax_backward -k 'pinned or examples'"
+NARROWED = "--aclnn-op softmax_backward -k 'pinned or examples'"
 WHOLE = bool(os.environ.get("ACLNN_CTS_WHOLE_GATE"))
 NOT_COPIED = (".*", "build", "dist", "*.egg-info", "__pycache__")
 SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
@@ -168,11 +168,11 @@ def test_a_snippet_is_red_on_a_failure_and_keeps_the_findings(
     shutil.copytree(wheels, checkout / "wheels")
     shutil.copy(ROOT / "tests" / "plugin" / "wrong.py", checkout)
     [script] = snippet("shell").scripts
-    wrong = script.replace("--adapter torch", "--adapter wrong:Wrong,fault=value").replace(
+    wrong = script.replace("--aclnn-adapter torch", "--aclnn-adapter wrong:Wrong,fault=value").replace(
         "aclnn-cts[torch]", "aclnn-cts"
     )
     assert wrong.count("wrong") == 1
-    narrowed = {"PYTEST_ADDOPTS": "--op softmax_backward -k boundaries"}
+    narrowed = {"PYTEST_ADDOPTS": "--aclnn-op softmax_backward -k boundaries"}
     shown = done(["sh", "-c", wrong], checkout, {**image, **narrowed}, code=1)
     assert "FAILED" in shown
     assert list((checkout / "findings").iterdir())

@@ -110,7 +110,7 @@ def test_terminal_page_and_json_name_it(ran: Callable[..., Ran]) -> None:
     assert "dtype(out) == FLOAT16" in line or "dtype(gradOutput) == FLOAT16" in line
     assert "% 2 == 1" in line or "% 2 != 0" in line
     forms = run.path.parent / "forms"
-    assert main(["report", str(run.path), "-o", str(forms), "--form", "html,ctrf,markdown"]) == 0
+    assert main(["report", str(run.path), "-o", str(forms), "--format", "html,ctrf,markdown"]) == 0
     tests = json.loads((forms / "ctrf.json").read_text(encoding="utf-8"))["results"]["tests"]
     conditions = [item for test in tests for item in test["extra"].get("conditions", {}).values()]
     assert conditions

@@ -178,8 +178,8 @@ def test_a_survivor_comes_first_and_is_an_exit_code(
 
 def test_a_share_may_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power, "attempts", came_to(sign=False))
-    assert main(["faults", "--op", "softmax_backward", "--at-least", "0.9"]) == 0
-    assert main(["faults", "--op", "softmax_backward", "--at-least", "0.99"]) == 1
+    assert main(["faults", "--op", "softmax_backward", "--min-kill-rate", "0.9"]) == 0
+    assert main(["faults", "--op", "softmax_backward", "--min-kill-rate", "0.99"]) == 1
 
 
 def test_an_equivalent_fault_may_survive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,9 @@ def ended(result: pytest.RunResult, code: int, *lines: str) -> str:
 
 
 def test_there_is_one_test_for_each_promise_and_operator(gate: Run) -> None:
-    result = gate("--adapter", "reference", "--collect-only", "-q", "--op", "softmax_backward,aclnnConvTbcBackward")
+    result = gate(
+        "--aclnn-adapter", "reference", "--collect-only", "-q", "--aclnn-op", "softmax_backward,aclnnConvTbcBackward"
+    )
     shown = ended(result, 0)
     ids = {line.rpartition("::")[2] for line in shown.splitlines() if "::" in line}
     for name in ("SoftmaxBackward", "ConvTbcBackward"):
@@ -75,8 +77,10 @@ def test_there_is_one_test_for_each_promise_and_operator(gate: Run) -> None:
 
 @pytest.mark.slow
 def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pytest.Pytester) -> None:
-    options = ("--op", "softmax_backward", "--op", "conv_tbc_backward", "-n", "2", "--junitxml=j.xml")
-    result = gate("--adapter", "reference", "--product", "atlas-inference", "-k", "values or memory", *options, "-rs")
+    options = ("--aclnn-op", "softmax_backward", "--aclnn-op", "conv_tbc_backward", "-n", "2", "--junitxml=j.xml")
+    result = gate(
+        "--aclnn-adapter", "reference", "--aclnn-product", "atlas-inference", "-k", "values or memory", *options, "-rs"
+    )
     shown = ended(result, 0, "2 passed, 2 skipped", "aclnnConvTbcBackward: atlas-inference is not supported")
     assert re.search(r"trials: \d{3} passed, 0 failed \(0 of these waived\), 0 errors; skipped: .*2 product not", shown)
     assert "verdict of the selected tests: conforms" in shown
@@ -91,7 +95,14 @@ def test_a_selection_on_two_processes_with_a_junit_file(gate: Run, pytester: pyt
 
 @pytest.mark.slow
 def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, pytester: pytest.Pytester) -> None:
-    options = ("--adapter", "wrong:Wrong,fault=value", "--op", "softmax_backward", "--failures", "found")
+    options = (
+        "--aclnn-adapter",
+        "wrong:Wrong,fault=value",
+        "--aclnn-op",
+        "softmax_backward",
+        "--aclnn-failures",
+        "found",
+    )
     result = gate(*options, "-k", "values or memory")
     shown = ended(result, 1, "1 failed, 1 passed", "FAILED", "test_values[SoftmaxBackward]")
     for line in (
@@ -117,7 +128,7 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
     assert re.search(r"RESULT verdict=fails judged=100% cases=1 passed=0 failed=1 ", again.stdout)
 
     (pytester.path / "own.yaml").write_text(WAIVERS, encoding="utf-8")
-    result = gate(*options, "-k", "values or memory", "--lf", "--waivers", "own.yaml")
+    result = gate(*options, "-k", "values or memory", "--lf", "--aclnn-waivers", "own.yaml")
     shown = ended(result, 0, "1 passed")
     waived = re.search(r"trials: \d+ passed, (\d+) failed \((\d+) of these waived\)", shown)
     assert waived is not None
@@ -125,7 +136,7 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
     assert f"waived by wrong.fourth-column: {waived[1]}" in shown
 
     (pytester.path / "own.yaml").write_text(WAIVERS.replace(EXPIRY, "2020-01-01"), encoding="utf-8")
-    result = gate(*options, "-k", "memory", "--waivers", "own.yaml")
+    result = gate(*options, "-k", "memory", "--aclnn-waivers", "own.yaml")
     ended(result, 1, "waiver wrong.fourth-column expired on 2020-01-01")
 
 
@@ -151,7 +162,14 @@ def test_pinned_cases_are_tests_that_come_first(gate: Run, pytester: pytest.Pyte
         _pinning(pytester.path, "elsewhere", 5, ', version: ">=9"'),
     ]
     (pytester.path / "own.yaml").write_text("subject: s\nwaivers:\n" + "".join(waivers), encoding="utf-8")
-    options = ("--adapter", "wrong:Wrong,fault=value", "--op", "softmax_backward", "--waivers", "own.yaml")
+    options = (
+        "--aclnn-adapter",
+        "wrong:Wrong,fault=value",
+        "--aclnn-op",
+        "softmax_backward",
+        "--aclnn-waivers",
+        "own.yaml",
+    )
     result = gate(*options, "-k", "pinned or examples", "-rs", "-v", "-n", processes)
     shown = ended(
         result,
@@ -189,7 +207,7 @@ def _shape(trial: Trial) -> tuple[int, ...]:
 
 @pytest.mark.slow
 def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
-    result = gate("--adapter", "wrong:Wrong,fault=status", "--op", "softmax_backward", "-k", "statuses")
+    result = gate("--aclnn-adapter", "wrong:Wrong,fault=status", "--aclnn-op", "softmax_backward", "-k", "statuses")
     shown = ended(result, 1, "1 failed", "... and ")
     for line in (
         r"aclnnSoftmaxBackward, promise status, atlas-a2: failed",
@@ -206,7 +224,9 @@ def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
 
 
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
-    result = gate("--adapter", "wrong:Wrong,fault=speechless", "--op", "softmax_backward", "-k", "memory", "-rs")
+    result = gate(
+        "--aclnn-adapter", "wrong:Wrong,fault=speechless", "--aclnn-op", "softmax_backward", "-k", "memory", "-rs"
+    )
     ended(
         result,
         1,
@@ -219,15 +239,27 @@ def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
     )
 
 
+def test_ini_keys_give_options_that_the_command_line_leaves_out(gate: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\naclnn_adapter = reference\naclnn_op = softmax_backward\naclnn_seed = x\n")
+    ended(gate("--aclnn-seed", "1", "-k", "memory"), 0, "1 passed")
+    ended(gate("-k", "memory"), USAGE, "--aclnn-seed: 'x'; expected int")
+
+
+@pytest.mark.parametrize("word", ["--adapter", "--min-judged=3"])
+def test_an_option_of_before_is_refused_with_its_new_name(gate: Run, word: str) -> None:
+    name = word.partition("=")[0]
+    ended(gate(word, "reference"), USAGE, f"{name} is now called --aclnn-{name.removeprefix('--')}")
+
+
 def test_a_gate_on_which_nothing_ran_fails(gate: Run) -> None:
-    result = gate("--adapter", "reference", "-k", "nothing")
+    result = gate("--aclnn-adapter", "reference", "-k", "nothing")
     ended(result, pytest.ExitCode.NO_TESTS_COLLECTED, "nothing was judged: the gate does not pass")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_what_cannot_be_opened_is_told_and_ends_the_gate(gate: Run, processes: str) -> None:
-    result = gate("--adapter", "wrong:Wrong,fault=closed", "-n", processes)
+    result = gate("--aclnn-adapter", "wrong:Wrong,fault=closed", "-n", processes)
     shown = ended(result, NO_VERDICT, "the device is not there; plug it in")
     assert shown.count("ERROR at setup") <= max(int(processes), 1)
     assert "trials:" not in shown
@@ -236,11 +268,14 @@ def test_what_cannot_be_opened_is_told_and_ends_the_gate(gate: Run, processes: s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "the conformance suites need --adapter"),
-        ("-n 2", "the conformance suites need --adapter"),
-        ("--adapter torhc -n 2", "--adapter torhc: no adapter is called 'torhc'; expected one of reference, "),
-        ("--adapter reference --op softmax_forward", "--op: 'softmax_forward' is not known"),
-        ("--adapter reference --failures wrong.py", "--failures wrong.py: "),
+        ("", "the conformance suites need --aclnn-adapter"),
+        ("-n 2", "the conformance suites need --aclnn-adapter"),
+        (
+            "--aclnn-adapter torhc -n 2",
+            "--aclnn-adapter torhc: no adapter is called 'torhc'; expected one of reference, ",
+        ),
+        ("--aclnn-adapter reference --aclnn-op softmax_forward", "--aclnn-op: 'softmax_forward' is not known"),
+        ("--aclnn-adapter reference --aclnn-failures wrong.py", "--aclnn-failures wrong.py: "),
     ],
 )
 def test_a_wrong_word_is_told_before_anything_runs(gate: Run, arguments: str, message: str) -> None:
@@ -253,18 +288,18 @@ def test_beside_other_tests_the_option_decides(pytester: pytest.Pytester, monkey
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makeini(f"[pytest]\ntestpaths = {ROOT / 'aclnn_cts' / 'suites'} others\naddopts = -p aclnn_cts.plugin")
     pytester.mkdir("others").joinpath("test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
-    with_adapter = ("--adapter", "reference", "--op", "softmax_backward", "-p", "no:cacheprovider")
+    with_adapter = ("--aclnn-adapter", "reference", "--aclnn-op", "softmax_backward", "-p", "no:cacheprovider")
     assert pytester.runpytest_subprocess("--help").ret == 0
-    ended(pytester.runpytest_subprocess(), USAGE, "the conformance suites need --adapter")
+    ended(pytester.runpytest_subprocess(), USAGE, "the conformance suites need --aclnn-adapter")
     ended(pytester.runpytest_subprocess("others"), 0, "1 passed")
     ended(pytester.runpytest_subprocess(*with_adapter, "-k", "examples or test_other"), 0, "1 passed")
 
 
 @pytest.mark.slow
 def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -> None:
-    words = ("--op", "softmax_backward", "--phases", "one", "-k", "statuses or memory")
-    ended(gate("--adapter", "reference", *words), 0, "1 passed, 1 skipped")
-    shown = ended(gate("--adapter", "wrong:Wrong,fault=status", *words), 1, "1 failed, 1 skipped")
+    words = ("--aclnn-op", "softmax_backward", "--aclnn-phases", "one", "-k", "statuses or memory")
+    ended(gate("--aclnn-adapter", "reference", *words), 0, "1 passed, 1 skipped")
+    shown = ended(gate("--aclnn-adapter", "wrong:Wrong,fault=status", *words), 1, "1 failed, 1 skipped")
     file = re.findall(r"^replay: aclnn-cts replay (\S+) --adapter", shown, re.MULTILINE)[0]
     [entry] = read_case_file(Path(file))
     assert isinstance(entry.content, Trial)
@@ -272,6 +307,6 @@ def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -
 
 
 def test_a_gate_of_first_phases_shows_a_rejected_example_in_every_test_of_its_operator(gate: Run) -> None:
-    words = ("--op", "softmax_backward", "--phases", "one", "-k", "statuses or boundaries")
-    shown = ended(gate("--adapter", "wrong:Wrong,fault=refusing", *words), 1, "2 failed")
+    words = ("--aclnn-op", "softmax_backward", "--aclnn-phases", "one", "-k", "statuses or boundaries")
+    shown = ended(gate("--aclnn-adapter", "wrong:Wrong,fault=refusing", *words), 1, "2 failed")
     assert shown.count("aclnnSoftmaxBackward, promise example, atlas-a2: failed") == 2

@@ -95,7 +95,7 @@ def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pyt
     assert "the limit, after which smaller ones may be left" in render_html(acceptance([run]))
     assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     assert "shrunk before" in said(capsys)
-    assert main(["shrink", str(run), "--adapter", WRONG, "--again"]) == 1
+    assert main(["shrink", str(run), "--adapter", WRONG, "--reshrink"]) == 1
     [card] = acceptance([run]).findings
     assert card.shrunk_whole
     assert [worst.elements for worst in card.worst] == [1]
@@ -140,7 +140,7 @@ def test_words_that_do_not_fit(run: Path, tmp_path: Path, capsys: pytest.Capture
         (["no-such-run"], "no-such-run: no such file or folder; name a trial file or the directory of a run"),
         ([str(file)], "a file is shrunk with --adapter A and -o FILE; --adapter is missing"),
         ([str(file), "--adapter", "torch"], "a file is shrunk with --adapter A and -o FILE; -o is missing"),
-        ([str(file), "--adapter", "torch", "-o", str(tmp_path / "x"), "--again"], "--again: is said of a run"),
+        ([str(file), "--adapter", "torch", "-o", str(tmp_path / "x"), "--reshrink"], "--reshrink: is for a run"),
         ([str(tmp_path)], f"{tmp_path}: holds no manifest.json"),
     ):
         assert main(["shrink", *words]) == 2

@@ -33,7 +33,7 @@ class Ruler(Protocol):
 
     @property
     def name(self) -> str:
-        """As `--ruler` and records name it; never changed."""
+        """As `--tolerance` and records name it; never changed."""
         ...
 
     @property

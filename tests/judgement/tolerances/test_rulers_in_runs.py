@@ -228,9 +228,11 @@ def test_an_unknown_ruler_is_a_mistake_of_the_command_line(
     file = cases_file(tmp_path, softmax())
     source = [str(file)] if command == "replay" else ["--cases", str(file)]
     out = tmp_path / "run"
-    code, _, error = run(capsys, command, *source, "--adapter", "reference", "--ruler", "mixed,ulpp", "-o", str(out))
+    code, _, error = run(
+        capsys, command, *source, "--adapter", "reference", "--tolerance", "mixed,ulpp", "-o", str(out)
+    )
     assert (code, out.exists()) == (2, False)
-    assert error.startswith("error: --ruler: 'ulpp' is not a ruler; expected any of mixed, mere-mare")
+    assert error.startswith("error: --tolerance: 'ulpp' is not a ruler; expected any of mixed, mere-mare")
     assert error.rstrip().endswith("did you mean 'ulp'?")
 
 
@@ -239,10 +241,10 @@ def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytes
     base = ["run", "--cases", str(file), "--adapter", "reference"]
     code, out, _ = run(capsys, *base, "-o", str(tmp_path / "plain"))
     assert (code, "verdict=conforms" in out) == (0, True)
-    code, out, _ = run(capsys, *base, "--ruler", "mixed", "-o", str(tmp_path / "mixed"))
+    code, out, _ = run(capsys, *base, "--tolerance", "mixed", "-o", str(tmp_path / "mixed"))
     assert (code, "verdict=conforms" in out) == (0, True)
     gated = tmp_path / "gated"
-    code, out, _ = run(capsys, *base, "--ruler", "mixed", "--ruler", "msprobe-threshold", "-o", str(gated))
+    code, out, _ = run(capsys, *base, "--tolerance", "mixed", "--tolerance", "msprobe-threshold", "-o", str(gated))
     assert (code, "verdict=fails judged=100% cases=2 passed=1 failed=1" in out) == (1, True)
     said = " ".join(out.split())
     assert "every element is within the derived bound, but not within a ruler" in said
@@ -261,7 +263,7 @@ def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytes
         str(gated),
         "--adapter",
         "reference",
-        "--ruler",
+        "--tolerance",
         "msprobe-threshold",
         "-o",
         str(tmp_path / "again"),

@@ -63,9 +63,11 @@ def test_a_duplicate_is_an_error() -> None:
 
 
 def test_unknown_names_are_told_with_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match=r"--ruler: 'mixd' is not a ruler; expected any of .*did you mean 'mixed'\?"):
-        check_names(["ulp", "mixd"], where="--ruler")
-    assert check_names(["ulp", "mixed", "ulp"], where="--ruler") == ("mixed", "ulp")
+    with pytest.raises(
+        UsageError, match=r"--tolerance: 'mixd' is not a ruler; expected any of .*did you mean 'mixed'\?"
+    ):
+        check_names(["ulp", "mixd"], where="--tolerance")
+    assert check_names(["ulp", "mixed", "ulp"], where="--tolerance") == ("mixed", "ulp")
 
 
 @settings(max_examples=60, deadline=None)
