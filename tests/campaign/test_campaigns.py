@@ -121,6 +121,7 @@ def test_what_an_implementation_cannot_be_given_stands_apart(ran: Run) -> None:
     assert "-N: so many more were tried" in run.out
 
 
+@pytest.mark.slow
 def test_one_fault_is_one_finding(ran: Run) -> None:
     run = fuzz(ran, "tail", "--chunks", "6")
     assert run.code == 1, run.err

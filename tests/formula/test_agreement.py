@@ -71,6 +71,7 @@ def test_the_first_five_have_both() -> None:
     assert all(registry.load_formula(spec.stem) is not None for spec in HAND_WRITTEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", HAND_WRITTEN, ids=lambda spec: spec.stem)
 def test_formula_and_oracle_agree(spec: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
     formula = registry.load_formula(spec.stem)

@@ -265,6 +265,7 @@ def test_what_cannot_be_opened_is_told_and_ends_the_gate(gate: Run, processes: s
     assert "trials:" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -284,6 +285,7 @@ def test_a_wrong_word_is_told_before_anything_runs(gate: Run, arguments: str, me
     assert shown.count(message) == 1
 
 
+@pytest.mark.slow
 def test_beside_other_tests_the_option_decides(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makeini(f"[pytest]\ntestpaths = {ROOT / 'aclnn_cts' / 'suites'} others\naddopts = -p aclnn_cts.plugin")
@@ -306,6 +308,7 @@ def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -
     assert entry.content.case.call.phases == 1
 
 
+@pytest.mark.slow
 def test_a_gate_of_first_phases_shows_a_rejected_example_in_every_test_of_its_operator(gate: Run) -> None:
     words = ("--aclnn-op", "softmax_backward", "--aclnn-phases", "one", "-k", "statuses or boundaries")
     shown = ended(gate("--aclnn-adapter", "wrong:Wrong,fault=refusing", *words), 1, "2 failed")

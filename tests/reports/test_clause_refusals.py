@@ -113,6 +113,7 @@ def every() -> Iterator[tuple[str, str]]:
             yield operator, product
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operator", "product"), list(every()))
 def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator: str, product: str) -> None:
     spec = SPECS[operator]

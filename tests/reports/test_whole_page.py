@@ -39,6 +39,7 @@ def opened(request: pytest.FixtureRequest, driver: Any, whole: Path) -> Any:
     return driver
 
 
+@pytest.mark.slow
 def test_it_prints_on_a4_in_a_sane_number_of_sheets(opened: Any) -> None:
     opened.execute_script(
         "window.printed = []; addEventListener('beforeprint', () => {"

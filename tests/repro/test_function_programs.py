@@ -75,6 +75,7 @@ def ran(folder: Path, language: str, item: Case | Trial, function: str) -> subpr
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("function", "code", "said"),
@@ -105,6 +106,7 @@ def test_a_broken_call_must_be_rejected(tmp_path: Path, language: str, function:
     assert ("must be rejected" in done.stdout) == bool(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_twin_and_a_law_are_made_with_all_of_their_calls(tmp_path: Path, language: str) -> None:
     twin = {"twin": case_to_json(softmax(2, 3), origin=False)}

@@ -172,6 +172,7 @@ def test_every_life_cycle_is_shown_below() -> None:
     assert {promise for promise, _, _ in FAULTS} == set(LIFE_CYCLES)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("promise", "operator", "fault"), FAULTS, ids=str)
 def test_both_programs_call_in_the_manner_of_a_life_cycle(

@@ -146,6 +146,7 @@ def first_phase_of(trial: Trial) -> Trial:
 LIMIT = softmax(*(2,) * 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "kind", "case"),
     [

@@ -60,6 +60,7 @@ def test_adapters_that_ship_have_no_file_of_the_user_s(ran: Run, tmp_path: Path)
     assert "declared by the adapter" not in run.out
 
 
+@pytest.mark.slow
 def test_a_campaign_does_not_go_on_with_a_changed_adapter_file(ran: Run, tmp_path: Path, mine: Path) -> None:
     words = ("fuzz", "softmax_backward", "--adapter", "numpy_adapter_of_mine:Mine", "--chunk-trials", "16")
     began = ran(*words, "--chunks", "1")

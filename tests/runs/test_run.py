@@ -106,6 +106,7 @@ def outline(run: Ran) -> list[tuple[str, str, str]]:
     return [(item.trial_id, item.verdict.result, item.verdict.kind) for item in run.records]
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_makes_the_same_run(ran: Run) -> None:
     call = ("run", "upsample_nearest_exact1d_backward", "--adapter", "reference", "--seed", "5")
     one, two = ran(*call), ran(*call, "--workers", "2")
@@ -263,6 +264,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(Path(__file__).parents[1] / "support")))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM), ("2", signal.SIGHUP)]
 )

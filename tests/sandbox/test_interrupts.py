@@ -145,6 +145,7 @@ def waiting(*words: str, folder: Path, before: Callable[[], None] = hear_all) ->
     return process, os.open(folder / "pipe.json", os.O_WRONLY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), [*((name, signal.SIGTERM) for name in WAITS), ("run", signal.SIGHUP)])
 def test_a_command_that_has_not_begun_ends_with_130_and_leaves_nothing(
     name: str, number: signal.Signals, tmp_path: Path
@@ -170,6 +171,7 @@ def test_a_hangup_that_nohup_ignores_ends_nothing(tmp_path: Path) -> None:
     assert out.splitlines()[-1].endswith("run=made")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ENDINGS)
 @pytest.mark.parametrize("command", ["run", "replay"])
 def test_a_run_keeps_what_had_finished(command: str, number: signal.Signals, tmp_path: Path) -> None:

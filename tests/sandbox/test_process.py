@@ -304,6 +304,7 @@ def test_specs_are_loaded_in_the_runner_when_read() -> None:
         assert host.capabilities.description == "trouble"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind() -> None:
     gc.collect()
     before = descriptors(), runners(os.getpid())

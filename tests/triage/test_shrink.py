@@ -83,6 +83,7 @@ def test_a_structure_puts_its_own_trial_together_again(spec: Spec, product: str)
         assert again.id == trial.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "product"), ALL)
 def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product: str) -> None:
     sampler = Sampler(spec, Target(product=product))

@@ -101,6 +101,7 @@ def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pyt
     assert [worst.elements for worst in card.worst] == [1]
 
 
+@pytest.mark.slow
 def test_replay_and_the_bundle_take_the_smaller_case(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_trial_is_shrunk_with_the_calls_before_it(ran: Run, tmp_path: Path, mo
     assert small.case != LAST
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     ("fault", "after"),

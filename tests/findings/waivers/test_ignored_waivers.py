@@ -25,6 +25,7 @@ CASES = ("--cases", "case.json")
 FUZZ = ("softmax_backward", "--chunks", "1", "--chunk-trials", "16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "number"),
     [
