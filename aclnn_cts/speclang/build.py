@@ -19,6 +19,7 @@ from aclnn_cts.speclang.build_context import ConstraintContext
 from aclnn_cts.speclang.build_draws import build_draws
 from aclnn_cts.speclang.build_judgement import check_arithmetic, check_precision
 from aclnn_cts.speclang.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
+from aclnn_cts.speclang.expand import expand, is_short
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank
 from aclnn_cts.speclang.model import Clause, Example, Spec
@@ -69,8 +70,13 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
 def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, Problems]:
     """Build one operator file. The spec is None where its form is wrong; see the problems in either case."""
     problems = Problems(file)
+    if is_short(file.content):
+        expanded = expand(file, problems)
+        if expanded is None:
+            return None, problems
+        problems = Problems(expanded)
     try:
-        model = OperatorModel.model_validate(file.content)
+        model = OperatorModel.model_validate(problems.file.content)
     except ValidationError as error:
         problems.validation(error, OperatorModel)
         return None, problems

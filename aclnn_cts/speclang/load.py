@@ -24,7 +24,7 @@ __all__ = [
     "specs_from_texts",
 ]
 
-SHARED_FILES = frozenset({"interface", "products", "precision"})
+SHARED_FILES = frozenset({"interface", "products", "precision", "wording"})
 """Stems of the files in `specs/` that are no operator."""
 
 
@@ -108,7 +108,7 @@ def load_specs(folders: Sequence[Path] = ()) -> Specs:
 
 @dataclass(frozen=True, slots=True)
 class LintedFile:
-    """An operator file whose form and names are right: its spec, and the lines for what is found out later."""
+    """An operator file whose form and names are right: its spec, and (expanded) the lines for what is found later."""
 
     spec: Spec
     file: YamlFile
@@ -146,7 +146,7 @@ def lint_files(files: Sequence[Path] = ()) -> tuple[list[LintedFile], list[str]]
         spec, problems = build_spec(file, stem=path.stem, interface=interface)
         messages.extend(problems.sorted())
         if spec is not None and not problems.messages:
-            linted.append(LintedFile(spec, file))
+            linted.append(LintedFile(spec, problems.file))
     return linted, messages
 
 

@@ -1,4 +1,4 @@
-"""The files in `specs/` that are no operator: where they lie, and what `products.yaml` says."""
+"""The files in `specs/` that are no operator: where they lie, and what `products.yaml` and `wording.yaml` say."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel
+from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["check_product", "checked_file", "package_folder", "product_names", "products"]
+__all__ = ["check_product", "checked_file", "package_folder", "product_names", "products", "wording"]
 
 
 def package_folder() -> Path:
@@ -29,6 +29,13 @@ def products() -> Mapping[str, ProductModel]:
     path = package_folder() / "products.yaml"
     model = checked_file(read_yaml(path, name=f"specs/{path.name}"), ProductsModel)
     return MappingProxyType(model.products)
+
+
+@functools.cache
+def wording() -> WordingModel:
+    """The stock sentences of specs in the short form."""
+    path = package_folder() / "wording.yaml"
+    return checked_file(read_yaml(path, name=f"specs/{path.name}"), WordingModel)
 
 
 def product_names() -> tuple[str, ...]:

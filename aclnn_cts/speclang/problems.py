@@ -56,7 +56,7 @@ class Problems:
             path = tuple(item["loc"])
             while path and path[-1] in _UNION_BRANCHES:
                 path = path[:-1]
-            place = printable(".".join(str(part) for part in path), ECHO_LIMIT)
+            place = printable(".".join(str(part) for part in self.file.written(path)), ECHO_LIMIT)
             if item["type"] == "extra_forbidden":
                 known = _fields_at(model, path[:-1])
                 self.add(

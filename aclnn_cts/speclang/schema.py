@@ -15,8 +15,10 @@ __all__ = [
     "AtkArgumentModel",
     "AtkModel",
     "Basis",
+    "Bilingual",
     "ClauseModel",
     "ConstraintModel",
+    "ConstraintsModel",
     "DocumentModel",
     "DrawModel",
     "ExampleModel",
@@ -33,6 +35,10 @@ __all__ = [
     "ProductsModel",
     "ResultFormat",
     "Scalar",
+    "SentenceModel",
+    "ShortOperatorModel",
+    "ShortParameterModel",
+    "WordingModel",
 ]
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -106,9 +112,7 @@ class ModesModel(_Strict):
     operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None]]]
 
 
-class ConstraintModel(_Strict):
-    """One documented rule; which fields a kind reads is checked by `speclang.kinds`."""
-
+class _Constraint(_Strict):
     id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
     kind: StrictStr
     of: StrictStr | StrictInt | Names | None = None
@@ -119,7 +123,6 @@ class ConstraintModel(_Strict):
     axis: StrictInt | None = None
     axes: list[StrictInt] | None = None
     draw: StrictStr | None = None
-    strength: Literal["listed", "limit", "open", "accuracy"]
     status: StrictStr | Names | None = None
     products: Names | None = None
     when: StrictStr | None = None
@@ -129,6 +132,24 @@ class ConstraintModel(_Strict):
     breaks: list[dict[StrictStr, Assigned]] = []
     limits: list[dict[StrictStr, Assigned]] = []
     unsafe: StrictStr | None = None
+
+
+class ConstraintModel(_Constraint):
+    """One documented rule; which fields a kind reads is checked by `speclang.kinds`."""
+
+    strength: Literal["listed", "limit", "open", "accuracy"]
+
+
+class ShortConstraintModel(_Constraint):
+    """One documented rule whose strength may follow from its status."""
+
+    strength: Literal["listed", "limit", "open", "accuracy"] | None = None
+
+
+class ConstraintsModel(_Strict):
+    """All rules of a file, those that properties imply among them."""
+
+    constraints: list[ConstraintModel]
 
 
 class ClauseModel(_Strict):
@@ -272,23 +293,99 @@ class PrecisionFileModel(_Strict):
     models: list[PrecisionModel]
 
 
-class OperatorModel(_Strict):
-    """A whole operator file."""
+class _OperatorFile(_Strict):
+    """What both forms of an operator file say alike."""
 
     operator: Annotated[StrictStr, Field(pattern="^aclnn[A-Za-z0-9]+$")]
     header: StrictStr | None = None
     document: DocumentModel
     products: Annotated[Names, Field(min_length=1)]
     tables: dict[StrictStr, ByProduct] = {}
-    parameters: Annotated[list[ParameterModel], Field(min_length=1)]
-    rows: dict[StrictStr, Any] | None = None
+    rows: dict[StrictStr, list[StrictStr | Names]] | None = None
     draws: list[DrawModel] = []
     modes: ModesModel | None = None
-    constraints: list[ConstraintModel]
-    examples: list[ExampleModel] = []
     precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
     atk: AtkModel | None = None
+
+
+class OperatorModel(_OperatorFile):
+    """A whole operator file in the full form: every constraint and every clause written out."""
+
+    parameters: Annotated[list[ParameterModel], Field(min_length=1)]
+    constraints: list[ConstraintModel]
+    examples: list[ExampleModel] = []
     clauses: list[ClauseModel]
+
+
+class ShortParameterModel(_Strict):
+    """One parameter and its properties; `speclang.properties` checks their values."""
+
+    name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
+    type: StrictStr
+    role: Literal["input", "output", "attribute"] | None = None
+    shape: StrictStr | None = None
+    items: StrictStr | None = None
+    dtype: StrictStr | None = None
+    format: StrictStr | None = None
+    data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
+    null: Any = None
+    dtypes: Any = None
+    same_dtype_as: Any = None
+    formats: Any = None
+    same_format_as: Any = None
+    rank: Any = None
+    same_shape_as: Any = None
+    length: Any = None
+    range: Any = None
+    dims: Any = None
+    strided: Any = None
+    empty: Any = None
+
+
+class ShortExampleModel(_Strict):
+    """A worked example whose name, address and arguments may be short."""
+
+    name: StrictStr = "document"
+    at: StrictStr = "example.1"
+    product: StrictStr | None = None
+    arguments: dict[StrictStr, Any]
+
+
+class ShortOperatorModel(_OperatorFile):
+    """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
+
+    defaults: dict[StrictStr, Any] = {}
+    sentences: dict[StrictStr, dict[StrictStr, Any]] = {}
+    parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
+    constraints: list[ShortConstraintModel] = []
+    examples: list[ShortExampleModel] = []
+    clauses: dict[StrictStr, list[Any]] = {}
+
+
+class SentenceModel(_Strict):
+    """A stock sentence: the fields of a clause without an address. Texts and conditions have placeholders."""
+
+    implied: StrictBool = False
+    en: StrictStr
+    zh: StrictStr
+    certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
+    promise: StrictStr | None = None
+    when: StrictStr | None = None
+    faults: Names | None = None
+    interface: StrictStr | None = None
+    untestable: StrictStr | None = None
+
+
+class WordingModel(_Strict):
+    """`wording.yaml`: the stock sentences that the short form of a spec names by a word."""
+
+    promises: dict[StrictStr, Names]
+    reasons: dict[StrictStr, Bilingual]
+    sections: dict[StrictStr, dict[StrictStr, SentenceModel]]
+    takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format"], Bilingual]
+    rules: dict[StrictStr, Bilingual]
+    open_rules: dict[StrictStr, Bilingual]
+    errors: dict[StrictStr, Bilingual]
 
 
 class InterfaceModel(_Strict):

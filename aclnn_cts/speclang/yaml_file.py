@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,10 +46,22 @@ class YamlFile:
     text: str
     content: Any
     lines: Mapping[Path_, int]
+    origins: Mapping[Path_, Path_] = field(default_factory=dict)
+    """Of content that was expanded: the path in the file from which the value at a path comes."""
+    source: Any = None
+    """Of content that was expanded: the values of the file."""
+
+    def written(self, path: Sequence[str | int]) -> Path_:
+        """The path in the file of a path in the content: another one where the content was expanded."""
+        place = tuple(path)
+        for end in range(len(place), 0, -1):
+            if (origin := self.origins.get(place[:end])) is not None:
+                return (*origin, *place[end:])
+        return place
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line of a path, or of the nearest thing around it that stands in the file."""
-        place = tuple(path)
+        place = self.written(path)
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)

@@ -15,6 +15,7 @@ from aclnn_cts.speclang.build_rules import KINDS
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.package import products
+from aclnn_cts.speclang.properties import PROPERTIES
 from aclnn_cts.speclang.yaml_file import parse_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec-format.md"
@@ -71,6 +72,23 @@ def test_every_example_of_a_key_fits_the_schema(section: str) -> None:
         field = next(name for name, info in model.model_fields.items() if key in (name, info.alias))
         whole = model.model_construct()
         model.__pydantic_validator__.validate_assignment(whole.model_copy(), field, content[key])
+
+
+def test_every_key_of_the_short_form_is_described() -> None:
+    own = schema.ShortOperatorModel.__annotations__
+    assert sorted(keys("Short form")) == sorted(own)
+    for key, text in examples("Short form"):
+        content: dict[str, Any] = parse_yaml(text, name=key).content
+        whole = schema.ShortOperatorModel.model_construct()
+        schema.ShortOperatorModel.__pydantic_validator__.validate_assignment(whole, key, content[key])
+
+
+def test_every_property_is_described() -> None:
+    described = [(row[0].strip("`"), row[1].strip("`")) for row in rows("Properties")]
+    assert described == [(key, item.suffix) for key, item in PROPERTIES.items()]
+    assert set(PROPERTIES) <= set(schema.ShortParameterModel.model_fields)
+    for key, text in [(row[0].strip("`"), row[3].strip("`")) for row in rows("Properties")]:
+        assert list(parse_yaml(text, name=key).content) == [key]
 
 
 def test_every_product_is_described() -> None:

@@ -1,0 +1,73 @@
+"""From the short form of a spec to the full one: properties become constraints, words become clauses.
+
+Nothing after this step knows the short form. Each place in the result keeps the place in the file that it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from aclnn_cts.speclang.build_context import Path
+from aclnn_cts.speclang.build_parameters import kind_of_type
+from aclnn_cts.speclang.example_arguments import full_examples
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.properties import imply, promised
+from aclnn_cts.speclang.schema import ConstraintsModel, ShortOperatorModel
+from aclnn_cts.speclang.sentences import Sentences
+from aclnn_cts.speclang.stock_clauses import StockClauses
+from aclnn_cts.speclang.yaml_file import YamlFile
+
+__all__ = ["expand", "is_short"]
+
+
+def is_short(content: object) -> bool:
+    """Whether a file is in the short form: its clauses are sorted by section, or left to be implied."""
+    return isinstance(content, dict) and "operator" in content and not isinstance(content.get("clauses"), list)
+
+
+def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
+    """The file in the full form; None where the short form is not kept."""
+    try:
+        model = ShortOperatorModel.model_validate(file.content)
+    except ValidationError as error:
+        problems.validation(error, ShortOperatorModel)
+        return None
+    content: Mapping[str, Any] = file.content
+    parameters: list[dict[str, Any]] = content["parameters"]
+    kinds = [kind_of_type(item.type) or "tensor" for item in model.parameters]
+    written: list[dict[str, Any]] = content.get("constraints", [])
+    drawn, implied = imply(parameters, kinds, model.defaults, [str(entry.get("id")) for entry in written], problems)
+    constraints = [*implied.constraints, *({**entry, "strength": _strength(entry)} for entry in written)]
+    places: list[Path] = [*implied.origins, *(("constraints", number) for number in range(len(written)))]
+    origins: dict[Path, Path] = {("constraints", number): place for number, place in enumerate(places)}
+    full: dict[str, Any] = {key: value for key, value in content.items() if key not in ("defaults", "sentences")}
+    full.update(parameters=drawn, constraints=constraints)
+    expanded = replace(file, content=full, origins=origins, source=content)
+    try:
+        ConstraintsModel.model_validate({"constraints": constraints})
+    except ValidationError as error:
+        Problems(expanded, problems.messages).validation(error, ConstraintsModel)
+    if problems.messages:
+        return None
+    stock = StockClauses(
+        problems=problems,
+        content=content,
+        parameters=drawn,
+        kinds=dict(zip([item.name for item in model.parameters], kinds, strict=True)),
+        constraints=constraints,
+        sentences=Sentences(model.products, model.tables),
+    )
+    clauses = list(stock.clauses(model.clauses))
+    origins.update({("clauses", number): place for number, (_, place) in enumerate(clauses)})
+    full["clauses"] = [clause for clause, _ in clauses]
+    if model.examples:
+        full["examples"] = full_examples(content["examples"], stock.kinds, problems)
+    return None if problems.messages else expanded
+
+
+def _strength(entry: Mapping[str, Any]) -> object:
+    return entry.get("strength", promised(entry, "limit"))

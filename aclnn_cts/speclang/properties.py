@@ -1,0 +1,239 @@
+"""What the properties of a parameter imply in the short form of a spec: constraints, and what valid calls draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
+from aclnn_cts.speclang.build_context import Path
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import ConstraintModel
+
+__all__ = ["PROPERTIES", "Implied", "Property", "imply", "promised"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """One property: the constraint that it makes, and the parameters that may have it."""
+
+    kind: str
+    suffix: str
+    """What follows the parameter's name in the id."""
+    value: str | None = None
+    """The key of the constraint that takes the property's value; None where the property is a yes or no."""
+    of: tuple[str, ...] = ("tensor",)
+    strength: str = "limit"
+    """Where it names no code."""
+
+
+PROPERTIES: Mapping[str, Property] = {
+    "null": Property(kind="present", suffix="null", of=("tensor", "int_array"), strength="open"),
+    "dtypes": Property(kind="dtype", suffix="dtype", value="in"),
+    "same_dtype_as": Property(kind="same_dtype", suffix="same_dtype", value="as"),
+    "formats": Property(kind="format", suffix="format", value="in"),
+    "same_format_as": Property(kind="same_format", suffix="same_format", value="as"),
+    "rank": Property(kind="rank", suffix="rank", value="in"),
+    "length": Property(kind="length", suffix="length", value="is", of=("int_array",)),
+    "same_shape_as": Property(kind="shape", suffix="shape", value="is"),
+    "dims": Property(kind="dims", suffix="dims", value="in"),
+    "range": Property(kind="range", suffix="range", value="in", of=("int", "double")),
+    "strided": Property(kind="contiguous", suffix="contiguous", strength="open"),
+    "empty": Property(kind="not_empty", suffix="not_empty", strength="open"),
+}
+"""In the order in which their constraints are made: each property for all parameters, then the next."""
+
+_KEYS = frozenset(
+    {info.alias or name for name, info in ConstraintModel.model_fields.items()} - {"of", "as", "in", "that", "kind"}
+)
+"""What a property in the form of a mapping may say: its value as `is`, and keys of a constraint."""
+_STRENGTHS = ("limit", "open", "accuracy")
+_NONE = "none"
+
+
+@dataclass(slots=True)
+class Implied:
+    """The constraints of one file so far, and where each comes from."""
+
+    constraints: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[Path] = field(default_factory=list)
+
+    def of(self, name: str, key: str) -> list[dict[str, Any]]:
+        """The constraints that a property of a parameter made."""
+        kind = PROPERTIES[key].kind
+        return [item for item in self.constraints if item["of"] == name and item["kind"] == kind]
+
+
+def promised(entry: Mapping[str, Any], otherwise: str) -> str:
+    """The strength of a constraint that states none: listed where it names a code."""
+    status = entry.get("status")
+    if status is None:
+        return otherwise
+    return "limit" if status in (ANY_ERROR, [ANY_ERROR]) else "listed"
+
+
+def imply(
+    parameters: Sequence[Mapping[str, Any]],
+    kinds: Sequence[str],
+    defaults: Mapping[str, Any],
+    written: Iterable[str],
+    problems: Problems,
+) -> tuple[list[dict[str, Any]], Implied]:
+    """The parameters in the full form, and the constraints of their properties but those whose ids are `written`."""
+    for key in defaults:
+        problems.known(key, PROPERTIES, ("defaults", key), "property")
+    replaced = frozenset(written)
+    implied = Implied()
+    drawn: list[dict[str, Any]] = []
+    tiers: list[dict[str, list[dict[str, Any]]]] = []
+    for number, (item, kind) in enumerate(zip(parameters, kinds, strict=True)):
+        found = {}
+        for key, entry in PROPERTIES.items():
+            path = ("parameters", number, key)
+            if kind in entry.of:
+                found[key] = _tiers(key, item, defaults, path, problems)
+            elif key in item:
+                problems.add(path, f"{item['name']} is of kind {kind}; {key} is a property of {' or '.join(entry.of)}")
+        tiers.append(found)
+        drawn.append(_parameter(item, kind, found))
+    for key, entry in PROPERTIES.items():
+        for number, item in enumerate(parameters):
+            earlier: list[str] = []
+            for place, tier in enumerate(tiers[number].get(key, ())):
+                path = ("parameters", number, key, *((place,) if isinstance(item.get(key), list) else ()))
+                made = _constraint(str(item["name"]), entry, tier, earlier, implied, path, problems)
+                earlier.append(made["id"])
+                if made["id"] not in replaced:
+                    implied.constraints.append(made)
+                    implied.origins.append(path)
+    return drawn, implied
+
+
+def _tiers(
+    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: Path, problems: Problems
+) -> list[dict[str, Any]]:
+    """What a property says, from the widest to the narrowest: the parameter's words over the defaults of the file."""
+    common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
+    if key in item:
+        own = _entries(key, item[key], path, problems)
+    elif key == "empty" and "same_shape_as" in item:
+        return []
+    elif PROPERTIES[key].value is None or any("is" in entry for entry in common):
+        own = [{}]
+    elif key == "formats" and "same_format_as" not in item:
+        own = [{"is": ["ND"]}]
+    else:
+        return []
+    merged = [_merged(common[0] if common else {}, own[0]), *own[1:]]
+    if "is" not in own[0] and len(own) == 1:
+        merged.extend(common[1:])
+    return [] if any(_NONE in entry for entry in merged) else merged
+
+
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter's entry over the default's; a promise of its own replaces the whole promise."""
+    promise = ("strength", "status", "group", _NONE) if {"strength", "status", _NONE} & set(own) else ()
+    return {**{key: value for key, value in common.items() if key not in promise}, **own}
+
+
+def _entries(key: str, value: object, path: Path, problems: Problems) -> list[dict[str, Any]]:
+    """A property as mappings: it is written as a value, a mapping, a list of mappings, or a word for a promise."""
+    if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+        return [_entry(key, entry, (*path, number), problems) for number, entry in enumerate(value)]
+    return [_entry(key, value, path, problems)]
+
+
+def _entry(key: str, value: object, path: Path, problems: Problems) -> dict[str, Any]:
+    if isinstance(value, dict) and (_KEYS & set(value) or key != "dtypes"):
+        for name in value:
+            problems.known(name, sorted(_KEYS), (*path, name), "key")
+        return {**value, "is": _value(key, value["is"], path, problems)} if "is" in value else dict(value)
+    is_promise = isinstance(value, str) and (value in STATUSES or value in (*_STRENGTHS, _NONE, ANY_ERROR))
+    if PROPERTIES[key].value is None or path[0] == "defaults":
+        if is_promise:
+            return _promise(str(value))
+        if isinstance(value, bool) and key in ("strided", "empty"):
+            return {_NONE: True} if value else {"strength": "limit"}
+        if PROPERTIES[key].value is None:
+            problems.add(path, f"{key}: {shown(value)}; expected {_expected(key)}")
+            return {_NONE: True}
+    return {_NONE: True} if value == _NONE else {"is": _value(key, value, path, problems)}
+
+
+def _expected(key: str) -> str:
+    words = f"a status, {', '.join(_STRENGTHS)}, {_NONE}, or a mapping with keys of a constraint"
+    return words if key == "null" else f"true, false, {words}"
+
+
+def _promise(word: str) -> dict[str, Any]:
+    if word == _NONE:
+        return {_NONE: True}
+    return {"strength": word} if word in _STRENGTHS else {"status": word}
+
+
+def _value(key: str, value: object, path: Path, problems: Problems) -> object:
+    if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
+        return [value, value]
+    if key.startswith("same_") and not isinstance(value, str):
+        problems.add(path, f"{key}: {shown(value)}; expected the name of an earlier parameter")
+        return ""
+    return value
+
+
+def _constraint(
+    name: str,
+    entry: Property,
+    tier: Mapping[str, Any],
+    earlier: Sequence[str],
+    implied: Implied,
+    path: Path,
+    problems: Problems,
+) -> dict[str, Any]:
+    """One tier as a constraint of the full form."""
+    rest = {key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)}
+    made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
+    if entry.value is not None:
+        if "is" not in tier:
+            problems.add(path, f"{name}: no value; add `is`")
+        value = tier.get("is", "")
+        made[entry.value] = f"[*{value}]" if entry.kind == "shape" else value
+    made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
+    if "requires" not in rest:
+        needed = [*earlier, *(_compared(name, str(tier.get("is")), made, implied) if entry.value == "as" else ())]
+        if needed:
+            made["requires"] = needed
+    return {**made, **{key: value for key, value in rest.items() if value is not None}}
+
+
+def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied) -> list[str]:
+    """What an equality says nothing without: that both sides are in their lists. In one group, it promises the same."""
+    if made["strength"] == "listed" and made["kind"] == "same_dtype":
+        return []
+    keys = ("dtypes", "same_dtype_as") if made["kind"] == "same_dtype" else ("formats",)
+    first, *more = keys
+    found = [*implied.of(other, first), *implied.of(name, first)]
+    for key in more:
+        found.extend(implied.of(other, key))
+    return [item["id"] for item in found]
+
+
+def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """The parameter in the full form: what valid calls draw from is the narrowest tier."""
+    made = {key: value for key, value in item.items() if key not in PROPERTIES}
+    if "role" not in made:
+        is_const = "const" in str(item["type"]).split()
+        made["role"] = ("input" if is_const else "output") if kind == "tensor" else "attribute"
+    if kind != "tensor":
+        return made
+    if tiers["same_shape_as"]:
+        made.setdefault("shape", f"[*{tiers['same_shape_as'][-1].get('is')}]")
+    for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
+        if tiers[same] and single not in made:
+            made[single] = f"as {tiers[same][-1].get('is')}"
+        elif tiers[key] and single not in made:
+            made[key] = tiers[key][-1].get("is")
+    if item.get("strided") is True:
+        made["strided"] = True
+    return made

@@ -1,0 +1,279 @@
+"""Clauses of a spec in the short form: stock sentences by a word or a rule's id, and the spec's own between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.build_context import Path
+from aclnn_cts.speclang.package import wording
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import SentenceModel
+from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule
+
+__all__ = ["StockClauses"]
+
+_Clause = dict[str, Any]
+_IMPLIED = "implied"
+_HEADS = ("products", "prototype", "function", "params", "returns", "phase2", "limits", "example")
+_RECEIVED = ("workspaceSize", "executor")
+_ROLES = {"inputs": ("input",), "outputs": ("output",), "tensors": ("input", "output")}
+"""Words before a rule's name that stand for that rule of several parameters."""
+_OVER = frozenset({"say", "of"})
+"""What an entry says beside the fields of a clause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StockClauses:
+    """Everything that the sentences of one file may speak of."""
+
+    problems: Problems
+    content: Mapping[str, Any]
+    parameters: Sequence[Mapping[str, Any]]
+    """In the full form."""
+    kinds: Mapping[str, str]
+    constraints: Sequence[Rule]
+    sentences: Sentences
+
+    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, Path]]:
+        """Every clause with its address, in the order of the document, and where it comes from."""
+        known = self.sections()
+        for section in sections:
+            self.problems.known(section, known, ("clauses", section), "section")
+        named = {name for section, entries in sections.items() for name in self._named(section, entries)}
+        for section in known:
+            number = 0
+            for entry, path in self._entries(section, sections.get(section), named):
+                for clause in self.said(section, entry, path):
+                    number = self._number(clause.pop("at", number + 1), path)
+                    yield {"at": f"{section}.{number}", **clause}, path
+
+    def _number(self, value: object, path: Path) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+        self.problems.add(path, f"at: {shown(value)}; expected a number: the section is the key above")
+        return 0
+
+    def sections(self) -> list[str]:
+        """Every section that a document can have, in its order."""
+        names = {
+            "params": [f"params.{name}" for name in (*self.kinds, *_RECEIVED)],
+            "phase2": [name for name in wording().sections if name.startswith("phase2.")],
+        }
+        return [section for head in _HEADS for section in names.get(head, [head])]
+
+    def _entries(self, section: str, given: Sequence[object] | None, named: set[str]) -> Iterator[tuple[object, Path]]:
+        """The entries of a section, with what it implies in the place of `implied`, or of the section."""
+        for place, entry in enumerate([_IMPLIED] if given is None else given):
+            path: Path = ("clauses", section, place) if given is not None else ("parameters",)
+            for word in self.implied(section, named) if entry == _IMPLIED else [entry]:
+                yield word, path
+
+    def _named(self, section: str, entries: Sequence[object]) -> Iterator[str]:
+        """The ids of the rules that written entries name: their sentence is not implied a second time."""
+        for entry in entries:
+            word = entry.get("say", entry.get("constraints")) if isinstance(entry, dict) else entry
+            for name in word if isinstance(word, list) else [word]:
+                yield from (rule["id"] for rule in self._rules(name, section.partition(".")[2]))
+
+    def implied(self, section: str, named: set[str]) -> list[str]:
+        """The words of a section that is left out, or that says `implied`."""
+        head, _, name = section.partition(".")
+        if head == "products":
+            return [*self.content["products"], "no_other"]
+        words = [word for word, entry in wording().sections.get(section, {}).items() if entry.implied]
+        if head == "returns":
+            codes = [rule for rule in self.constraints if rule["strength"] == "listed"]
+            return [*words, *(rule["id"] for rule in codes if on_rule(rule, is_error=True))]
+        if head != "params" or name not in self.kinds:
+            return words
+        if self.kinds[name] == "int_array":
+            words = ["array"]
+        elif self.kinds[name] != "tensor":
+            words = ["number"]
+        else:
+            tensor = next(item for item in self.parameters if item["name"] == name)
+            words = [tensor["role"], *(["strided"] if tensor.get("strided") else []), "dtypes", "formats"]
+        own = [rule for rule in self.constraints if rule.get("of") == name and rule["id"] not in named]
+        codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
+        return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
+
+    def said(self, section: str, entry: object, path: Path) -> Iterator[_Clause]:
+        """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
+        fields = dict(entry) if isinstance(entry, dict) else {"say": entry}
+        name = section.partition(".")[2]
+        own = self.content.get("sentences", {}).get(fields.get("say")) if isinstance(fields.get("say"), str) else None
+        if own is not None:
+            fields = {**_named_in(own, name), **{key: value for key, value in fields.items() if key != "say"}}
+        if "say" not in fields:
+            yield self._completed(fields, path)
+            return
+        found = list(self._stock(section, fields, path))
+        if len(found) > 1 and "at" in fields:
+            self.problems.add(path, f"at: {shown(fields['say'])} says {len(found)} sentences; give one a number")
+        for clause in found:
+            yield self._completed({**clause, **{key: value for key, value in fields.items() if key not in _OVER}}, path)
+
+    def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
+        """A clause with the words for its promise and its reason replaced by what they stand for."""
+        made = dict(clause)
+        promises, reasons = wording().promises, wording().reasons
+        if isinstance(made.get("promise"), str) and made["promise"] in promises:
+            made.setdefault("faults", promises[made["promise"]])
+            made["promise"] = "values"
+        reason = made.get("untestable")
+        if isinstance(reason, str) and self.problems.known(reason, reasons, (*path, "untestable"), "reason"):
+            made["untestable"] = reasons[reason].model_dump()
+        return made
+
+    def _stock(self, section: str, fields: Mapping[str, Any], path: Path) -> Iterator[_Clause]:
+        """What a word, or rules, say in a section."""
+        name = section.partition(".")[2]
+        word = fields["say"]
+        words = word if isinstance(word, list) and word else [word]
+        stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
+        names = _strings(fields.get("of")) or ([name] if name in self.kinds else [])
+        if not isinstance(word, list):
+            if not isinstance(word, str):
+                self.problems.add(path, f"{shown(word)}; expected a word, a list of rules, or a clause with en and zh")
+                return
+            if word in stock and not any(rule["id"] == f"{name}.{word}" for rule in self.constraints):
+                yield self._sentence(stock[word], name)
+                return
+            if section == "products" and word in self.content["products"]:
+                yield {**self.sentences.takes("product", [word]), "promise": "runs", "products": [word]}
+                return
+            if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
+                yield from found
+                return
+        rules = []
+        for item in words:
+            if not (meant := self._rules(item, name)):
+                known = [*stock, *(str(rule["id"]) for rule in self.constraints)]
+                self.problems.known(str(item), known, path, f"word of the section {section}:")
+                return
+            rules.extend(meant)
+        yield self._of_rules(rules, section, fields, path)
+
+    def _has_words(self, section: str) -> bool:
+        return section.partition(".")[2] in self.kinds or section in wording().sections
+
+    def _rules(self, word: object, name: str) -> list[Rule]:
+        """Rules by an id, without the name of the parameter in that parameter's section, or by a word for several."""
+        head, _, suffix = str(word).partition(".")
+        ids = [f"{name}.{word}", str(word)]
+        found = [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
+        if found or head not in _ROLES:
+            return found[:1]
+        ids = [f"{item['name']}.{suffix}" for item in self.parameters if item["role"] in _ROLES[head]]
+        return [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
+
+    def _sentence(self, sentence: SentenceModel, name: str) -> _Clause:
+        """A stock sentence with its placeholders filled."""
+        tensors = [item["name"] for item in self.parameters if self.kinds[item["name"]] == "tensor"]
+        outputs = [item["name"] for item in self.parameters if item["role"] == "output"]
+        types = {item["name"]: item["type"] for item in self.parameters}
+        made = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
+        for key, value in made.items():
+            language = "zh" if key == "zh" else "en"
+            if isinstance(value, str):
+                made[key] = value.format(
+                    name=name,
+                    type=types.get(name, ""),
+                    first=tensors[0] if tensors else "",
+                    last=outputs[-1] if outputs else "",
+                    header=self.content.get("header", ""),
+                    parameters=listed(list(self.kinds), language),
+                    outputs=listed(outputs, language),
+                )
+        return made
+
+    def _taken(self, names: Sequence[str], word: str, on: Sequence[str] | None) -> list[_Clause] | None:
+        """One sentence for each product and dtype, format or row that valid calls take; None for another word."""
+        if word == "rows" and self.content.get("rows"):
+            return list(self._rows())
+        if not names:
+            return None
+        if word in DTYPES:
+            return [self._dtype(names, word, on)]
+        if word in FORMATS:
+            return [self._format(names[0], word)]
+        if word == "formats":
+            drawn = (item.get("formats") for item in self.parameters if item["name"] == names[0])
+            lists = self.sentences.by_product(next(drawn, None))
+            formats = dict.fromkeys(name for row in lists.values() for name in row)
+            return [self._format(names[0], item) for item in formats]
+        if word != "dtypes":
+            return None
+        lists = self._dtypes(names[0])
+        if len({tuple(row) for row in lists.values()}) == 1 and len(lists) == len(self.content["products"]):
+            return [self._dtype(names, dtype, None) for dtype in next(iter(lists.values()))]
+        return [self._dtype(names, dtype, [product]) for product, row in lists.items() for dtype in row]
+
+    def _format(self, name: str, word: str) -> _Clause:
+        texts = self.sentences.takes("format", name=name, format=word)
+        return {**texts, "promise": "values", "when": f"format({name}) == {word}"}
+
+    def _dtype(self, names: Sequence[str], dtype: str, on: Sequence[str] | None) -> _Clause:
+        """One dtype of a tensor, or of any of several, on the products that list it."""
+        if on is None:
+            on = [product for product, row in self._dtypes(names[0]).items() if dtype in row]
+            on = [] if len(on) == len(self.content["products"]) else on
+        when = " or ".join(f"dtype({name}) == {dtype}" for name in names)
+        texts = self.sentences.takes("dtype", on, name=tuple(names), dtype=dtype)
+        return {**texts, "promise": "values", "when": when, **({"products": list(on)} if on else {})}
+
+    def _dtypes(self, name: str) -> Mapping[str, Sequence[str]]:
+        """The dtypes of a tensor by product, after its rule."""
+        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "dtype")
+        return self.sentences.by_product(next(rules, None))
+
+    def _rows(self) -> Iterator[_Clause]:
+        """One sentence for each product and row of `rows`, and one on all other rows."""
+        table = dict(self.content["rows"])
+        names = table.pop("parameters", [])
+        columns = list(zip(*(row for rows in table.values() for row in rows), strict=False))
+        varying = [place for place, column in enumerate(columns) if len(set(column)) > 1]
+        whole = [rule["id"] for rule in self.constraints if rule["kind"] == "dtype_rows"]
+        for product, rows in table.items():
+            for row in rows:
+                pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=False))
+                when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying if place < len(names))
+                texts = self.sentences.takes("row", [product], row=pairs)
+                yield {**texts, "promise": "values", "when": when, "products": [product]}
+            if whole:
+                yield {**self.sentences.takes("rows", [product]), "constraints": whole, "products": [product]}
+
+    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: Path) -> _Clause:
+        """A clause on rules: where it is stated follows from them, and what it says where they are of one kind."""
+        made: _Clause = {"constraints": [rule["id"] for rule in rules]}
+        on = rules[0].get("products") or []
+        if on and all(rule.get("products") == on for rule in rules):
+            made["products"] = on
+        if all(rule["strength"] == "open" for rule in rules):
+            made["certainty"] = "ambiguous"
+        if {*LANGUAGES} <= fields.keys():
+            return made
+        stated = _strings(fields.get("products")) or made.get("products", ())
+        texts = self.sentences.on_rules(rules, stated, is_error=section == "returns")
+        if texts is None:
+            self.problems.add(path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh")
+        return {**made, **(texts or {})}
+
+
+def _strings(value: object) -> list[str] | None:
+    """A list of names; None for anything else, which the schema of the full form reports."""
+    return value if isinstance(value, list) and value and all(isinstance(item, str) for item in value) else None
+
+
+def _named_in(value: Any, name: str) -> Any:  # noqa: ANN401 - a YAML value
+    """A sentence of the spec's own with the parameter's name in the place of `{name}`."""
+    if isinstance(value, str):
+        return value.replace("{name}", name)
+    if isinstance(value, list):
+        return [_named_in(item, name) for item in value]
+    return {key: _named_in(item, name) for key, item in value.items()} if isinstance(value, dict) else value
