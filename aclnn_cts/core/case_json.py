@@ -76,10 +76,10 @@ def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - 
     if value is None:
         return None
     if isinstance(value, Tensor):
-        plain.setdefault("format", "ND")
         if value.data is not None:
             _spell_out(plain["data"])
-        return {"tensor": plain}
+        # msgspec leaves a default out by identity, so that an ND may be there or not: here it always stands, third.
+        return {"tensor": {"shape": plain["shape"], "dtype": value.dtype, "format": value.format, **plain}}
     if isinstance(value, bool):
         return {"bool": value}
     if isinstance(value, int):

@@ -5,7 +5,7 @@ Nothing after this step knows the short form. Each place in the result keeps the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.example_arguments import full_examples
+from aclnn_cts.speclang.named_expressions import with_meanings
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import imply, promised
 from aclnn_cts.speclang.schema import ConstraintsModel, ShortOperatorModel
@@ -36,17 +37,20 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     except ValidationError as error:
         problems.validation(error, ShortOperatorModel)
         return None
-    content: Mapping[str, Any] = file.content
+    names = [item.name for item in model.parameters] + [str(item.name or item.run) for item in model.draws]
+    content = with_meanings(file.content, names, problems)
     parameters: list[dict[str, Any]] = content["parameters"]
     kinds = [kind_of_type(item.type) or "tensor" for item in model.parameters]
     written: list[dict[str, Any]] = content.get("constraints", [])
-    drawn, implied = imply(parameters, kinds, model.defaults, [str(entry.get("id")) for entry in written], problems)
-    constraints = [*implied.constraints, *({**entry, "strength": _strength(entry)} for entry in written)]
+    drawn, implied = imply(
+        parameters, kinds, content.get("defaults", {}), [str(entry.get("id")) for entry in written], problems
+    )
+    constraints = [*implied.constraints, *(_constraint(entry, names) for entry in written)]
     places: list[Path] = [*implied.origins, *(("constraints", number) for number in range(len(written)))]
     origins: dict[Path, Path] = {("constraints", number): place for number, place in enumerate(places)}
-    full: dict[str, Any] = {key: value for key, value in content.items() if key not in ("defaults", "sentences")}
+    full: dict[str, Any] = {key: value for key, value in content.items() if key not in ("let", "defaults", "sentences")}
     full.update(parameters=drawn, constraints=constraints)
-    expanded = replace(file, content=full, origins=origins, source=content)
+    expanded = replace(file, content=full, origins=origins, source=file.content)
     try:
         ConstraintsModel.model_validate({"constraints": constraints})
     except ValidationError as error:
@@ -61,7 +65,7 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
         constraints=constraints,
         sentences=Sentences(model.products, model.tables),
     )
-    clauses = list(stock.clauses(model.clauses))
+    clauses = list(stock.clauses(content.get("clauses", {})))
     origins.update({("clauses", number): place for number, (_, place) in enumerate(clauses)})
     full["clauses"] = [clause for clause, _ in clauses]
     if model.examples:
@@ -69,5 +73,12 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     return None if problems.messages else expanded
 
 
-def _strength(entry: Mapping[str, Any]) -> object:
-    return entry.get("strength", promised(entry, "limit"))
+def _constraint(entry: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A written rule with what follows from the rest of it."""
+    made = {**entry, "strength": entry.get("strength", promised(entry, "limit"))}
+    if "kind" not in made and {"that", "axis"} & made.keys():
+        made["kind"] = "holds" if "that" in made else "size"
+    owner = str(made.get("id")).partition(".")[0]
+    if made.get("kind") not in ("holds", "mode", "dtype_rows") and owner in names:
+        made.setdefault("of", owner)
+    return made

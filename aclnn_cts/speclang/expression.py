@@ -131,6 +131,8 @@ def compile_node(node: Node) -> Compiled:
         return _binary(_ARITHMETIC[value], *node.operands)
     if kind in ("and", "or"):
         return _until(kind == "or", tuple(compile_node(operand) for operand in node.operands))
+    if kind == "if":
+        return _conditional(*(compile_node(operand) for operand in node.operands))
     if kind == "negative":
         return _call(operator.neg, node.operands)
     if kind == "not":
@@ -187,6 +189,11 @@ def _until(decisive: bool, operands: Sequence[Compiled]) -> Compiled:  # noqa: F
         return not decisive
 
     return decided
+
+
+def _conditional(condition: Compiled, then: Compiled, otherwise: Compiled) -> Compiled:
+    """One of two; the other is not looked at, so that it may have no value."""
+    return lambda arguments, target: (then if condition(arguments, target) else otherwise)(arguments, target)
 
 
 def _comparison(functions: tuple[Callable[[Any, Any], bool], ...], operands: Sequence[Node]) -> Compiled:

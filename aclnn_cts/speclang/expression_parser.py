@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import nearest
@@ -12,12 +12,13 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, FUNCTIONS, Node
 
-__all__ = ["Expression", "ExpressionError", "parse"]
+__all__ = ["Expression", "ExpressionError", "parse", "substituted"]
 
 MAX_LENGTH = 400
 MAX_DEPTH = 24
 MAX_EXPONENT = 64
 
+_RESERVED = frozenset({"and", "or", "not", "if", "else"})
 _TARGET_FIELDS = frozenset(Target.__struct_fields__)
 _TOKEN = re.compile(
     r"\s*(?:(?P<float>[0-9]+\.[0-9]+([eE][-+]?[0-9]{1,3})?)|(?P<int>[0-9]{1,40}(?![0-9]))"
@@ -61,6 +62,10 @@ class Expression:
         if self.depth > MAX_DEPTH:
             raise ExpressionError(f"{shown(self.text[:60])}: nested deeper than {MAX_DEPTH}; simplify it")
         node = self._chain("or", lambda: self._chain("and", self._negation))
+        if self.take("if"):
+            condition = self._chain("or", lambda: self._chain("and", self._negation))
+            self.expect("else")
+            node = Node("if", None, (condition, node, self.disjunction()))
         self.depth -= 1
         return node
 
@@ -140,7 +145,7 @@ class Expression:
     def _name(self, word: str) -> Node:
         if word in ("true", "false"):
             return Node("number", word == "true")
-        if word in ("and", "or", "not"):
+        if word in _RESERVED:
             raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
         if "." in word:
             owner, _, fact = word.partition(".")
@@ -183,6 +188,25 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         position = match.end()
     tokens.append(("end", ""))
     return tokens
+
+
+def substituted(text: str, meanings: Mapping[str, str]) -> str:
+    """The text with names replaced by what they stand for; a text that cannot be read is left as it is."""
+    try:
+        _tokens(text)
+    except ExpressionError:
+        return text
+    return _TOKEN.sub(lambda match: _meaning(match, meanings), text)
+
+
+def _meaning(match: re.Match[str], meanings: Mapping[str, str]) -> str:
+    name = match.group("name")
+    if name not in meanings:
+        return match.group(0)
+    meaning = meanings[name]
+    is_whole = match.group(0) == match.string
+    closed = is_whole or parse(meaning).kind in ("number", "name", "constant", "call")
+    return match.group(0).replace(name, meaning if closed else f"({meaning})")
 
 
 def parse(text: str | float) -> Node:

@@ -114,7 +114,6 @@ class ModesModel(_Strict):
 
 class _Constraint(_Strict):
     id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
-    kind: StrictStr
     of: StrictStr | StrictInt | Names | None = None
     as_: StrictStr | None = Field(default=None, alias="as")
     in_: StrictStr | list[Any] | ByProduct | None = Field(default=None, alias="in")
@@ -137,12 +136,14 @@ class _Constraint(_Strict):
 class ConstraintModel(_Constraint):
     """One documented rule; which fields a kind reads is checked by `speclang.kinds`."""
 
+    kind: StrictStr
     strength: Literal["listed", "limit", "open", "accuracy"]
 
 
 class ShortConstraintModel(_Constraint):
-    """One documented rule whose strength may follow from its status."""
+    """One documented rule whose kind, parameter and strength may follow from the rest."""
 
+    kind: StrictStr | None = None
     strength: Literal["listed", "limit", "open", "accuracy"] | None = None
 
 
@@ -354,6 +355,7 @@ class ShortExampleModel(_Strict):
 class ShortOperatorModel(_OperatorFile):
     """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
 
+    let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
     defaults: dict[StrictStr, Any] = {}
     sentences: dict[StrictStr, dict[StrictStr, Any]] = {}
     parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]

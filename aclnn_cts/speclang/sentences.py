@@ -104,7 +104,8 @@ class Sentences:
         if rule["kind"] in ("dtype", "format"):
             stated = on or self.products
             by_product = self.by_product(rule.get("in"))
-            lists = {name: ", ".join(values) for name, values in by_product.items() if name in stated}
+            separator = ", " if language == "en" else "、"
+            lists = {name: separator.join(values) for name, values in by_product.items() if name in stated}
             if len(set(lists.values())) <= 1:
                 return next(iter(lists.values()), "")
             return "; ".join(f"{values} ({_titles([name], language)})" for name, values in lists.items())

@@ -109,6 +109,8 @@ class StockClauses:
         own = self.content.get("sentences", {}).get(fields.get("say")) if isinstance(fields.get("say"), str) else None
         if own is not None:
             fields = {**_named_in(own, name), **{key: value for key, value in fields.items() if key != "say"}}
+        if fields.get("contradicts"):
+            fields.setdefault("certainty", "contradicted")
         if "say" not in fields:
             yield self._completed(fields, path)
             return
