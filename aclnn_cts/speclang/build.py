@@ -16,7 +16,7 @@ from aclnn_cts.speclang.build_atk import build_atk
 from aclnn_cts.speclang.build_clauses import build_clause, check_clauses, clauses_by_constraint
 from aclnn_cts.speclang.build_constraints import build_constraint
 from aclnn_cts.speclang.build_context import ConstraintContext
-from aclnn_cts.speclang.build_draws import build_draws
+from aclnn_cts.speclang.build_draws import build_draws, draw_kinds
 from aclnn_cts.speclang.build_judgement import check_arithmetic, check_precision
 from aclnn_cts.speclang.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
 from aclnn_cts.speclang.expand import expand, is_short
@@ -101,7 +101,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         kinds=kinds,
         products=products,
         tables=tables,
-        draws=tuple(draw.name for draw in draws),
+        draws=draw_kinds(draws),
         models=tuple(model.constraints),
         clauses=clauses_by_constraint(model.clauses),
         modes=modes,
@@ -220,7 +220,7 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
             kinds=context.kinds,
             products=context.products,
             tables={},
-            draws=(),
+            draws={},
             models=(),
             clauses={identifier: tuple(clause.at for clause in interface.clauses if entry.id in clause.constraints)},
             call_level=frozenset(CALL_POINTERS),

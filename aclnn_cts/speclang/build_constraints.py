@@ -52,14 +52,14 @@ def _assignments(
     entries: Sequence[Mapping[str, Any]], path: Path, context: ConstraintContext
 ) -> tuple[Mapping[str, Any], ...]:
     """Assignments whose expressions read the drawn names (and the arguments of the base case)."""
-    names = [*context.draws, *context.kinds]
+    names = {**context.draws, **context.kinds}
     return tuple(
         {name: _assigned(value, (*path, number, name), names, context) for name, value in entry.items()}
         for number, entry in enumerate(entries)
     )
 
 
-def _assigned(value: object, path: Path, names: list[str], context: ConstraintContext) -> Compiled:
+def _assigned(value: object, path: Path, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
     if not isinstance(value, list):
         return context.problems.expression(value, path, names)
     sizes = [context.problems.expression(size, path, names) for size in value]

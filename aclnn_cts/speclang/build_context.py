@@ -26,7 +26,8 @@ class ConstraintContext:
     """Kind of argument (`tensor`, `int`, ...) of each parameter."""
     products: tuple[str, ...]
     tables: Mapping[str, Mapping[str, tuple[str, ...]]]
-    draws: tuple[str, ...]
+    draws: Mapping[str, str]
+    """Kind of each draw: `run`, or `number`."""
     models: tuple[ConstraintModel, ...]
     clauses: Mapping[str, tuple[str, ...]]
     """Clause addresses by constraint id."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Draw, Evaluator
+from aclnn_cts.speclang.operand_kinds import RUN
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DrawModel, OperatorModel
 
-__all__ = ["build_draws"]
+__all__ = ["build_draws", "draw_kinds"]
 
 UNBOUNDED = 2**62
 
@@ -19,7 +21,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
     draws: list[Draw] = []
     for number, entry in enumerate(model.draws):
         path = ("draws", number)
-        earlier = [draw.name for draw in draws]
+        earlier = draw_kinds(draws)
         name = entry.name or entry.run
         if name is None or (entry.name is not None and entry.run is not None):
             problems.add(path, "a draw has either `name` or `run`; give one")
@@ -36,8 +38,13 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
     return tuple(draws)
 
 
+def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
+    """What the names of draws stand for: `run`, or `number`."""
+    return {draw.name: RUN if draw.kind in ("run", "factorisation") else "number" for draw in draws}
+
+
 def _bounds(
-    bounds: list[Any], path: tuple[str | int, ...], problems: Problems, names: list[str]
+    bounds: list[Any], path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
     return (
@@ -46,7 +53,9 @@ def _bounds(
     )
 
 
-def _run(name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: list[str]) -> Draw | None:
+def _run(
+    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
+) -> Draw | None:
     if entry.length is None:
         problems.add(path, f"run {name}: length missing; give [least, most]")
         return None
@@ -64,7 +73,7 @@ def _run(name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Pro
 
 
 def _single(
-    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: list[str]
+    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
 ) -> Draw | None:
     given = [key for key in ("in_", "is_", "one_of") if getattr(entry, key) is not None]
     if len(given) != 1:

@@ -9,6 +9,7 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import ConstraintContext, product_table
+from aclnn_cts.speclang.build_draws import draw_kinds
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import Problems
@@ -53,7 +54,7 @@ def build_parameters(
 ) -> tuple[Parameter, ...]:
     """The parameters in C order, with their shapes, dtypes and data compiled."""
     parameters: list[Parameter] = []
-    names = [draw.name for draw in draws]
+    names = draw_kinds(draws)
     for number, item in enumerate(model.parameters):
         path = ("parameters", number)
         kind = context.kinds[item.name]
@@ -90,7 +91,11 @@ def build_parameters(
                 type=item.type,
                 kind=kind,
                 role=item.role,
-                shape=problems.shape(text, (*path, "shape"), [*names, *earlier]) if text is not None else None,
+                shape=problems.shape(
+                    text, (*path, "shape"), {**names, **{name: context.kinds[name] for name in earlier}}
+                )
+                if text is not None
+                else None,
                 dtypes=product_table(item.dtypes, (*path, "dtypes"), context, DTYPES, "dtype")
                 if item.dtypes is not None
                 else {},

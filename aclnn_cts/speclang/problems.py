@@ -13,6 +13,7 @@ from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.speclang.operand_kinds import misread, misread_shape
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
 from aclnn_cts.speclang.yaml_file import YamlFile
 
@@ -84,7 +85,7 @@ class Problems:
         return False
 
     def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
-        """Parse an expression and check its names."""
+        """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
             self.add(path, f"{shown(text)}; expected an expression or a number")
             return None
@@ -100,6 +101,9 @@ class Problems:
                 for name in sorted(node.names())
             ]
         )
+        if ok and isinstance(names, Mapping) and (message := misread(node, names)) is not None:
+            self.add(path, f"{shown(str(text))}: {message}")
+            return None
         return node if ok else None
 
     def expression(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Compiled:
@@ -118,6 +122,9 @@ class Problems:
         ok = all(
             [self.known(name, options, path, f"name in the shape {shown(text)}:") for name in sorted(shape.names())]
         )
+        if ok and isinstance(names, Mapping) and (message := misread_shape(shape, names)) is not None:
+            self.add(path, f"{shown(text)}: {message}")
+            ok = False
         return shape if ok else ShapeExpression(text=text, items=())
 
 

@@ -312,3 +312,31 @@ def test_the_package_is_without_mistakes() -> None:
     specs, found = lint_files()
     assert found == []
     assert len(specs) == len(list(package_folder().glob("*_*.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("one_of: [0.0", "one_of: [A + 1", "'A + 1': A is a run of dimensions; expected a number, such as rank(A)"),
+        (
+            "one_of: [0.0",
+            'one_of: ["dim(A, 0)"',
+            "dim(A): A is a run of dimensions; expected a tensor; write item(A, ...)",
+        ),
+        ('"[*A, D]"', '"[A, D]"', "'[A, D]': A is a run of dimensions; write *A for all its sizes"),
+        ('"[*A, D]"', '"[*A, *D]"', "'[*A, *D]': *D: D is a number; leave the * out"),
+        ('items: "[D, 2]"', 'items: "[x, 2]"', "'[x, 2]': x is a tensor; write *x for all its sizes"),
+        (
+            "of: pad, in: [0, 7]",
+            'of: "item(x, 0)", in: [0, 7]',
+            "item(x): x is a tensor; expected an int array or a run",
+        ),
+        ("of: pad, in: [0, 7]", 'of: "len(x)", in: [0, 7]', "write rank(x)"),
+        ("of: pad, in: [0, 7]", 'of: "dim(sizes, 0)", in: [0, 7]', "write item(sizes, ...)"),
+        ("of: pad, in: [0, 7]", 'of: pad, in: [0, "x * 2"]', "x is a tensor; expected a number, such as dim(x, 0)"),
+        ("of: pad, in: [0, 7]", 'of: "rank(pad)", in: [0, 7]', "rank(pad): pad is a number; expected a tensor"),
+    ],
+)
+def test_a_name_that_is_read_as_something_else_is_a_mistake(old: str, new: str, expected: str) -> None:
+    found = messages(changed(old, new))
+    assert any(expected in message for message in found), found

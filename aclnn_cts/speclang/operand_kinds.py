@@ -1,0 +1,63 @@
+"""Whether an expression reads its names as what they are: a run or a tensor is no number, an item no dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aclnn_cts.speclang.expression import Node
+from aclnn_cts.speclang.shape import ShapeExpression
+
+__all__ = ["RUN", "misread", "misread_shape"]
+
+RUN = "run"
+"""The kind of a draw of several dimensions, beside the kinds of parameters."""
+
+_WORDS = {"tensor": "a tensor", "int_array": "an int array", RUN: "a run of dimensions"}
+_SIZED = ("tensor", "int_array", RUN)
+_TAKES = {
+    **dict.fromkeys(("rank", "numel", "empty"), _SIZED),
+    **dict.fromkeys(("dim", "dtype", "format", "itemsize", "contiguous", "offset", "recipe"), ("tensor",)),
+    **dict.fromkeys(("len", "item"), ("int_array", RUN)),
+}
+"""The kinds that the first operand of a function may have; the others take numbers."""
+_INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
+
+
+def misread(node: Node, kinds: Mapping[str, str]) -> str | None:
+    """What is wrong with the first name that is read as something else than it is; None where all is well."""
+    for place, operand in enumerate(node.operands):
+        wanted = _TAKES.get(str(node.value)) if node.kind == "call" and place == 0 else None
+        if operand.kind == "name" and (message := _misread_name(node, str(operand.value), wanted, kinds)) is not None:
+            return message
+        if (message := misread(operand, kinds)) is not None:
+            return message
+    return None
+
+
+def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: Mapping[str, str]) -> str | None:
+    kind = kinds.get(name)
+    if kind is None or (kind in wanted if wanted is not None else kind not in _WORDS):
+        return None
+    given = f"{name} is {_WORDS.get(kind, 'a number')}"
+    if wanted is not None:
+        instead = _INSTEAD.get((str(node.value), kind))
+        advice = f"; write {instead}({name}, ...)" if instead in ("dim", "item") else ""
+        advice = f"; write {instead}({name})" if instead == "rank" else advice
+        return f"{node.value}({name}): {given}; expected {' or '.join(_WORDS[item] for item in wanted)}{advice}"
+    reads = {"tensor": f"dim({name}, 0)", "int_array": f"item({name}, 0)", RUN: f"rank({name})"}
+    return f"{given}; expected a number, such as {reads[kind]} or numel({name})"
+
+
+def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:
+    """The same for a shape expression: `*` takes what has sizes, and what has sizes takes a `*`."""
+    for item in shape.items:
+        name = str(item.node.value) if item.node.kind == "name" else None
+        kind = kinds.get(name) if name is not None else None
+        if item.spliced and kind is not None and kind not in _SIZED:
+            return f"*{name}: {name} is a number; leave the * out"
+        if not item.spliced and kind in _WORDS:
+            return f"{name} is {_WORDS[kind]}; write *{name} for all its sizes"
+        for node in (item.node, item.start, item.stop):
+            if node is not None and (message := misread(node, kinds)) is not None:
+                return message
+    return None
