@@ -19,6 +19,7 @@ _ROWS = {
     "core": "",
     "pip_constraints": "",
     "speclang": "core",
+    "document": "core speclang",
     "generate": "core speclang",
     "judgement": "core speclang",
     "formula": "core judgement",
@@ -59,7 +60,7 @@ _ROWS = {
     ),
     "reports": "core triage.comparison reports.model",
     "cli": (
-        "core speclang generate store sandbox execution checks oracle_check findings findings.waivers trials "
+        "core speclang document generate store sandbox execution checks oracle_check findings findings.waivers trials "
         "repro triage mutants bundle interop runs campaign.corpus campaign.fleet campaign reports.model"
     ),
     "plugin": "core speclang store sandbox checks findings.waivers runs",

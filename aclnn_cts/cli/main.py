@@ -30,7 +30,7 @@ TRACEBACK_VARIABLE = "ACLNN_CTS_TRACEBACK"
 
 COMMANDS = (
     CommandEntry("ops", "aclnn_cts.cli.ops:ops", "List the operators."),
-    CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show an operator's constraints, or check spec files."),
+    CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show, draft, audit and check the specs of operators."),
     CommandEntry("oracle", "aclnn_cts.cli.oracle:oracle", "Check the oracles against what their formulas derive."),
     CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
     CommandEntry(

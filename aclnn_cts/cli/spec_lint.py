@@ -28,20 +28,22 @@ def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
 
     Names, expressions and clauses are checked by reading. A file without a mistake in them is then drawn from: every
     drawing has to be a valid case, every size has to be guarded by a constraint, and every constraint has to be
-    breakable alone or with its group. Exits 1 where anything was found.
+    breakable alone or with its group. The open places of a draft are listed, and nothing is drawn from it. Exits 1
+    where a mistake was found.
     """
     for file in files:
         _check_readable(file)
-    stems, messages = lint_specs(files)
-    for message in messages:
+    report = lint_specs(files)
+    for message in (*report.mistakes, *report.open):
         if as_json:
-            emit(_document(message))
+            emit({**_document(message), "open": message in report.open})
         else:
             click.echo(printable_lines(message))
-    if messages:
-        note(count(len(messages), "mistake"))
+    left = f"; {count(len(report.open), 'open place')}" if report.open else ""
+    if report.mistakes:
+        note(f"{count(len(report.mistakes), 'mistake')}{left}")
         return FOUND
-    note(f"no mistake in {count(len(stems), 'operator file')}: {', '.join(stems)}")
+    note(f"no mistake in {count(len(report.stems), 'operator file')}: {', '.join(report.stems)}{left}")
     return 0
 
 

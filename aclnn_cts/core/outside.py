@@ -23,6 +23,7 @@ __all__ = [
     "ARRAY_LIMIT",
     "BLANK_LINES",
     "DOCUMENT_BYTES",
+    "MARKDOWN_BYTES",
     "MESSAGE_LIMIT",
     "RANK_LIMIT",
     "SILENCE_SECONDS",
@@ -36,6 +37,8 @@ __all__ = [
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """Bytes of one JSON document: explicit data of several million elements."""
+MARKDOWN_BYTES = 256 * 1024
+"""Bytes of an operator's document in Markdown: five times the longest that is published."""
 YAML_BYTES = 1024 * 1024
 """Bytes of a spec or waiver file."""
 YAML_DEPTH = 24

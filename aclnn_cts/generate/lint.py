@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.generate.proof import prove_spec
 from aclnn_cts.speclang.load import lint_files
 
-__all__ = ["lint_specs"]
+__all__ = ["LintReport", "lint_specs"]
 
 
-def lint_specs(files: Sequence[Path] = ()) -> tuple[list[str], list[str]]:
-    """The stems of the files that read well, and every message; all files of the package where none is named."""
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """What lint has to say of some spec files."""
+
+    stems: tuple[str, ...]
+    """The files that read well."""
+    mistakes: tuple[str, ...]
+    open: tuple[str, ...]
+    """Places of drafts that a person has to settle."""
+
+
+def lint_specs(files: Sequence[Path] = ()) -> LintReport:
+    """Lint these files; all of the package where none is named. Nothing is drawn from a draft with open places."""
     linted, messages = lint_files(files)
     for item in linted:
-        messages.extend(prove_spec(item.spec, item.file))
-    return [item.spec.stem for item in linted], messages
+        if not item.open:
+            messages.extend(prove_spec(item.spec, item.file))
+    places = tuple(place for item in linted for place in item.open)
+    return LintReport(tuple(item.spec.stem for item in linted), tuple(messages), places)

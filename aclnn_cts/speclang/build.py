@@ -80,6 +80,8 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     except ValidationError as error:
         problems.validation(error, OperatorModel)
         return None, problems
+    for number, place in enumerate(model.open_):
+        problems.leave_open(number, place.at, place.read, [item.name for item in model.parameters])
     products = tuple(model.products)
     for number, product in enumerate(products):
         if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
@@ -142,6 +144,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         precision=tuple(model.precision or ()),
         header=model.header,
         atk=build_atk(model, problems, kinds) if model.atk is not None else None,
+        open=tuple(place.at for place in model.open_),
         compiled=compile_constraints(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
     )

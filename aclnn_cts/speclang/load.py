@@ -99,11 +99,20 @@ def load_specs(folders: Sequence[Path] = ()) -> Specs:
             messages = (*messages, *problems.sorted())
             if spec is not None:
                 specs.append(spec)
+                if spec.open:
+                    messages = (*messages, _draft(spec))
     if messages:
         shown = "\n".join(messages[:5])
         more = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
         raise UsageError(f"{shown}{more}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
     return Specs(specs, interface)
+
+
+def _draft(spec: Spec) -> str:
+    more = ", ..." if len(spec.open) > 3 else ""
+    return (
+        f"{spec.path}:1: a draft, open at {', '.join(spec.open[:3])}{more}; settle these places, or move the file away"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,8 @@ class LintedFile:
 
     spec: Spec
     file: YamlFile
+    open: tuple[str, ...] = ()
+    """The open places of a draft, with file and line."""
 
 
 def specs_from_texts(texts: Mapping[str, str]) -> Specs:
@@ -146,7 +157,7 @@ def lint_files(files: Sequence[Path] = ()) -> tuple[list[LintedFile], list[str]]
         spec, problems = build_spec(file, stem=path.stem, interface=interface)
         messages.extend(problems.sorted())
         if spec is not None and not problems.messages:
-            linted.append(LintedFile(spec, problems.file))
+            linted.append(LintedFile(spec, problems.file, tuple(problems.open.values())))
     return linted, messages
 
 

@@ -202,6 +202,8 @@ class Spec:
     """Compute models of its own, which `judgement.model` adds to those of `precision.yaml`."""
     header: str | None = None
     atk: Atk | None = None
+    open: tuple[str, ...] = ()
+    """Places of a draft that are not settled: nothing is run with such a spec."""
     compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(
         default_factory=dict, repr=False
     )

@@ -32,6 +32,8 @@ class Problems:
 
     file: YamlFile
     messages: dict[str, None] = field(default_factory=dict)
+    open: dict[tuple[str | int, ...], str] = field(default_factory=dict)
+    """Places of a draft that a person has to settle, and what to read: a mistake there is none yet."""
 
     @property
     def is_full(self) -> bool:
@@ -40,8 +42,21 @@ class Problems:
 
     def add(self, path: Sequence[str | int], message: str) -> None:
         """Record a mistake at a path; the first `MESSAGE_LIMIT` of a file."""
-        if not self.is_full:
+        if not self.is_full and not self._is_open(path):
             self.messages[f"{self.file.at(path)}: {message}"] = None
+
+    def _is_open(self, path: Sequence[str | int]) -> bool:
+        written = tuple(self.file.written(path)) if self.open else ()
+        return any(written[: len(place)] == place for place in self.open)
+
+    def leave_open(self, number: int, at: str, read: Sequence[str], names: Sequence[str]) -> None:
+        """Record entry `number` of `open`: a place, by the parameters' names, and what to read for it."""
+        section, *rest = at.split(".")
+        place: tuple[str | int, ...] = (section, *rest)
+        if section == "parameters" and rest and self.known(rest[0], names, ("open", number, "at"), "parameter"):
+            place = (section, list(names).index(rest[0]), *rest[1:])
+        advice = f"; read {', '.join(read)}" if read else ""
+        self.open[place] = f"{self.file.at(('open', number))}: open: {at}{advice}"
 
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""

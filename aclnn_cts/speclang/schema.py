@@ -26,6 +26,7 @@ __all__ = [
     "FunctionName",
     "InterfaceModel",
     "ModesModel",
+    "OpenModel",
     "OperatorModel",
     "ParameterModel",
     "PrecisionFileModel",
@@ -294,6 +295,13 @@ class PrecisionFileModel(_Strict):
     models: list[PrecisionModel]
 
 
+class OpenModel(_Strict):
+    """A place of a draft that a person has to settle, and the statements of the document to read for it."""
+
+    at: Annotated[StrictStr, Field(pattern=r"^[a-z]+(\.[A-Za-z0-9_]+)*$")]
+    read: Names = []
+
+
 class _OperatorFile(_Strict):
     """What both forms of an operator file say alike."""
 
@@ -305,6 +313,7 @@ class _OperatorFile(_Strict):
     rows: dict[StrictStr, list[StrictStr | Names]] | None = None
     draws: list[DrawModel] = []
     modes: ModesModel | None = None
+    open_: list[OpenModel] = Field(default=[], alias="open")
     precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
     atk: AtkModel | None = None
 

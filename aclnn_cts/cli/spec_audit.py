@@ -1,0 +1,168 @@
+"""`aclnn-cts spec audit`: is every statement of a document encoded by a clause?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from aclnn_cts.cli.options import json_option, output_file, output_option, specs_option
+from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import printable
+from aclnn_cts.speclang.load import load_specs, package_folder
+from aclnn_cts.speclang.model import Spec
+
+if TYPE_CHECKING:
+    from aclnn_cts.document.agreement import Difference
+    from aclnn_cts.document.audit import Audit, Entry
+    from aclnn_cts.document.claims import Claim, Claims
+    from aclnn_cts.document.model import Document
+
+FOUND = 1
+
+_TEXT = 300
+"""Characters of a statement that are shown."""
+
+
+@click.command()
+@click.argument("operator", metavar="OP")
+@click.option(
+    "--document",
+    "document_path",
+    required=True,
+    metavar="DOC",
+    type=click.Path(path_type=Path),
+    help="The operator's document in Markdown, in this edition or another one.",
+)
+@click.option(
+    "--claims",
+    "claims_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The claims file; default: claims/STEM.yaml beside the spec.",
+)
+@specs_option
+@output_option(text="Write a claims file for this edition: what still holds, what is plain, and what is open.")
+@json_option
+def audit(
+    *,
+    operator: str,
+    document_path: Path,
+    claims_file: Path | None,
+    folders: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    r"""List the statements of a document that no clause of OP's spec encodes.
+
+    Every table cell, error row, list item and remark is a statement with an address. The claims file says which
+    clauses encode it, or why no test can. Against another edition, new, changed and vanished statements are listed.
+    Exits 1 where anything is listed.
+
+    \b
+    Example:
+      aclnn-cts spec audit softmax_backward --document aclnnSoftmaxBackward.md
+    """
+    from aclnn_cts.document.agreement import differences
+    from aclnn_cts.document.audit import audit as audited
+    from aclnn_cts.document.claims import claims_path, read_claims
+    from aclnn_cts.document.read import read_document
+
+    spec = load_specs(folders).find(operator, where="OP")
+    document = read_document(document_path)
+    if document.operator != spec.operator:
+        raise UsageError(f"{document_path}: describes {document.operator}; expected a document of {spec.operator}")
+    beside = [claims_path(folder, spec.stem) for folder in (*folders, package_folder())]
+    path = claims_file or next((path for path in beside if path.exists()), None)
+    claims = read_claims(path, spec) if path is not None else None
+    result = audited(document, spec, claims)
+    found = differences(document, spec)
+    if out is not None:
+        _write(out, document, spec, result, claims)
+    if as_json:
+        for item in _documents(result, found, document):
+            emit(item)
+    else:
+        _show(console(), result, found, document)
+    note(_summary(result, path))
+    return FOUND if result.missing else 0
+
+
+def _summary(result: Audit, path: Path | None) -> str:
+    from aclnn_cts.document.audit import State
+
+    counts = joined([f"{result.count(state)} {state.value}" for state in State if result.count(state)])
+    edition = "no claims file" if path is None else str(path) + ("" if result.is_same_edition else ", another edition")
+    return f"{count(result.statements, 'statement')}: {counts}; {result.share:.1%} done ({edition})"
+
+
+def _show(out: Console, result: Audit, found: Sequence[Difference], document: Document) -> None:
+    for entry in result.missing:
+        wrap(out, f"{entry.state.value:<8} {_named(entry)}", style="bold")
+        if entry.statement is not None:
+            first, *more = entry.statement.text.split("\n", 1)
+            wrap(out, printable(f"{first} ..." if more else first, _TEXT), indent=2)
+        if entry.claim is not None and entry.claim.clauses:
+            wrap(out, f"claimed by {joined(entry.claim.clauses)}", indent=2)
+    for item in found:
+        wrap(out, f"differs  {item.address}", style="bold")
+        wrap(out, f"document: {item.document}", indent=2)
+        wrap(out, f"spec: {item.spec}", indent=2)
+    for remark in document.remarks:
+        wrap(out, f"remark   {remark}")
+
+
+def _named(entry: Entry) -> str:
+    if entry.statement is None:
+        return entry.claim.reference if entry.claim is not None else entry.address
+    products = entry.statement.products
+    return f"{entry.statement.reference}{f' ({joined(products)})' if products else ''}"
+
+
+def _documents(result: Audit, found: Sequence[Difference], document: Document) -> Iterator[dict[str, Any]]:
+    for entry in result.entries:
+        statement, claim = entry.statement, entry.claim
+        yield {
+            "state": entry.state.value,
+            "address": entry.address,
+            "digest": statement.digest if statement is not None else None,
+            "products": None if statement is None or statement.products is None else list(statement.products),
+            "text": statement.text if statement is not None else None,
+            "clauses": list(claim.clauses) if claim is not None else [],
+            "reason": claim.reason.value if claim is not None and claim.reason is not None else None,
+            "moved_from": entry.moved_from,
+        }
+    for item in found:
+        yield {"state": "differs", "address": item.address, "document": item.document, "spec": item.spec}
+    for remark in document.remarks:
+        yield {"state": "remark", "text": remark}
+
+
+def _write(out: Path, document: Document, spec: Spec, result: Audit, claims: Claims | None) -> None:
+    """Write what still holds under this edition's addresses, what is plain as claims, and all else as open."""
+    from aclnn_cts.document.agreement import proposals
+    from aclnn_cts.document.claims import FORMAT, Claim, claims_text
+    from aclnn_cts.store.output_file import begins
+
+    output = output_file(out, written_by_us=begins(rf"format: {FORMAT}\n".encode()), make_folder=True)
+    plain = proposals(document, spec)
+    kept: list[Claim] = []
+    proposed = 0
+    for entry in result.entries:
+        if entry.statement is None:
+            continue
+        if entry.claim is not None and not entry.is_missing:
+            kept.append(Claim(entry.statement.reference, entry.claim.clauses, entry.claim.reason))
+        elif entry.state.value != "changed" and entry.address in plain:
+            kept.append(plain[entry.address])
+            proposed += 1
+        else:
+            kept.append(Claim(entry.statement.reference))
+    language = claims.document.language if claims is not None else "zh"
+    about = {"title": document.operator, "language": language, "sha256": document.sha256}
+    output.write(claims_text(spec.operator, about, kept).encode())
+    note(f"{output}: {count(proposed, 'claim')} proposed; read them, and move what is under `open`")

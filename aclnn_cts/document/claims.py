@@ -1,0 +1,158 @@
+"""A claims file: which clauses of a spec encode which statements of one edition of its document.
+
+`specs/claims/STEM.yaml` names statements by address and digest alone, so that no sentence of a document is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import DocumentModel
+from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
+
+__all__ = ["FORMAT", "Claim", "Claims", "NotTestable", "claims_path", "claims_text", "read_claims"]
+
+FORMAT = "aclnn-cts/claims/1"
+
+Reference = Annotated[StrictStr, Field(pattern=r"^[a-z0-9]+(/[A-Za-z0-9_.\-]+)+#[0-9a-f]{8}$")]
+
+
+class NotTestable(str, Enum):
+    """Why no test can show what a statement says: the closed list."""
+
+    ADVICE = "advice"
+    """Advice to the reader; it says nothing of a call's result."""
+    C_TYPE = "c_type"
+    """The C type leaves no other choice."""
+    HEADER = "header"
+    """A matter of headers and builds; calls go through the library's symbols."""
+    INTRODUCTION = "introduction"
+    """Introduces what follows and states nothing itself."""
+    NAMES = "names"
+    """Names that a compiled call does not hold."""
+    NOT_SAID = "not_said"
+    """What exactly is meant is not said."""
+    NOTHING_SHOWN = "nothing_shown"
+    """No figures to compare with."""
+    PERFORMANCE = "performance"
+    """Speed and memory are not measured."""
+    PROGRAM_MISTAKE = "program_mistake"
+    """A mistake of the example, not a statement about the operator."""
+    PROTOTYPE_ONLY = "prototype_only"
+    """A C call can follow the prototype alone."""
+    QUALIFIER = "qualifier"
+    """A qualifier that leaves no trace in the binary interface."""
+    REFERENCE = "reference"
+    """Refers to another document."""
+    UNLISTED_PRODUCT = "unlisted_product"
+    """A product that is not supported: nothing is promised there, not even an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claims file says of one statement: its clauses, or why it has none; neither where it is open."""
+
+    reference: str
+    clauses: tuple[str, ...] = ()
+    reason: NotTestable | None = None
+
+    @property
+    def address(self) -> str:
+        """The address alone."""
+        return self.reference.partition("#")[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has still to read the statement."""
+        return not self.clauses and self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """A claims file."""
+
+    operator: str
+    document: DocumentModel
+    claims: tuple[Claim, ...]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    format_: Literal["aclnn-cts/claims/1"] = Field(alias="format")
+    operator: StrictStr
+    document: DocumentModel
+    claims: dict[Reference, Annotated[list[StrictStr], Field(min_length=1)]] = {}
+    untestable: dict[NotTestable, list[Reference]] = {}
+    open_: list[Reference] = Field(default=[], alias="open")
+
+
+def claims_path(folder: Path, stem: str) -> Path:
+    """Where the claims of an operator lie: in `claims/` beside its spec."""
+    return folder / "claims" / f"{stem}.yaml"
+
+
+def read_claims(path: Path, spec: Spec) -> Claims:
+    """Read and check a claims file; UsageError with every mistake, such as a clause that the spec lacks."""
+    file = read_yaml(path)
+    problems = Problems(file)
+    try:
+        model = _Model.model_validate(file.content)
+    except ValidationError as error:
+        problems.validation(error, _Model)
+        raise UsageError("\n".join(problems.sorted())) from None
+    if model.operator != spec.operator:
+        problems.add(("operator",), f"{shown(model.operator)}; expected {spec.operator}, the operator of {spec.path}")
+    known = [clause.at for clause in spec.clauses]
+    for reference, clauses in model.claims.items():
+        for number, clause in enumerate(clauses):
+            problems.known(clause, known, ("claims", reference, number), "clause")
+    claims = tuple(_claims(model))
+    _check_once(claims, problems, file)
+    if problems.messages:
+        raise UsageError("\n".join(problems.sorted()))
+    return Claims(model.operator, model.document, claims)
+
+
+def _claims(model: _Model) -> Iterator[Claim]:
+    yield from (Claim(reference, tuple(clauses)) for reference, clauses in model.claims.items())
+    for reason, references in model.untestable.items():
+        yield from (Claim(reference, reason=reason) for reference in references)
+    yield from (Claim(reference) for reference in model.open_)
+
+
+def _check_once(claims: Sequence[Claim], problems: Problems, file: YamlFile) -> None:
+    seen: set[str] = set()
+    for claim in claims:
+        if claim.address in seen:
+            problems.add((), f"{claim.address} is named twice; claim it, give a reason or leave it open, once")
+        seen.add(claim.address)
+
+
+def claims_text(operator: str, document: Mapping[str, str], claims: Sequence[Claim]) -> str:
+    """A claims file. `document`: the keys of its document entry."""
+    lines = [f"format: {FORMAT}", f"operator: {operator}", "document:"]
+    lines += [f"  {key}: {json.dumps(value)}" for key, value in document.items()]
+    lines.append("claims:")
+    lines += [f"  {claim.reference}: [{', '.join(claim.clauses)}]" for claim in claims if claim.clauses]
+    if lines[-1] == "claims:":
+        lines[-1] = "claims: {}"
+    reasons = [reason for reason in NotTestable if any(claim.reason is reason for claim in claims)]
+    lines += ["untestable:"] if reasons else []
+    for reason in reasons:
+        lines.append(f"  {reason.value}:")
+        lines += [f"    - {claim.reference}" for claim in claims if claim.reason is reason]
+    left = [claim.reference for claim in claims if claim.is_open]
+    lines += ["open:", *(f"  - {reference}" for reference in left)] if left else []
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,443 @@
+"""A spec in the short form drafted from a document, with a list of the places that are left for a person."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from aclnn_cts.core.dtypes import JUDGED_INPUTS, JUDGED_OUTPUTS
+from aclnn_cts.document.facts import (
+    Topic,
+    dtypes_by_product,
+    empty_of,
+    error_topics,
+    formats_of,
+    is_optional,
+    is_output,
+    length_of,
+    ranks_of,
+    same_as,
+    shape_of,
+    strided_of,
+    values_in,
+)
+from aclnn_cts.document.model import Column, CParameter, Document, Row, Statement
+from aclnn_cts.speclang.build_parameters import kind_of_type
+from aclnn_cts.speclang.kinds_number import C_RANGES
+
+__all__ = ["HEAD", "Draft", "OpenPlace", "draft_spec"]
+
+HEAD = "# Drafted from the document of "
+"""How a drafted file begins."""
+
+_WIDTH = 130
+_ENDLESS = 1 << 20
+_LARGEST = 2147483646
+_LISTED = "ACLNN_ERR_PARAM_INVALID"
+_NULL = "ACLNN_ERR_PARAM_NULLPTR"
+_RUNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_RANK_LIMIT = 8
+_ARRAY_LIMIT = 8
+_DTYPE_NAMES = ("FLOAT", "BF", "INT", "DOUBLE", "COMPLEX", "BOOL")
+_FORMAT_RANKS = {"NC": 2, "NCL": 3, "NCHW": 4, "NHWC": 4, "HWCN": 4, "NCDHW": 5, "NDHWC": 5}
+"""Formats that go with one number of dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlace:
+    """A place of a draft that the document does not settle in a form that is read."""
+
+    at: str
+    """The path inside the file: `parameters.self.shape`, `clauses.function`."""
+    read: tuple[str, ...] = ()
+    """Addresses of the statements to read for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A drafted spec."""
+
+    stem: str
+    text: str
+    open: tuple[OpenPlace, ...]
+
+
+def stem_of(operator: str) -> str:
+    """The file's stem of an operator: `tanh_backward` for `aclnnTanhBackward`."""
+    name = operator.removeprefix("aclnn")
+    words: list[str] = []
+    for number, letter in enumerate(name):
+        after = name[number + 1 : number + 2]
+        starts = letter.isupper() and (not name[number - 1 : number].isupper() or after.islower())
+        words.append(f"_{letter}" if number and starts else letter)
+    return "".join(words).lower()
+
+
+def draft_spec(document: Document) -> Draft:
+    """Draft a spec. What no usual form states is left open, never guessed."""
+    drafter = _Drafter(document)
+    content = drafter.content()
+    places = tuple(drafter.open)
+    head = (
+        f"{HEAD}{document.operator}; open places: {len(places)}. Each names the statements\n"
+        "# to read: settle the place, then delete its entry. A spec with open places is not run.\n"
+    )
+    return Draft(stem_of(document.operator), head + _text(content), places)
+
+
+@dataclass(slots=True)
+class _Promises:
+    """The codes of the error table by topic and parameter; the name `*` stands for all parameters."""
+
+    listed: dict[str, set[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Document) -> _Promises:
+        names = [item.name for item in document.parameters]
+        made = cls()
+        for row in document.errors:
+            if row.status not in (_LISTED, _NULL):
+                continue
+            topics, about = error_topics(row, names)
+            for topic in topics:
+                made.listed.setdefault(topic, set()).update(about or ("*",))
+        return made
+
+    def has(self, topic: str) -> bool:
+        return topic in self.listed
+
+    def names(self, topic: str, name: str) -> bool:
+        return bool({name, "*"} & self.listed.get(topic, set()))
+
+
+class _Drafter:
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._products = [product for product, supported in document.products.items() if supported]
+        self._names = [item.name for item in document.parameters]
+        self._promises = _Promises.of(document)
+        self._tables: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self._draws: list[dict[str, Any]] = []
+        self._shaped: dict[str, bool] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._read: dict[str, tuple[Statement, ...]] = {}
+        self.open: list[OpenPlace] = []
+
+    def content(self) -> dict[str, Any]:
+        """The file as plain values, in the order in which it is written."""
+        document = self._document
+        if not self._products:
+            self._open("products", [item for item in document.statements if item.address.startswith("products/")])
+        parameters = [self._parameter(item) for item in document.parameters]
+        self._unread_dtypes()
+        self._open("clauses.function", [item for item in document.statements if item.address.startswith("function/")])
+        content: dict[str, Any] = {"operator": document.operator}
+        if document.header is not None:
+            content["header"] = document.header
+        content["document"] = {"title": document.operator, "language": "zh", "sha256": document.sha256}
+        content["products"] = self._products or ["atlas-a2"]
+        content["tables"] = {
+            name: {key: list(words) for key, words in table.items()} for name, table in self._tables.items()
+        }
+        content["defaults"] = self._defaults()
+        content["parameters"] = parameters
+        content["draws"] = self._draws
+        content["open"] = [_entry(place) for place in self.open]
+        return {key: value for key, value in content.items() if value}
+
+    def _defaults(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self._promises.has(Topic.NULL):
+            found["null"] = _NULL
+        if self._promises.has(Topic.DTYPE):
+            found["dtypes"] = {"status": _LISTED, "group": "dtype"}
+        if self._promises.has(Topic.FORMAT):
+            found["formats"] = _LISTED
+        return found
+
+    def _open(self, at: str, statements: Iterable[Statement]) -> None:
+        self.open.append(OpenPlace(at, tuple(item.reference for item in statements)))
+
+    def _unread_dtypes(self) -> None:
+        """Leave the tables open where remarks that hold for some products say more of dtypes than was read."""
+        read = {item.address for statements in self._read.values() for item in statements}
+        left = [
+            item
+            for item in self._document.statements
+            if item.products is not None
+            and item.address.startswith(("params/note/", "limits/"))
+            and item.address not in read
+            and "支持" in item.text
+            and any(word in item.text for word in _DTYPE_NAMES)
+        ]
+        if left:
+            self._open("tables", left)
+
+    def _leave(self, name: str, key: str, *columns: Column) -> None:
+        """Leave a property of a parameter open, with the cells to read."""
+        row = self._document.rows.get(name)
+        cells = [row.cells.get(column, ()) for column in columns] if row is not None else []
+        self._open(
+            f"parameters.{name}.{key}" if key else f"parameters.{name}", [item for cell in cells for item in cell]
+        )
+
+    def _parameter(self, item: CParameter) -> dict[str, Any]:
+        row = self._document.rows.get(item.name) or Row(item.name, {})
+        entry = self._entries[item.name] = {"name": item.name, "type": item.type}
+        role = self._role(item, row)
+        if role != _role_of_type(item.type):
+            entry["role"] = role
+        kind = kind_of_type(item.type)
+        if kind is None:
+            self._leave(item.name, "", Column.DESCRIPTION, Column.USAGE)
+        elif kind == "tensor":
+            self._null(item.name, row, entry)
+            self._tensor(item.name, row, entry)
+        elif kind == "int_array":
+            self._null(item.name, row, entry)
+            self._array(item.name, row, entry)
+        else:
+            self._number(item, kind, row, entry)
+        return entry
+
+    def _role(self, item: CParameter, row: Row) -> str:
+        if kind_of_type(item.type) not in ("tensor", None) or "Tensor" not in item.type:
+            return "attribute"
+        return "output" if is_output(self._document.rows.get(item.name), item.type) else "input"
+
+    def _null(self, name: str, row: Row, entry: dict[str, Any]) -> None:
+        if is_optional(self._document.rows.get(name), name):
+            entry["null"] = "none"
+            self._leave(name, "null", Column.ROLE)
+        elif self._promises.has(Topic.NULL) and not self._promises.names(Topic.NULL, name):
+            entry["null"] = "open"
+
+    def _tensor(self, name: str, row: Row, entry: dict[str, Any]) -> None:
+        earlier = self._names[: self._names.index(name)]
+        self._dtypes(name, row, entry, earlier)
+        self._formats(name, row, entry, earlier)
+        self._shape(name, row, entry, earlier)
+        strided = strided_of(row)
+        if strided is not None:
+            entry["strided"] = strided
+        empty = empty_of(row)
+        if empty is not None:
+            entry["empty"] = empty[0]
+
+    def _same(self, name: str, row: Row, column: Column, earlier: Sequence[str]) -> str | None:
+        """The earlier tensor that this one equals in dtype, shape or format."""
+        found = same_as(row, column, self._names)
+        if found is not None and found.other in earlier:
+            return found.other if self._is_tensor(found.other) else None
+        for other in earlier:
+            back = same_as(self._document.rows[other], column, self._names) if other in self._document.rows else None
+            if back is not None and back.other == name and self._is_tensor(other):
+                return other
+        return None
+
+    def _is_tensor(self, name: str) -> bool:
+        return any(item.name == name and kind_of_type(item.type) == "tensor" for item in self._document.parameters)
+
+    def _promised(self, topic: str, name: str, value: object, default: str | None = None) -> object:
+        """A property's value with the code that the error table lists for this parameter."""
+        if default is not None:
+            covered = not self._promises.has(topic) or self._promises.names(topic, name)
+            return value if covered else {"is": value, "strength": "limit"}
+        return {"is": value, "status": _LISTED} if self._promises.names(topic, name) else value
+
+    def _dtypes(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
+        other = self._same(name, row, Column.DTYPE, earlier)
+        found = dtypes_by_product(self._document, name, self._products)
+        same = same_as(row, Column.DTYPE, self._names)
+        if found is None and other is None and same is not None:
+            found = dtypes_by_product(self._document, same.other, self._products)
+        if found is not None and all(found[0].values()):
+            self._read[name] = found[1]
+            entry["dtypes"] = self._promised(Topic.DTYPE, name, self._table(found[0]), default="dtypes")
+            judged = JUDGED_OUTPUTS if entry.get("role", _role_of_type(entry["type"])) == "output" else JUDGED_INPUTS
+            if any(dtype not in judged for words in found[0].values() for dtype in words):
+                self._leave_dtypes(name, entry["dtypes"])
+                if other is not None and other in self._read:
+                    # Valid calls take the dtype from there.
+                    self._leave_dtypes(other, self._entries[other].get("dtypes"))
+        elif other is None:
+            entry["dtypes"] = ["FLOAT"]
+            self._leave(name, "dtypes", Column.DTYPE, Column.USAGE)
+        if other is not None:
+            value: object = other
+            if self._promises.names(Topic.SAME_DTYPE, name) and self._promises.has(Topic.DTYPE):
+                value = {"is": other, "status": _LISTED, "group": "dtype"}
+            elif self._promises.names(Topic.SAME_DTYPE, name):
+                value = {"is": other, "status": _LISTED}
+            entry["same_dtype_as"] = value
+
+    def _leave_dtypes(self, name: str, dtypes: object) -> None:
+        """Leave a list open that holds dtypes which cannot be judged yet: where it is written, once."""
+        table = dtypes["is"] if isinstance(dtypes, dict) else dtypes
+        at = f"tables.{table}" if isinstance(table, str) else f"parameters.{name}.dtypes"
+        if at not in {place.at for place in self.open}:
+            self._open(at, self._read[name])
+
+    def _table(self, dtypes: Mapping[str, tuple[str, ...]]) -> object:
+        """A list where all products have the same dtypes, else the name of a table."""
+        lists = {frozenset(words) for words in dtypes.values()}
+        if len(lists) == 1:
+            return list(next(iter(dtypes.values())))
+        for name, table in self._tables.items():
+            if {key: set(words) for key, words in table.items()} == {key: set(words) for key, words in dtypes.items()}:
+                return name
+        name = "dtypes" if not self._tables else f"dtypes{len(self._tables) + 1}"
+        self._tables[name] = dtypes
+        return name
+
+    def _formats(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
+        other = self._same(name, row, Column.FORMAT, earlier)
+        formats = formats_of(row)
+        if other is not None:
+            entry["same_format_as"] = other
+        if formats is not None and formats != ("ND",):
+            entry["formats"] = self._promised(Topic.FORMAT, name, list(formats), default="formats")
+            ranks = ranks_of(row)
+            tied = {_FORMAT_RANKS[item] for item in formats if item in _FORMAT_RANKS}
+            if other is None and tied and (ranks is None or tied != {ranks.low} or tied != {ranks.high}):
+                self._leave(name, "formats", Column.FORMAT, Column.RANK, Column.USAGE)
+        elif formats is None and other is None:
+            self._leave(name, "formats", Column.FORMAT, Column.USAGE)
+        elif formats is not None and self._promises.has(Topic.FORMAT) and not self._promises.names(Topic.FORMAT, name):
+            entry["formats"] = {"is": ["ND"], "strength": "limit"}
+
+    def _shape(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
+        other = self._same(name, row, Column.RANK, earlier)
+        ranks = ranks_of(row)
+        if other is not None and other in self._shaped:
+            entry["same_shape_as"] = self._promised(Topic.SHAPE, name, other)
+            # The shape says more than the rank; a rank without a code beside a shape with one would silence the code.
+            if ranks is not None and (
+                self._promises.names(Topic.RANK, name) or not self._promises.names(Topic.SHAPE, name)
+            ):
+                entry["rank"] = self._rank(name, ranks.low, ranks.high)
+            return
+        sizes = shape_of(row)
+        if sizes is not None:
+            entry["shape"] = f"[{', '.join(sizes)}]"
+            for size in sizes:
+                self._draw({"name": size, "in": [1, _LARGEST]} if not size.isdigit() else {})
+        else:
+            run = self._run()
+            low, high = (ranks.low, ranks.high) if ranks is not None else (1, _RANK_LIMIT)
+            entry["shape"] = f"[*{run}]"
+            self._draws.append({"run": run, "length": [low, high], "sizes": [1, _LARGEST]})
+        is_free = not self._shaped and ranks is not None and not ranks.has_gaps
+        if sizes is None and not is_free:
+            self._leave(name, "shape", Column.RANK, Column.USAGE)
+        if ranks is not None:
+            entry["rank"] = self._rank(name, ranks.low, ranks.high)
+        self._shaped[name] = True
+
+    def _rank(self, name: str, low: int, high: int) -> object:
+        return self._promised(Topic.RANK, name, low if low == high else [low, high])
+
+    def _run(self) -> str:
+        used = {draw.get("run") for draw in self._draws} | {draw.get("name") for draw in self._draws} | set(self._names)
+        return next(
+            name
+            for count in range(1, len(self._names) + 3)
+            for name in (letter * count for letter in _RUNS)
+            if name not in used
+        )
+
+    def _draw(self, draw: dict[str, Any]) -> None:
+        known = {item.get("name") or item.get("run") for item in self._draws} | set(self._names)
+        if draw and draw["name"] not in known:
+            self._draws.append(draw)
+
+    def _array(self, name: str, row: Row, entry: dict[str, Any]) -> None:
+        run = self._run()
+        length = length_of(row)
+        entry["items"] = f"[*{run}]"
+        if length is not None:
+            entry["length"] = length
+        self._draws.append(
+            {
+                "run": run,
+                "length": [length, length] if length is not None else [1, _ARRAY_LIMIT],
+                "sizes": [1, _LARGEST],
+            }
+        )
+        self._leave(name, "items", Column.DESCRIPTION, Column.USAGE)
+
+    def _number(self, item: CParameter, kind: str, row: Row, entry: dict[str, Any]) -> None:
+        values = values_in(row) if kind == "int" else None
+        if kind == "bool":
+            self._draws.append({"name": item.name, "one_of": [False, True]})
+        elif kind == "double":
+            self._draws.append({"name": item.name, "one_of": [0.0, 1.0, -1.0]})
+            self._leave(item.name, "range", Column.DESCRIPTION, Column.USAGE)
+        elif values is not None:
+            entry["range"] = self._promised(Topic.RANGE, item.name, list(values))
+            self._draws.append({"name": item.name, "in": list(values)})
+        else:
+            low, high = C_RANGES[entry["type"].replace("const ", "")]
+            self._draws.append({"name": item.name, "in": [low, high]})
+            self._leave(item.name, "range", Column.DESCRIPTION, Column.USAGE)
+
+
+def _role_of_type(c_type: str) -> str:
+    """What a C type says of a parameter's role, as the short form reads it."""
+    return {"const aclTensor *": "input", "aclTensor *": "output"}.get(c_type, "attribute")
+
+
+def _entry(place: OpenPlace) -> dict[str, Any]:
+    return {"at": place.at, **({"read": list(place.read)} if place.read else {})}
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """YAML with one line for each parameter, draw, table and open place, where the width allows it."""
+    lines: list[str] = []
+    for key, value in content.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines.append(f"{key}:")
+            lines.extend(f"  - {_flow(item, 4)}" for item in value)
+        elif isinstance(value, dict) and key != "document":
+            lines.append(f"{key}:")
+            lines.extend(f"  {name}: {_flow(item, 4)}" for name, item in value.items())
+        else:
+            lines.append(f"{key}: {_flow(value, 2)}")
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: object, indent: int) -> str:
+    """A value in flow style, its own items wrapped at the width; what is inside an item is not broken."""
+    if isinstance(value, dict):
+        return _wrapped("{", [f"{_scalar(key)}: {_flow(item, _WIDTH)}" for key, item in value.items()], "}", indent)
+    if isinstance(value, list):
+        return _wrapped("[", [_flow(item, _WIDTH) for item in value], "]", indent)
+    return _scalar(value)
+
+
+def _wrapped(opening: str, items: Sequence[str], closing: str, indent: int) -> str:
+    lines = [opening]
+    pieces = [item + (", " if number + 1 < len(items) else closing) for number, item in enumerate(items)]
+    for text in (part for piece in pieces for part in _parts(piece, indent)):
+        if indent < _WIDTH and len(lines[-1]) > 1 and indent + len(lines[-1]) + len(text.rstrip()) > _WIDTH:
+            lines.append(" ")
+        lines[-1] += text
+    return ("\n" + " " * indent).join(line.rstrip() for line in lines) if items else opening + closing
+
+
+def _parts(piece: str, indent: int) -> Sequence[str]:
+    """An item, split behind its own commas where it is too long for a line."""
+    return [piece] if indent + len(piece) < _WIDTH else re.split("(?<=, )", piece)
+
+
+def _scalar(value: object) -> str:
+    """One scalar as YAML writes it in a flow; what begins like a number is quoted, since readers differ there."""
+    if isinstance(value, str) and value[:1].isdigit():
+        return json.dumps(value)
+    text: str = yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=_ENDLESS)
+    return text.strip()[1:-1]

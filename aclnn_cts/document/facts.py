@@ -1,0 +1,270 @@
+"""What the cells of a parameter table and the rows of an error table say, where they say it in one of the usual forms.
+
+What is in no such form is None and left to a person: a wrong guess costs more than an open place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Statement
+
+__all__ = [
+    "Ranks",
+    "Same",
+    "Topic",
+    "dtypes_by_product",
+    "empty_of",
+    "error_topics",
+    "formats_of",
+    "is_optional",
+    "is_output",
+    "length_of",
+    "named",
+    "ranks_of",
+    "same_as",
+    "shape_of",
+    "strided_of",
+    "values_in",
+]
+
+_DTYPE_WORDS = {"FLOAT32": "FLOAT", "BFLOAT16": "BF16", "FP32": "FLOAT", "FP16": "FLOAT16", "FLOAT64": "DOUBLE"}
+_SEPARATORS = re.compile(r"[、,，/;；\s]+")
+_SAME_WORDS = r"(?:保持一致|类型一致|一致|相同|一样)"
+_WORD = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
+_RANGE = re.compile(r"(\d{1,2})\s*[-~～–]\s*(\d{1,2})(?:维)?[。.]?\Z")
+_CHOICE = re.compile(r"\d{1,2}(?:\s*[、,，/]\s*\d{1,2})*(?:维)?[。.]?\Z")
+_SHAPE = re.compile(r"[(\[（]\s*([A-Za-z][A-Za-z0-9_]*(?:\s*[,，]\s*[A-Za-z0-9][A-Za-z0-9_]*)*)\s*[,，]?\s*[)\]）]\Z")
+_INTERVAL = re.compile(r"\[\s*(-?\d{1,18})\s*[,，]\s*(-?\d{1,18})\s*\]")
+_FIGURES = re.compile(r"支持(?:配置)?(\d)\s*[~～]\s*(\d)[。.]?\Z")
+_NOT_DTYPES = re.compile(r"不支持\s*((?:[A-Z][A-Z0-9_]*[、,，\s]*)+)")
+_ONLY_DTYPES = re.compile(r"数据类型(?:仅|只)?支持\s*((?:[A-Z][A-Z0-9_]*[、,，\s]*)+)")
+
+
+def _listed(text: str, words: Mapping[str, object], aliases: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The words of a list, each known; None where anything else is in it."""
+    found = [word for word in _SEPARATORS.split(text.strip().rstrip("。.")) if word]
+    names = [aliases.get(word.upper(), word.upper()) for word in found]
+    return tuple(dict.fromkeys(names)) if names and all(name in words for name in names) else None
+
+
+def _dtypes(text: str) -> tuple[str, ...] | None:
+    return _listed(text, DTYPES, _DTYPE_WORDS)
+
+
+def named(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the names that a text holds, in their order."""
+    return tuple(name for name in names if re.search(_WORD.format(re.escape(name)), text))
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The parameter whose dtype, shape or format another one shares, and the statement that says so."""
+
+    other: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Numbers of dimensions: bounds, and whether the document leaves some between them out."""
+
+    low: int
+    high: int
+    has_gaps: bool = False
+
+
+def is_output(row: Row | None, c_type: str) -> bool:
+    """Whether a parameter is an output: by its cell, or where there is none by its C type."""
+    text = row.text(Column.ROLE) if row is not None else ""
+    if "输出" in text or "输入" in text:
+        return "输出" in text
+    return c_type.startswith(("aclTensor *", "aclTensorList *"))
+
+
+def is_optional(row: Row | None, name: str) -> bool:
+    """Whether the document lets a parameter be null."""
+    if row is None:
+        return "Optional" in name
+    return "可选" in row.text(Column.ROLE) or "Optional" in name
+
+
+def same_as(row: Row, column: Column, names: Sequence[str]) -> Same | None:
+    """The one other parameter whose dtype, shape or format this one has, by its own cell or its remarks."""
+    what = {Column.DTYPE: r"(?:数据类型|dtype)", Column.FORMAT: "(?:数据)?格式", Column.RANK: "shape"}[column]
+    for own, statement in _own_and_remarks(row, column):
+        text = statement.text
+        if any(word in text for word in ("推导", "broadcast", "除", "当", "如果", "或", "不低于")):
+            continue
+        if not own and re.search(what, text, re.IGNORECASE) is None:
+            continue
+        if own and (column is not Column.RANK) and "shape" in text:
+            continue
+        found = re.search(rf"(?:与|和|同)(.+?)(?:的)?(?:[^与和]*?){_SAME_WORDS}", text)
+        others = named(found[0], [name for name in names if name != row.name]) if found is not None else ()
+        if len(others) == 1:
+            return Same(others[0], statement)
+    return None
+
+
+def _own_and_remarks(row: Row, column: Column) -> Iterator[tuple[bool, Statement]]:
+    yield from ((True, statement) for statement in row.cells.get(column, ()))
+    yield from ((False, statement) for statement in row.cells.get(Column.USAGE, ()))
+
+
+def dtypes_by_product(
+    document: Document, name: str, products: Sequence[str]
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[Statement, ...]] | None:
+    """The dtypes of a parameter by product, and the statements that say so; None where its cell lists none.
+
+    Remarks beside the table that exclude dtypes, or replace the list, on some products are followed where they name the
+    parameter or none.
+    """
+    row = document.rows.get(name)
+    cell = row.cells.get(Column.DTYPE, ()) if row is not None else ()
+    read = [(statement, _dtypes(statement.text)) for statement in cell]
+    if not read or any(dtypes is None for _, dtypes in read):
+        return None
+    tables: dict[str, tuple[str, ...]] = {}
+    used = [statement for statement, _ in read]
+    for product in products:
+        lists = [dtypes or () for statement, dtypes in read if statement.applies_to(product)]
+        tables[product] = tuple(dict.fromkeys(dtype for dtypes in lists for dtype in dtypes))
+    names = [item.name for item in document.parameters]
+    for statement in document.statements:
+        if not statement.address.startswith(("params/note/", f"params/{name}/usage")) or statement.products is None:
+            continue
+        about = named(statement.text, names)
+        own = statement.address.startswith(f"params/{name}/")
+        if "数据类型" not in statement.text or "当" in statement.text or not (own or not about or name in about):
+            continue
+        excluded, only = _NOT_DTYPES.search(statement.text), _ONLY_DTYPES.search(statement.text)
+        change = excluded or only
+        dtypes = _dtypes(change[1]) if change is not None else None
+        if dtypes is None:
+            continue
+        used.append(statement)
+        for product in statement.products:
+            if product in tables:
+                kept = [item for item in tables[product] if (item in dtypes) is (excluded is None)]
+                tables[product] = tuple(kept)
+    return tables, tuple(used)
+
+
+def formats_of(row: Row) -> tuple[str, ...] | None:
+    """The formats that a cell lists; None where it lists none."""
+    cell = row.cells.get(Column.FORMAT, ())
+    return _listed(cell[0].text, FORMATS, {}) if len(cell) == 1 else None
+
+
+def ranks_of(row: Row) -> Ranks | None:
+    """The numbers of dimensions that a cell states, by figures or by a shape."""
+    cell = row.cells.get(Column.RANK, ())
+    if len(cell) != 1:
+        return None
+    text = cell[0].text.strip()
+    if (found := _RANGE.match(text)) is not None and int(found[1]) <= int(found[2]):
+        return Ranks(int(found[1]), int(found[2]))
+    if _CHOICE.match(text) is not None:
+        numbers = sorted({int(word) for word in re.findall(r"\d{1,2}", text)})
+        return Ranks(numbers[0], numbers[-1], has_gaps=numbers[-1] - numbers[0] >= len(numbers))
+    shape = shape_of(row)
+    return Ranks(len(shape), len(shape)) if shape is not None else None
+
+
+def shape_of(row: Row) -> tuple[str, ...] | None:
+    """The named sizes of a cell such as `(N, C)`."""
+    cell = row.cells.get(Column.RANK, ())
+    found = _SHAPE.match(cell[0].text.strip()) if len(cell) == 1 else None
+    return tuple(word.strip() for word in re.split("[,，]", found[1])) if found is not None else None
+
+
+def strided_of(row: Row) -> bool | None:
+    """Whether the table allows a tensor that is not contiguous; None where it does not say."""
+    text = row.text(Column.STRIDED).strip()
+    return True if text.startswith("√") else False if text[:1] in ("×", "x", "X") and text else None
+
+
+def empty_of(row: Row) -> tuple[bool, Statement] | None:
+    """Whether a remark allows a tensor without elements, and that remark."""
+    for statement in row.cells.get(Column.USAGE, ()):
+        found = re.match(r"(不)?支持空\s*tensor[。.]?\Z", statement.text.strip(), re.IGNORECASE)
+        if found is not None and statement.products is None:
+            return found[1] is None, statement
+    return None
+
+
+def values_in(row: Row) -> tuple[int, int] | None:
+    """The range of whole numbers that a remark states in figures: `[0, 255]`, `0~2`, or `0(none)|1(mean)|2(sum)`."""
+    for statement in row.cells.get(Column.USAGE, ()):
+        found = _INTERVAL.search(statement.text) or _FIGURES.match(statement.text)
+        if found is not None:
+            low, high = int(found[1]), int(found[2])
+        else:
+            numbers = [int(word) for word in re.findall(r"(?:支持|\|)\s*(\d)\s*[(（]", statement.text)]
+            if len(numbers) < 2:
+                continue
+            low, high = min(numbers), max(numbers)
+        if low <= high:
+            return low, high
+    return None
+
+
+def length_of(row: Row) -> int | None:
+    """The number of items of an array that a remark states: `size为2`."""
+    for statement in row.cells.get(Column.USAGE, ()):
+        found = re.match(
+            r"(?:size|size大小|长度)\s*(?:必须|固定)?为\s*(\d)(?:[。.，,]|\Z)(?!.*或)", statement.text, re.IGNORECASE
+        )
+        if found is not None and statement.products is None:
+            return int(found[1])
+    return None
+
+
+class Topic:
+    """What a condition of the error table is about; names of the constraints that it lists a code for."""
+
+    NULL = "null"
+    DTYPE = "dtype"
+    SAME_DTYPE = "same_dtype"
+    FORMAT = "format"
+    SAME_FORMAT = "same_format"
+    RANK = "rank"
+    SHAPE = "shape"
+    RANGE = "range"
+
+
+_DTYPE = re.compile("数据类型|dtype")
+_UNLISTED = re.compile(r"不在(?:可)?支持|不是支持|不支持|不在指定|不满足要求")
+_UNEQUAL = re.compile(r"不一致|不同|不相同|不相等|不一样|不匹配")
+_OUTSIDE = re.compile(r"值?(?:不在|超出|超过).{0,12}范围")
+_NO_VALUE = re.compile("数据类型|dtype|格式|shape|维")
+_RANKS = re.compile(r"(?:维度|维数|shape|dim|rank|维).{0,12}(?:超过|大于|小于|不为|不等于|不是|不在).{0,12}\d")
+
+
+def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The topics of a condition, and the parameters that it names; no topic where it has a form of its own."""
+    text = row.statement.text
+    about = named(text, names)
+    if row.status == "ACLNN_ERR_PARAM_NULLPTR":
+        plain = re.search(r"空指针|nullptr|null", text, re.IGNORECASE) is not None and "当" not in text
+        return ((Topic.NULL,) if plain else ()), about
+    if re.search(r"当|如果|若|非空时", text) is not None:
+        return (), about
+    unlisted = _UNLISTED.search(text) is not None
+    unequal = not unlisted and len(about) > 1 and _UNEQUAL.search(text) is not None
+    has_ranks = _RANKS.search(text) is not None
+    found = {
+        Topic.DTYPE: _DTYPE.search(text) is not None and unlisted,
+        Topic.SAME_DTYPE: _DTYPE.search(text) is not None and unequal,
+        Topic.FORMAT: "格式" in text and unlisted,
+        Topic.SAME_FORMAT: "格式" in text and unequal,
+        Topic.RANK: has_ranks,
+        Topic.RANGE: len(about) == 1 and _OUTSIDE.search(text) is not None and _NO_VALUE.search(text) is None,
+        Topic.SHAPE: not has_ranks and "shape" in text and unequal,
+    }
+    return tuple(topic for topic, is_topic in found.items() if is_topic), about
