@@ -1,0 +1,116 @@
+"""What a drafted spec says, and what it leaves to a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.document.draft import Draft, draft_spec, stem_of
+from aclnn_cts.document.read import read_document
+from aclnn_cts.generate.lint import lint_specs
+from aclnn_cts.speclang.load import load_specs, specs_from_texts
+
+DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
+ALL = sorted(path.stem for path in DOCUMENTS.glob("*.md"))
+
+
+def drafted(operator: str) -> Draft:
+    return draft_spec(read_document(DOCUMENTS / f"{operator}.md"))
+
+
+def parameters(draft: Draft) -> dict[str, dict[str, Any]]:
+    return {item["name"]: item for item in yaml.safe_load(draft.text)["parameters"]}
+
+
+@pytest.mark.parametrize("operator", ALL)
+def test_drafts_lint_clean_with_their_open_places(operator: str, tmp_path: Path) -> None:
+    draft = drafted(operator)
+    path = tmp_path / f"{draft.stem}.yaml"
+    path.write_text(draft.text, encoding="utf-8")
+    report = lint_specs([path])
+    assert report.mistakes == ()
+    assert report.stems == (draft.stem,)
+    assert [line.split("; read ")[0].split(": open: ")[1] for line in report.open] == [item.at for item in draft.open]
+    assert max(len(line) for line in draft.text.splitlines() if not line.startswith("document:")) <= 130
+
+
+@pytest.mark.parametrize("operator", ALL)
+def test_open_places_name_statements_of_the_document(operator: str) -> None:
+    references = {item.reference for item in read_document(DOCUMENTS / f"{operator}.md").statements}
+    assert {name for place in drafted(operator).open for name in place.read} <= references
+
+
+def test_what_the_tables_settle() -> None:
+    spec = specs_from_texts({"twist_backward": drafted("aclnnTwistBackward").text}).find("twist_backward")
+    assert spec.open == ("clauses.function",)
+    assert spec.parameter("self").dtype_as == "gradOutput"
+    assert spec.parameter("gradOutput").dtypes["atlas-training"] == ("FLOAT", "FLOAT16")
+    listed = {item.id: item.statuses for item in spec.constraints if item.strength == "listed"}
+    assert listed["self.null"] == ("ACLNN_ERR_PARAM_NULLPTR",)
+    assert listed["turns.range"] == listed["self.shape"] == listed["self.dtype"] == ("ACLNN_ERR_PARAM_INVALID",)
+    assert spec.constraint("gradOutput.rank").strength == "limit"
+
+
+def test_shapes_formats_and_ranks() -> None:
+    found = parameters(drafted("aclnnSievePool2dBackward"))
+    assert found["indices"]["same_shape_as"] == found["indices"]["same_format_as"] == "gradOutput"
+    assert (found["gradInput"]["shape"], found["gradInput"]["rank"]) == ("[N, C, H, W]", 4)
+    assert found["gradOutput"]["rank"] == {"is": [3, 4], "status": "ACLNN_ERR_PARAM_INVALID"}
+    assert (found["gradOutput"]["empty"], found["gradInput"]["strided"]) == (False, False)
+    assert found["cubeMathType"]["range"] == [0, 3]
+
+
+def test_what_is_in_no_usual_form_is_left_open() -> None:
+    assert {place.at for place in drafted("aclnnSievePool2dBackward").open} == {
+        "parameters.gradOutput.formats",
+        "parameters.kernelSize.items",
+        "parameters.stride.items",
+        "parameters.scale.range",
+        "tables",
+        "clauses.function",
+    }
+    assert {place.at for place in drafted("aclnnLoomGrad").open} >= {
+        "parameters.threads",
+        "parameters.maskOptional.null",
+        "parameters.weight",
+        "parameters.layout",
+    }
+
+
+def test_a_length_with_an_alternative_is_not_guessed() -> None:
+    assert "length" not in parameters(drafted("aclnnSievePool2dBackward"))["stride"]
+
+
+def test_a_draft_is_not_run(tmp_path: Path) -> None:
+    draft = drafted("aclnnTwistBackward")
+    (tmp_path / "twist_backward.yaml").write_text(draft.text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"a draft, open at clauses\.function; settle these places"):
+        load_specs([tmp_path])
+
+
+def test_a_mistake_elsewhere_in_a_draft_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "loom_grad.yaml"
+    text = drafted("aclnnLoomGrad").text
+    path.write_text(text.replace("dtypes: [FLOAT16, BF16]", "dtypes: [FLOAT17]"), encoding="utf-8")
+    assert [line.split(": ")[1] for line in lint_specs([path]).mistakes] != []
+    path.write_text(text.replace("parameters.weight}", "parameters.height}"), encoding="utf-8")
+    assert any("unknown parameter 'height'" in line for line in lint_specs([path]).mistakes)
+
+
+@pytest.mark.parametrize(
+    ("operator", "stem"),
+    [
+        ("aclnnSoftmaxBackward", "softmax_backward"),
+        ("aclnnGRUBackward", "gru_backward"),
+        ("aclnnUpsampleNearestExact1dBackward", "upsample_nearest_exact1d_backward"),
+        ("aclnnNLLLossBackward", "nll_loss_backward"),
+        ("aclnnGeluBackwardV2", "gelu_backward_v2"),
+        ("aclnnMaxPool2dWithIndicesBackward", "max_pool2d_with_indices_backward"),
+    ],
+)
+def test_stems(operator: str, stem: str) -> None:
+    assert stem_of(operator) == stem

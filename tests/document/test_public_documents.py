@@ -1,0 +1,55 @@
+"""All published documents, where they lie beside the checkout: what the fixtures promise holds for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.document.audit import audit
+from aclnn_cts.document.claims import claims_path, read_claims
+from aclnn_cts.document.draft import draft_spec
+from aclnn_cts.document.read import read_document
+from aclnn_cts.generate.lint import lint_specs
+from aclnn_cts.speclang.load import load_specs, package_folder
+
+PUBLIC = Path(__file__).parents[2].parent / "shared" / "docs" / "public"
+CLAIMED = sorted(path.stem for path in claims_path(package_folder(), "x").parent.glob("*.yaml"))
+
+public_documents = pytest.mark.skipif(
+    not PUBLIC.is_dir(), reason="the 125 public documents lie beside the checkout, in ../shared/docs/public"
+)
+
+
+@public_documents
+def test_every_document_is_read_and_drafted(tmp_path: Path) -> None:
+    paths = sorted(PUBLIC.glob("*.md"))
+    assert len(paths) == 125
+    clean = 0
+    for path in paths:
+        document = read_document(path)
+        assert len({item.address for item in document.statements}) == len(document.statements)
+        assert document.parameters, path
+        assert document.errors, path
+        assert any(document.products.values()), path
+        draft = draft_spec(document)
+        drafted = tmp_path / f"{draft.stem}.yaml"
+        drafted.write_text(draft.text, encoding="utf-8")
+        clean += not lint_specs([drafted]).mistakes
+    assert clean >= 120
+
+
+@public_documents
+@pytest.mark.parametrize("stem", CLAIMED)
+def test_claims_of_the_package_fit_the_public_edition(stem: str) -> None:
+    spec = load_specs().find(stem)
+    claims = read_claims(claims_path(package_folder(), stem), spec)
+    result = audit(read_document(PUBLIC / f"{spec.operator}.md"), spec, claims)
+    assert result.is_same_edition
+    assert {entry.state.value for entry in result.missing} <= {"open"}
+    assert result.share >= 0.8
+
+
+@pytest.mark.parametrize("stem", CLAIMED)
+def test_claims_of_the_package_name_clauses_of_its_specs(stem: str) -> None:
+    assert read_claims(claims_path(package_folder(), stem), load_specs().find(stem)).claims
