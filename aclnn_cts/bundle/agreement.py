@@ -13,7 +13,7 @@ from aclnn_cts.bundle.recount import REPORT, RUN_MANIFEST, RUN_SUMMARY, Recount
 from aclnn_cts.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.measuring import chosen_rulers
@@ -60,7 +60,9 @@ class Agreement:
 
     def _run(self) -> tuple[Manifest | None, Summary | None]:
         try:
-            summary = strict_json(self.records.files[RUN_SUMMARY], where=RUN_SUMMARY, error=HarnessError)
+            summary = strict_json(
+                self.records.files[RUN_SUMMARY], where=RUN_SUMMARY, error=HarnessError, containers=FEW_CONTAINERS
+            )
             return self.records.manifest(), summary_from_json(summary, where=RUN_SUMMARY)
         except (HarnessError, KeyError):
             return None, None

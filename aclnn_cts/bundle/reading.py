@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,22 +27,20 @@ from aclnn_cts.bundle.archive import (
     read_chunks,
 )
 from aclnn_cts.bundle.statement import (
+    MANIFEST_LIMIT,
     MANIFEST_NAME,
     SIGNATURE_NAME,
     Statement,
     Subject,
     envelope_bytes,
+    limit_of,
     read_envelope,
     read_statement,
 )
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outside import open_outside
 
-__all__ = ["MANIFEST_LIMIT", "MEMORY_LIMIT", "Problem", "Reading", "Taker", "read_bundle"]
-
-MANIFEST_LIMIT = 512 * 1024 * 1024
-"""Bytes of a manifest: that of some millions of entries."""
-MEMORY_LIMIT = 256 * 1024 * 1024
-"""Bytes of an entry that is looked into; others are summed in pieces."""
+__all__ = ["Problem", "Reading", "Taker", "read_bundle"]
 
 _LOCAL_MARK = b"PK\3\4"
 _CRC, _SIZE = slice(14, 18), slice(18, 22)
@@ -96,13 +95,10 @@ class _Broken(Exception):  # noqa: N818 - ends the reading; the problem is noted
 def read_bundle(path: Path, taker: Taker) -> Reading:
     """Read a bundle whole, once. UsageError where there is no such file."""
     reading = Reading()
-    try:
-        with path.open("rb") as file:
-            reading.size = path.stat().st_size
-            with contextlib.suppress(_Broken):
-                _read(file, reading, taker)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a file that `bundle` wrote") from None
+    with open_outside(path, expected="a file that `bundle` wrote", regular=True) as file:
+        reading.size = os.fstat(file.fileno()).st_size
+        with contextlib.suppress(_Broken):
+            _read(file, reading, taker)
     return reading
 
 
@@ -211,18 +207,19 @@ def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> 
     header = file.read(len(local_header(Member(name, 0, 0))))
     reading.offsets[name] = file.tell()
     wanted = taker.wants(name)
-    if wanted and size > MEMORY_LIMIT:
-        reading.add(name, f"has {size} bytes; expected at most {MEMORY_LIMIT} of an entry of its kind")
+    if wanted and size > limit_of(name):
+        reading.add(name, f"has {size} bytes; expected at most {limit_of(name)} of an entry of its kind")
         wanted = False
     digest = hashlib.sha256()
     crc, read = 0, 0
-    kept = bytearray()
-    for piece in read_chunks(file, size):
+    kept = b""
+    if wanted:
+        # At once and not in pieces, which would be held twice.
+        kept = file.read(size)
+    for piece in [kept] if wanted else read_chunks(file, size):
         digest.update(piece)
         crc = zlib.crc32(piece, crc)
         read += len(piece)
-        if wanted:
-            kept += piece
     if read < size:
         reading.add(name, "the file ends within it")
         raise _Broken
@@ -230,7 +227,7 @@ def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> 
     if not good:
         reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
     elif wanted:
-        taker.take(name, bytes(kept))
+        taker.take(name, kept)
     return _checked(reading, Member(name, size, crc), header, good=good)
 
 

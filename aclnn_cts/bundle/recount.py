@@ -12,13 +12,14 @@ import msgspec
 from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.bundle.sample import Sample
-from aclnn_cts.bundle.statement import Statement
+from aclnn_cts.bundle.statement import LOOKED_INTO, Statement
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.strict_json import check_size, strict_json
 from aclnn_cts.core.verdict import Fault, Result, Signature, Verdict
 from aclnn_cts.execution.measuring import chosen_rulers
 from aclnn_cts.findings.signature import TOGETHER
@@ -32,7 +33,7 @@ __all__ = ["REPORT", "RUN_MANIFEST", "RUN_SUMMARY", "Recount"]
 REPORT = "report.html"
 RUN_MANIFEST, RUN_SUMMARY = "run/manifest.json", "run/summary.json"
 
-KEPT_LIMIT = 1024 * 1024 * 1024
+KEPT_LIMIT = 128 * 1024 * 1024
 """Bytes of specs, trial files and the run's own files together."""
 
 _NO_RECORD = (
@@ -53,6 +54,14 @@ def _dtypes(arguments: Mapping[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         if isinstance(value, Mapping) and "tensor" in value:
             yield f"{name} {value['tensor']['dtype']}"
+
+
+def _lines(content: bytes) -> Iterator[bytes]:
+    """Lines without their ends, one at a time; what follows the last end is none."""
+    start = 0
+    while (end := content.find(b"\n", start)) >= 0:
+        yield content[start:end]
+        start = end + 1
 
 
 @dataclass(slots=True)
@@ -78,7 +87,7 @@ class Recount:
 
     def wants(self, name: str) -> bool:
         """Records, and the files that records are held to."""
-        return name.partition("/")[0] in ("records", "run", "specs", "cases", REPORT)
+        return name.partition("/")[0] in LOOKED_INTO
 
     def take(self, name: str, content: bytes) -> None:
         """One entry whose sum is right."""
@@ -89,9 +98,10 @@ class Recount:
                 return
             self.files[name] = content
             return
-        for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+        for number, line in enumerate(_lines(content), start=1):
             where = f"{name}, line {number}"
             try:
+                check_size(line, where=where, expected="a record", error=HarnessError)
                 document = msgspec.json.decode(line)
                 if msgspec.json.encode(document) != line:
                     # Spelled by another program or version, and perhaps with a key twice.
@@ -101,6 +111,9 @@ class Recount:
                 self.problems.append(
                     Problem(where, f"is no record of the format {shown(RECORD_FORMAT)}: {shown(error)}")
                 )
+                if len(self.problems) >= MESSAGE_LIMIT:
+                    self.problems.append(Problem(name, f"is not read on: {MESSAGE_LIMIT} mistakes"))
+                    return
 
     def manifest(self) -> Manifest:
         """That of the run. Raises HarnessError where it is missing, or is none."""

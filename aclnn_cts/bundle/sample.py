@@ -59,8 +59,10 @@ def judged_again(
     with path.open("rb") as file:
 
         def blob(digest: str) -> bytes:
+            if (size := sizes[f"{BLOBS}{digest}"]) > RECOMPUTE_BYTES:
+                raise HarnessError(f"{BLOBS}{digest} has {size} bytes; expected at most {RECOMPUTE_BYTES}")
             file.seek(offsets[f"{BLOBS}{digest}"])
-            return file.read(sizes[f"{BLOBS}{digest}"])
+            return file.read(size)
 
         for where, document in sample.chosen:
             try:

@@ -16,10 +16,13 @@ from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.run_directory import RUN_DOCUMENT_BYTES
 
 __all__ = [
     "BLOBS",
     "BUNDLE_FORMAT",
+    "LOOKED_INTO",
+    "MANIFEST_LIMIT",
     "MANIFEST_NAME",
     "SIGNATURE_NAME",
     "Contents",
@@ -27,6 +30,7 @@ __all__ = [
     "Statement",
     "Subject",
     "envelope_bytes",
+    "limit_of",
     "read_envelope",
     "read_statement",
     "signed_bytes",
@@ -39,6 +43,13 @@ BLOBS = "blobs/"
 MANIFEST_NAME = "MANIFEST.json"
 """Capitals come first in the order of bytes: the manifest opens the file, and says where all else stands."""
 SIGNATURE_NAME = "SIGNATURE.json"
+
+LOOKED_INTO = frozenset(("records", "run", "specs", "cases", "report.html"))
+"""First words of the names of entries that a verifier looks into; of others it takes the sums."""
+MANIFEST_LIMIT = 16 * 1024 * 1024
+"""Bytes of a manifest: that of some 80,000 entries."""
+MEMORY_LIMIT = 64 * 1024 * 1024
+"""Bytes of an entry that is looked into."""
 
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "urn:aclnn-cts:bundle:1"
@@ -141,6 +152,11 @@ class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     payload: str
     payload_type: str = msgspec.field(name="payloadType")
     signatures: tuple[_Signature, ...]
+
+
+def limit_of(name: str) -> int:
+    """Bytes of an entry that is looked into."""
+    return RUN_DOCUMENT_BYTES if name.startswith("run/") else MEMORY_LIMIT
 
 
 def statement_bytes(statement: Statement) -> bytes:

@@ -15,6 +15,8 @@ from aclnn_cts.bundle.keys import Signer
 from aclnn_cts.bundle.record_json import record_schema, record_to_json
 from aclnn_cts.bundle.statement import (
     BLOBS,
+    LOOKED_INTO,
+    MANIFEST_LIMIT,
     MANIFEST_NAME,
     SIGNATURE_NAME,
     Contents,
@@ -22,6 +24,7 @@ from aclnn_cts.bundle.statement import (
     Statement,
     Subject,
     envelope_bytes,
+    limit_of,
     signed_bytes,
     statement_bytes,
 )
@@ -36,9 +39,10 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.files import storage_failure
-from aclnn_cts.store.manifest import product_of, ran_on
+from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.output_file import OutputFile, begins
 from aclnn_cts.store.run_directory import RunDirectory, read_own
+from aclnn_cts.store.summary import Summary
 
 __all__ = ["BUNDLE", "RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
 
@@ -84,6 +88,10 @@ class _Staging:
         for piece in read_chunks(content):
             digest.update(piece)
             size += len(piece)
+        if size > limit_of(name) and name.partition("/")[0] in LOOKED_INTO:
+            raise HarnessError(
+                f"{name}: has {size} bytes; `verify` reads at most {limit_of(name)} of an entry of its kind"
+            )
         member = Member(name, size, crc_of(read_chunks(content)))
         self.sources.append(Source(member, digest.hexdigest(), content))
 
@@ -121,6 +129,8 @@ def write_bundle(
     """
     if not run.finished:
         raise UsageError(f"{run.path}: the run has not finished; let it end, or resume it, and bundle it then")
+    # First, so that nothing of a run is gathered that is none.
+    manifest, summary = run.manifest, run.summary()
     try:
         staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.folder)
     except OSError as error:
@@ -135,7 +145,7 @@ def write_bundle(
         sources = sorted(staging.sources, key=lambda source: source.member.name)
         statement = Statement.of(
             tuple(Subject.of(source.member.name, source.sha256, source.member.size) for source in sources),
-            _predicate(run, seen, report=report, left_out=staging.left_out, signer=signer),
+            _predicate(manifest, summary, seen, report=report, left_out=staging.left_out, signer=signer),
         )
         heads = _heads(statement_bytes(statement), signer)
         size = out.write(archive_bytes([*heads, *sources]))
@@ -149,6 +159,11 @@ def write_bundle(
 
 
 def _heads(manifest: bytes, signer: Signer | None) -> list[Source]:
+    if len(manifest) > MANIFEST_LIMIT:
+        raise HarnessError(
+            f"{MANIFEST_NAME}: has {len(manifest)} bytes; `verify` reads at most {MANIFEST_LIMIT}: bundle a run that"
+            " keeps fewer outputs"
+        )
     contents = {MANIFEST_NAME: manifest}
     if signer is not None:
         signature = signer.sign(signed_bytes(manifest))
@@ -160,9 +175,14 @@ def _heads(manifest: bytes, signer: Signer | None) -> list[Source]:
 
 
 def _predicate(
-    run: RunDirectory, seen: _Seen, *, report: str, left_out: Mapping[str, str], signer: Signer | None
+    manifest: Manifest,
+    summary: Summary,
+    seen: _Seen,
+    *,
+    report: str,
+    left_out: Mapping[str, str],
+    signer: Signer | None,
 ) -> Predicate:
-    manifest, summary = run.manifest, run.summary()
     return Predicate(
         harness=manifest.harness,
         adapter=manifest.adapter,
@@ -244,7 +264,7 @@ def _add_programs(run: RunDirectory, staging: _Staging, folders: Sequence[Path])
 
 
 def _trials(file: Path) -> Iterator[Trial]:
-    yield from (entry.content for entry in read_case_file(file) if isinstance(entry.content, Trial))
+    yield from (entry.content for entry in read_case_file(file, regular=True) if isinstance(entry.content, Trial))
 
 
 def _spec_texts(run: RunDirectory) -> dict[str, str]:

@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
     specs = load_specs(folders)
     files = _files(source)
-    trials = read_trials(files, specs)
+    trials = read_trials(files, specs, regular=source.is_dir())
     findings = _Findings.of(source, files, trials) if source.is_dir() else None
     cases = [case_of(item) for item in trials]
     products = sorted({case.product for case in cases})

@@ -253,14 +253,17 @@ def case_of(item: Trial | Case) -> Case:
     return item.case if isinstance(item, Trial) else item
 
 
-def read_trials(files: tuple[Path, ...], specs: Specs) -> tuple[Trial | Case, ...]:
-    """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong."""
+def read_trials(files: tuple[Path, ...], specs: Specs, *, regular: bool = False) -> tuple[Trial | Case, ...]:
+    """The trials and cases of files, each bound to its operator's prototype; UsageError for the first that is wrong.
+
+    `regular`: they lie in a directory that anybody may have made, and a pipe is wrong too.
+    """
     from aclnn_cts.checks.fitted_trial import fitted_trial
     from aclnn_cts.store.case_files import read_case_file
 
     found: list[Trial | Case] = []
     for file in files:
-        for entry in read_case_file(file):
+        for entry in read_case_file(file, regular=regular):
             case = case_of(entry.content)
             spec = fitted_trial(specs, entry.content, where=entry.where)
             if case.product not in spec.products:

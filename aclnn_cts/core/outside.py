@@ -23,6 +23,7 @@ __all__ = [
     "ARRAY_LIMIT",
     "BLANK_LINES",
     "DOCUMENT_BYTES",
+    "HOLLOW",
     "MARKDOWN_BYTES",
     "MESSAGE_LIMIT",
     "RANK_LIMIT",
@@ -30,6 +31,7 @@ __all__ = [
     "YAML_BYTES",
     "YAML_DEPTH",
     "YAML_ITEMS",
+    "is_hollow",
     "open_outside",
     "read_outside",
     "sha256_of",
@@ -42,7 +44,7 @@ MARKDOWN_BYTES = 256 * 1024
 YAML_BYTES = 1024 * 1024
 """Bytes of a spec or waiver file."""
 YAML_DEPTH = 24
-YAML_ITEMS = 100_000
+YAML_ITEMS = 50_000
 """Scalars, lists and mappings of a YAML file."""
 BLANK_LINES = 100_000
 """Empty lines in a file with one document a line."""
@@ -56,6 +58,9 @@ SILENCE_SECONDS = 30.0
 """How long a pipe may be silent."""
 
 _CHUNK = 1 << 20
+HOLLOW = "it is mostly holes, which would be read as zeros for hours"
+_HOLLOW_BYTES = 64 * 1024 * 1024
+_HOLLOW_TIMES = 100
 
 
 @contextlib.contextmanager
@@ -117,6 +122,9 @@ def _opened(path: Path, *, regular: bool) -> BinaryIO:
         raise OSError(errno.EINVAL, "its name holds a NUL or another character that no file name has") from None
     mode = os.fstat(number).st_mode
     if stat.S_ISREG(mode):
+        if regular and is_hollow(os.fstat(number)):
+            os.close(number)
+            raise OSError(errno.EINVAL, HOLLOW)
         os.set_blocking(number, True)
         return os.fdopen(number, "rb")
     if not regular and (stat.S_ISFIFO(mode) or os.isatty(number)):
@@ -125,6 +133,11 @@ def _opened(path: Path, *, regular: bool) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     raise OSError(errno.EINVAL, "it is no regular file" if regular else "it is a device")
+
+
+def is_hollow(status: os.stat_result) -> bool:
+    """Whether a large file takes so little of its disk that no compression explains it."""
+    return status.st_size > _HOLLOW_BYTES and status.st_size > _HOLLOW_TIMES * 512 * status.st_blocks
 
 
 class _Pipe(io.RawIOBase):

@@ -15,7 +15,16 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 
-__all__ = ["JSON_CONTAINERS", "JSON_DEPTH", "JSON_DIGITS", "JSON_ITEMS", "strict_json"]
+__all__ = [
+    "FEW_CONTAINERS",
+    "JSON_CONTAINERS",
+    "JSON_DEPTH",
+    "JSON_DIGITS",
+    "JSON_ITEMS",
+    "JSON_STRINGS",
+    "JSON_WIDE_BYTES",
+]
+__all__ += ["check_size", "strict_json"]
 
 JSON_DEPTH = 64
 JSON_DIGITS = 400
@@ -24,9 +33,16 @@ JSON_ITEMS = 4_000_000
 """Items of all lists and objects of a document."""
 JSON_CONTAINERS = 500_000
 """Lists and objects of a document."""
+FEW_CONTAINERS = 50_000
+"""The same of a run's manifest or summary, which have some thousand."""
+JSON_STRINGS = 2_000_000
+"""Strings of a document, names of members included."""
+JSON_WIDE_BYTES = 16 * 1024 * 1024
+"""Bytes of a document with characters beyond ASCII: one of them makes each character of its string take four bytes."""
 
 _DIGITS = re.compile(rb"[0-9]{%d}" % (JSON_DIGITS + 1))
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_STRING = re.compile(rb'"[^"]*"')
+"""A string without quotation marks inside. A pattern that knows escapes takes fifty times the string's memory."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -40,10 +56,10 @@ def strict_json(
     where: str,
     expected: str = "one JSON object",
     error: type[UsageError | HarnessError] = UsageError,
+    containers: int = JSON_CONTAINERS,
 ) -> Any:  # noqa: ANN401 - any value
     """Decode JSON. Every mistake in it is an `error` that names `where` and what was expected there."""
-    if (excess := _excess(text)) is not None:
-        raise error(f"{where}: {excess}; expected {expected}")
+    check_size(text, where=where, expected=expected, error=error, containers=containers)
     try:
         value = msgspec.json.decode(text)
         _KEYS.decode(text.decode())
@@ -54,6 +70,19 @@ def strict_json(
     if _is_deep(text):
         raise error(f"{where}: nested deeper than {JSON_DEPTH} levels; expected {expected}")
     return value
+
+
+def check_size(
+    text: bytes,
+    *,
+    where: str,
+    expected: str,
+    error: type[UsageError | HarnessError] = UsageError,
+    containers: int = JSON_CONTAINERS,
+) -> None:
+    """Raise `error` where a document has too much of anything: before it is decoded, since that takes the memory."""
+    if (excess := _excess(text, containers)) is not None:
+        raise error(f"{where}: {excess}; expected {expected}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> None:
@@ -75,12 +104,16 @@ def _repeated(pairs: list[tuple[str, Any]], keys: Mapping[str, Any]) -> str:
     raise AssertionError("no key stands twice")
 
 
-def _excess(text: bytes) -> str | None:
+def _excess(text: bytes, containers: int) -> str | None:
     """What a document has too much of; counted without building anything, so that strings count as well."""
-    if text.count(b"[") + text.count(b"{") > JSON_CONTAINERS:
-        return f"more than {JSON_CONTAINERS} lists and objects"
+    if text.count(b"[") + text.count(b"{") > containers:
+        return f"more than {containers} lists and objects"
     if text.count(b",") > JSON_ITEMS:
         return f"more than {JSON_ITEMS} items"
+    if text.count(b'"') > 2 * JSON_STRINGS:
+        return f"more than {JSON_STRINGS} strings"
+    if len(text) > JSON_WIDE_BYTES and not (text.isascii() and b"\\u" not in text):
+        return f"more than {JSON_WIDE_BYTES} bytes, with characters beyond ASCII"
     if len(text) > JSON_DIGITS and _DIGITS.search(text) is not None:
         return f"a number of more than {JSON_DIGITS} digits"
     return None
@@ -90,7 +123,9 @@ def _is_deep(text: bytes) -> bool:
     """Whether valid JSON is nested too deep. Brackets within strings count only at a first glance."""
     if text.count(b"[") + text.count(b"{") <= JSON_DEPTH or _depth(text) <= JSON_DEPTH:
         return False
-    return _depth(_STRING.sub(b"", text)) > JSON_DEPTH
+    # In valid JSON a backslash stands in strings alone, and after these two no quotation mark does.
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return _depth(_STRING.sub(b"", plain)) > JSON_DEPTH
 
 
 def _depth(text: bytes) -> int:

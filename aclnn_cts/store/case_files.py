@@ -31,23 +31,24 @@ class CaseEntry:
     content: Trial | Case
 
 
-def read_case_file(path: Path, *, limit: int = DOCUMENT_BYTES) -> Iterator[CaseEntry]:
+def read_case_file(path: Path, *, limit: int = DOCUMENT_BYTES, regular: bool = False) -> Iterator[CaseEntry]:
     """The documents of a file: one a line where its name ends in `.jsonl`, else one.
 
     A stream: a file of lines is never in memory as a whole. Every mistake (no such file, no document in it, a document
     beyond `limit` bytes, and all that `trial_from_json` refuses) is a UsageError that names the file and the line.
+    `regular`: so is a pipe, as in a directory that another person made.
     """
-    for entry in read_entries(path, limit=limit):
+    for entry in read_entries(path, limit=limit, regular=regular):
         if isinstance(entry, UsageError):
             raise entry
         yield entry
 
 
-def read_entries(path: Path, *, limit: int = DOCUMENT_BYTES) -> Iterator[CaseEntry | UsageError]:
+def read_entries(path: Path, *, limit: int = DOCUMENT_BYTES, regular: bool = False) -> Iterator[CaseEntry | UsageError]:
     """The same, with each mistake where it stands: the lines after a wrong one are read too, up to `MESSAGE_LIMIT`."""
     wrong = 0
     try:
-        with open_outside(path, expected="a case file (.json or .jsonl)") as file:
+        with open_outside(path, expected="a case file (.json or .jsonl)", regular=regular) as file:
             documents = _lines(file, path, limit) if path.suffix == _LINES else _whole(file, path, limit)
             for where, text in documents:
                 try:

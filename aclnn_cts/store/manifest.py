@@ -20,7 +20,7 @@ from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import judging_hash
 from aclnn_cts.store.scope import Scope
@@ -142,7 +142,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
     expected = f"a manifest of the format {shown(MANIFEST_FORMAT)}"
-    document = strict_json(content, where=where, expected=expected, error=HarnessError)
+    document = strict_json(content, where=where, expected=expected, error=HarnessError, containers=FEW_CONTAINERS)
     try:
         manifest = msgspec.convert(document, Manifest)
     except msgspec.MsgspecError as error:

@@ -5,7 +5,7 @@ The format: https://github.com/msgpack/msgpack/blob/master/spec.md.
 
 from __future__ import annotations
 
-from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_ITEMS
+from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
 
 __all__ = ["check_items"]
 
@@ -35,12 +35,13 @@ _LISTS = {0xDC: 2, 0xDD: 4}
 _MAPPINGS = {0xDE: 2, 0xDF: 4}
 
 
-def check_items(content: bytes) -> None:
+def check_items(content: bytes | bytearray) -> None:
     """ValueError where there are more values than a JSON document may have, or bytes that are no MessagePack.
 
-    Strings count as containers do, since each takes at least 49 bytes.
+    Strings count as containers do, since each takes at least 49 bytes; a character beyond ASCII makes all of its string
+    take four bytes each, so that long ones have a limit together.
     """
-    place, values, objects = 0, 0, 0
+    place, values, objects, texts = 0, 0, 0, 0
     left = 1
     size = len(content)
     while left and place < size:
@@ -61,15 +62,19 @@ def check_items(content: bytes) -> None:
         elif head < 0xC0:
             place += head & 0x1F
         else:
+            start = place
             place, more = _long(content, head, place)
             left += more
+            texts += 0 if more else place - start
+        if texts > JSON_WIDE_BYTES and place <= size:
+            raise ValueError("longer texts than a record can have")
         if objects > JSON_CONTAINERS or values + left > JSON_ITEMS:
             raise ValueError("more values than a record can have")
     if left or place != size:
         raise ValueError("no MessagePack value")
 
 
-def _long(content: bytes, head: int, place: int) -> tuple[int, int]:
+def _long(content: bytes | bytearray, head: int, place: int) -> tuple[int, int]:
     """Where a value with a length of its own ends, and how many values it holds."""
     for table, factor, extra in ((_LISTS, 1, 0), (_MAPPINGS, 2, 0), (_SIZED, 0, 0), (_EXTENSIONS, 0, 1)):
         if head in table:

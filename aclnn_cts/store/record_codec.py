@@ -7,6 +7,7 @@ case. A compressed record of an ordinary case has about 600 bytes.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -71,17 +72,38 @@ def decode_value(content: bytes, *, where: str) -> Any:  # noqa: ANN401 - whatev
         raise HarnessError(f"{where}: {printable(str(error), ECHO_LIMIT)}; the file is damaged") from None
 
 
-def _decompressed(content: object) -> bytes:
+def _decompressed(content: object) -> bytes | bytearray:
     """The bytes of a value, of which a small file may claim very many."""
     if not isinstance(content, bytes):
         raise ValueError("no compressed value")  # noqa: TRY004 - one kind of error for all damage
     stream = zlib.decompressobj()
-    plain = stream.decompress(content, DOCUMENT_BYTES)
-    if not stream.eof or stream.unused_data:
-        raise ValueError(f"no compressed value of at most {DOCUMENT_BYTES} bytes")
-    if len(plain) > _SMALL:
-        check_items(plain)
-    return plain
+    plain = stream.decompress(content, _SMALL)
+    if stream.eof and not stream.unused_data:
+        return plain
+    # Measured before it is kept: what is too large is never held, and all else once.
+    size = 0
+    for piece in _pieces(content):
+        size += len(piece)
+        if size > DOCUMENT_BYTES:
+            raise ValueError(f"no compressed value of at most {DOCUMENT_BYTES} bytes")
+    whole, end = bytearray(size), 0
+    for piece in _pieces(content):
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    check_items(whole)
+    return whole
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    stream = zlib.decompressobj()
+    while not stream.eof:
+        piece = stream.decompress(content, _SMALL)
+        if not piece and not stream.eof:
+            raise ValueError("a compressed value that ends too soon")
+        yield piece
+        content = stream.unconsumed_tail
+    if stream.unused_data:
+        raise ValueError("bytes follow the compressed value")
 
 
 def signature_key(signature: Signature) -> str:

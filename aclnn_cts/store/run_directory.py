@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outside import DOCUMENT_BYTES, open_outside, read_outside
-from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.outside import open_outside, read_outside
+from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.record_codec import signature_key
@@ -24,8 +24,9 @@ from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json
 
-__all__ = ["BLOBS", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
+__all__ = ["BLOBS", "BLOB_BYTES", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
 __all__ += [
+    "RUN_DOCUMENT_BYTES",
     "RunDirectory",
     "default_run_path",
     "failure_name",
@@ -45,7 +46,9 @@ STATE = "summary"
 _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 """What a run's directory holds of its own, beside its results and what is named after them."""
 _EXPECTED = "the directory of a run as it was written"
-_BLOB_BYTES = 1 << 30
+RUN_DOCUMENT_BYTES = 2 * 1024 * 1024
+"""Bytes of a manifest or summary: thirty times what all operators take."""
+BLOB_BYTES = 1 << 30
 """Bytes of a recorded output."""
 _HEAD = 256
 """Bytes of a manifest among which its format stands."""
@@ -100,7 +103,7 @@ class RunDirectory:
     def blob(self, digest: str) -> bytes:
         """Recorded bytes by their SHA-256; raises HarnessError where they are not there or not those."""
         path = self.path / BLOBS / digest
-        content = read_own(path, limit=_BLOB_BYTES)
+        content = read_own(path, limit=BLOB_BYTES)
         if (found := hashlib.sha256(content).hexdigest()) != digest:
             raise HarnessError(f"{path}: its SHA-256 is {found}; the file has been changed or its disk is damaged")
         return content
@@ -152,14 +155,14 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:80]
 
 
-def read_own(path: Path, *, limit: int = DOCUMENT_BYTES) -> bytes:
+def read_own(path: Path, *, limit: int = RUN_DOCUMENT_BYTES) -> bytes:
     """A file of a run's directory; HarnessError where it cannot be read, is longer, or is no regular file."""
     return read_outside(path, limit=limit, expected=_EXPECTED, error=HarnessError, regular=True)
 
 
 def read_document(path: Path) -> Any:  # noqa: ANN401 - any JSON
     """A JSON file of a run's directory; HarnessError as `read_own`, and where it is not valid."""
-    return strict_json(read_own(path), where=str(path), error=HarnessError)
+    return strict_json(read_own(path), where=str(path), error=HarnessError, containers=FEW_CONTAINERS)
 
 
 def _listed(folder: Path) -> tuple[Path, ...]:

@@ -16,7 +16,7 @@ from typing import Any, final
 
 from aclnn_cts.core.case_json import check_case
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.outside import DOCUMENT_BYTES
+from aclnn_cts.core.outside import DOCUMENT_BYTES, HOLLOW, is_hollow
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.store.record_codec import decode_record, decode_value, signature_from_key, signature_key
@@ -31,6 +31,8 @@ _TICK = 100_000
 _STEPS = 100
 _STEPS_PER_BYTE = 10
 """A record has hundreds of bytes and takes some hundred steps; a damaged tree of pages can be walked for ever."""
+_TEXT = 1 << 20
+"""Bytes of a value that is neither a record nor a state."""
 _RECORD = ("sequence", "trial_id", "operator", "promise", "result", "signature", "record")
 _INTEGER = (int,)
 _DAMAGED = "the file is damaged or its disk is"
@@ -91,6 +93,9 @@ class ResultReader:
         self._exit = contextlib.ExitStack()
         if not path.is_file():
             raise UsageError(f"{path}: no such file; expected the results of a run")
+        # Not by opening it: to close any descriptor of a file gives up the locks of all, a writer's too.
+        if is_hollow(path.stat()):
+            raise HarnessError(f"{path}: cannot be read: {HOLLOW}; expected the results of a run")
         self._steps = 0
         self._statement_steps = _STEPS + _STEPS_PER_BYTE * path.stat().st_size // _TICK
         try:
@@ -132,8 +137,6 @@ class ResultReader:
         try:
             self._steps = self._statement_steps
             connection.set_progress_handler(self._tick, _TICK)
-            if sys.version_info >= (3, 11):
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DOCUMENT_BYTES)
             check_schema(connection, self.path)
         except BaseException:
             connection.close()
@@ -225,19 +228,28 @@ class ResultReader:
     ) -> Iterator[tuple[Any, ...]]:
         """The rows of a statement, each of values of the Python types `kinds`."""
         self._steps = self._statement_steps
+        longest = DOCUMENT_BYTES if any(bytes in kind for kind in kinds) else _TEXT
         try:
+            self._limit(longest)
             cursor = self._connection.execute(sql, values)
             while rows := cursor.fetchmany(_FETCH):
                 for row in rows:
                     for value, kind in zip(row, kinds, strict=True):
-                        if type(value) not in kind:
+                        if type(value) not in kind or (type(value) is str and len(value) > _TEXT):
                             raise HarnessError(
                                 f"{self.path}: holds {shown(value)} where a {kind[0].__name__} belongs; the file was"
                                 " changed or is damaged"
                             )
                     yield row
+                # Another statement may have run meanwhile.
+                self._limit(longest)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise HarnessError(f"{self.path}: cannot be read: {error}; {_DAMAGED}") from error
+
+    def _limit(self, longest: int) -> None:
+        """Have SQLite hand out no value of more bytes, nor copy it; Python has a word for that from 3.11 on."""
+        if sys.version_info >= (3, 11):
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aclnn_cts.bundle import archive, reading
+from aclnn_cts.bundle import archive, statement
 from aclnn_cts.bundle.archive import Member, archive_bytes, bad_name
 from aclnn_cts.bundle.keys import Signer, Verifier
 from aclnn_cts.bundle.reading import Problem
@@ -303,7 +303,7 @@ def test_huge_entries_and_sizes_are_refused(
     for stated in (-1, 2**62, 2**70):
         found = verified(content.replace(size, b'"annotations":{"size":%d}' % stated, 1), tmp_path)
         assert not found.good
-    monkeypatch.setattr(reading, "MEMORY_LIMIT", 100)
+    monkeypatch.setattr(statement, "MEMORY_LIMIT", 100)
     assert "expected at most 100" in verified(content, tmp_path).problems[0].what
 
 

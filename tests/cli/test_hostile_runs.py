@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import resource
 import shutil
-import sqlite3
 import subprocess
 import sys
 import zlib
@@ -18,25 +15,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import DOCUMENT_BYTES
 from aclnn_cts.store.msgpack_items import check_items
-from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.record_codec import decode_value
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called, named
-from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.bundles import rebuilt, verified
+from tests.support.hostile_runs import RUNS, link, sound_bundle, sound_run, zlib_bomb
+from tests.support.hostile_runs import change_store as changed
 
 Call = Callable[..., Called]
-MEMORY = 200 * 1024 * 1024
 LONGEST = 1500
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "share": 2.0}
-    return synthetic_run(tmp_path / "run", [record(softmax_case()), record(softmax_case(1), **failed)])
+    return sound_run(tmp_path / "run")
 
 
 def refused(called: Called, name: str) -> str:
@@ -48,17 +43,6 @@ def refused(called: Called, name: str) -> str:
     assert "unexpected" not in message
     assert len(message) < LONGEST
     return message
-
-
-def changed(path: Path, *statements: str, values: tuple[Any, ...] = ()) -> None:
-    with contextlib.closing(sqlite3.connect(path / "results.sqlite", isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement, values)
-
-
-def link(path: Path, target: str) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(target)
 
 
 @named(
@@ -92,12 +76,7 @@ def test_a_recorded_output_that_is_a_link_to_a_device(path: Path) -> None:
 
 
 def test_a_recursive_view_in_place_of_a_table(call: Call, path: Path) -> None:
-    changed(
-        path,
-        "ALTER TABLE records RENAME TO kept",
-        "CREATE VIEW records AS WITH RECURSIVE n(sequence) AS (SELECT 1 UNION ALL SELECT sequence + 1 FROM n)"
-        " SELECT sequence, '' AS trial_id, '' AS record FROM n",
-    )
+    RUNS["a recursive view"](path)
     message = refused(call("report", str(path), "-o", "r.html"), "results.sqlite")
     assert "is none that aclnn-cts makes" in message
 
@@ -127,7 +106,6 @@ def test_a_store_with_anything_of_its_own(call: Call, path: Path, statement: str
         ("signature_no_json", "signature", "{"),
         ("signature_none", "signature", None),
         ("signature_deep", "signature", "[" * 500_000),
-        ("share_text", "share", "much"),
         ("record_text", "record", "x"),
         ("record_junk", "record", b"\x00" * 50),
         ("record_of_another_kind", "record", zlib.compress(msgspec.msgpack.encode([1, 2]))),
@@ -143,7 +121,7 @@ def test_junk_in_a_column(call: Call, path: Path, column: str, value: object) ->
             assert max(map(len, called.err.splitlines())) < LONGEST
         else:
             # It does not look at the column.
-            assert (words[0], column) == ("report", "share") or words[0] == "compare"
+            assert words[0] == "compare"
 
 
 def test_truncated_and_flipped_stores(call: Call, path: Path) -> None:
@@ -163,7 +141,7 @@ def test_truncated_and_flipped_stores(call: Call, path: Path) -> None:
 @named("name", [("manifest", "manifest.json"), ("summary", "summary.json")])
 def test_brackets(call: Call, path: Path, name: str) -> None:
     (path / name).write_bytes(b"[" * 500_000)
-    assert "not valid JSON" in refused(call("report", str(path), "-o", "r.html"), name)
+    assert "more than 50000 lists" in refused(call("report", str(path), "-o", "r.html"), name)
 
 
 @named(
@@ -184,32 +162,37 @@ def test_settings_of_other_types(call: Call, path: Path, name: str, value: Any) 
     assert f"$.settings.{name}" in refused(call("report", str(path), "-o", "r.html"), "manifest.json")
 
 
-def limited(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in a process whose memory is limited: beyond it Python raises MemoryError."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-
-    return subprocess.run(
-        [sys.executable, "-m", "aclnn_cts", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        preexec_fn=limit,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
+def test_hostile_runs_and_bundles_take_little_memory() -> None:
+    """Each in a process that is measured; the soak reads more of them, by every command, and looks at the clock too."""
+    words = [sys.executable, "-m", "tests.soak.hostile_runs", "--quick", "--seconds", "1000"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " commands, 0 mistakes" in done.stdout
 
 
-def test_a_record_that_unpacks_to_very_much_takes_no_memory(path: Path) -> None:
-    compressor = zlib.compressobj(1)
-    pieces = [compressor.compress(bytes(1 << 20)) for _ in range(100)]
-    changed(path, "UPDATE records SET record = ?", values=(b"".join([*pieces, compressor.flush()]),))
-    ended = limited("compare", str(path), str(path), folder=path.parent)
-    assert ended.returncode in (0, 3), ended.stderr
+def test_a_record_of_very_much_is_refused_before_it_is_unpacked(path: Path) -> None:
+    changed(path, "UPDATE records SET record = ?", values=(zlib_bomb(100),))
     with RunDirectory(path).results() as results, pytest.raises(HarnessError, match=f"at most {DOCUMENT_BYTES} bytes"):
         list(results.records())
+
+
+@named(
+    ("content", "code"),
+    [
+        ("large", zlib.compress(msgspec.msgpack.encode(["x" * 900_000] * 3), 1), ""),
+        ("cut", zlib.compress(bytes(5 << 20), 1)[:-5], "ends too soon"),
+        ("cut_at_once", zlib.compress(bytes(5 << 20), 1)[:4], "ends too soon"),
+        ("more", zlib.compress(msgspec.msgpack.encode(["x" * 900_000] * 3), 1) + b"x", "bytes follow"),
+        ("small_more", zlib.compress(b"\xc0") + b"x", "bytes follow"),
+        ("long_texts", zlib.compress(msgspec.msgpack.encode(["x" * 9_000_000] * 2), 1), "longer texts than a record"),
+    ],
+)
+def test_a_large_value_is_read_whole_or_refused(content: bytes, code: str) -> None:
+    if not code:
+        assert decode_value(content, where="x") == ["x" * 900_000] * 3
+        return
+    with pytest.raises(HarnessError, match=code):
+        decode_value(content, where="x")
 
 
 @named(
@@ -264,13 +247,7 @@ def test_python_that_a_run_names_is_not_run(call: Call, path: Path, tmp_path: Pa
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle")
-    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "share": 2.0}
-    run = synthetic_run(folder / "run", [record(softmax_case()), record(softmax_case(1), **failed)])
-    out = folder / "bundle.zip"
-    page = b'<!DOCTYPE html>\n<html lang="en"><meta name="generator" content="aclnn-cts">'
-    made = OutputFile(out, written_by_us=lambda file: True, command="test")
-    write_bundle(RunDirectory(run), made, make_report=lambda path: page)
-    return out
+    return sound_bundle(sound_run(folder / "run"), folder / "bundle.zip")
 
 
 def test_an_unsigned_bundle_is_never_called_sound(call: Call, bundle: Path) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import os
+import faulthandler
 import re
 import sys
 import uuid
@@ -27,6 +27,7 @@ from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
+from tests.support.memory import forget_peak, peak
 
 __all__ = ["ADAPTER", "DEEDS", "LIMITS", "SUPPORT", "Deed", "mistakes_of", "open_mistakes", "run_hostile_adapters"]
 
@@ -35,7 +36,9 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support"
 ADAPTER = "hostile_adapter:Hostile"
 LIMITS = Limits(call_seconds=4.0, memory_bytes=200 << 20)
 _MOST_GROWTH = 100 << 20
-"""Bytes that the judge may grow by in one batch."""
+"""Bytes that the judge may grow by at most in one batch."""
+_HUNG_SECONDS = 120
+"""After which a deed that the judge does not end ends the soak."""
 _OUTPUTS = frozenset({"out"})
 _RESIZE = frozenset({"shorten", "lengthen and seal", "beyond arena"})
 """After these more of the shared memory is mapped than ever before."""
@@ -130,7 +133,8 @@ DEEDS = (
 def mistakes_of(deed: Deed, host: ProcessHost, folder: Path) -> list[str]:
     """Do it between ordinary calls; what is not as it must be. Notes are put into the folder."""
     marker = folder / deed.do
-    before = _private_bytes()
+    forget_peak()
+    before = peak()
     calls = [_call(host, "double"), _call(host, deed.do, marker), _call(host, "double"), _call(host, "double")]
     outcomes = host.run(calls)
     found = []
@@ -143,7 +147,7 @@ def mistakes_of(deed: Deed, host: ProcessHost, folder: Path) -> list[str]:
     if not deed.alters_others and not all(map(_doubled, [calls[0], *calls[2:]])):
         found.append("another call has wrong outputs")
     host.recycle()
-    if (grown := _private_bytes() - before) > _MOST_GROWTH:
+    if (grown := peak() - before) > _MOST_GROWTH:
         found.append(f"the judge grew by {grown} bytes")
     if deed.do in LEAVES:
         if own.ended == Ended.RETURNED:
@@ -180,9 +184,12 @@ def run_hostile_adapters() -> list[str]:
         with variable_set(_TOKEN, token), variable_set("TMPDIR", str(temporary)), _importable():
             with ProcessHost(ADAPTER, target=Target(), limits=LIMITS) as host:
                 for deed in DEEDS:
+                    faulthandler.dump_traceback_later(_HUNG_SECONDS, exit=True)
                     found += mistakes_of(deed, host, notes)
             for declares in DECLARATIONS:
+                faulthandler.dump_traceback_later(_HUNG_SECONDS, exit=True)
                 found += open_mistakes(declares)
+            faulthandler.cancel_dump_traceback_later()
         # Others on this machine have things in shared memory too: these are named like the adapter's.
         left = [*temporary.iterdir(), *Path("/dev/shm").glob("hostile-*")]  # noqa: S108 - looked at
     found += [f"left behind: {path}" for path in left]
@@ -213,11 +220,6 @@ def _doubled(call: Call) -> bool:
     assert isinstance(buffers, CallBuffers)
     view = buffers.outputs["out"].view
     return bool((view == 2 * np.arange(view.size, dtype=np.float32)).all())
-
-
-def _private_bytes() -> int:
-    _, resident, shared, *_ = Path("/proc/self/statm").read_bytes().split()
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _alive(pid: int) -> bool:

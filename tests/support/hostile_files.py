@@ -119,6 +119,8 @@ def read_mutated(kind: Kind, random: Random, shared: Prepared, folder: Path) -> 
     finally:
         if path.is_dir():
             shutil.rmtree(path)
+        else:
+            path.unlink()
     return ""
 
 
@@ -346,6 +348,7 @@ def _read_evidence(path: Path, shared: Prepared) -> None:
     acceptance((path,))
     out = OutputFile(path.parent / "mutated.zip", written_by_us=lambda file: True, command="test", force=True)
     write_bundle(run, out)
+    out.path.unlink()
 
 
 def _write_bundle(random: Random, shared: Prepared, folder: Path) -> Path:
