@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.core.verdict import Severity
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.heat import coverage_figure
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
@@ -195,7 +195,7 @@ def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
             sum(card.severity == name for card in report.findings),
             sum(card.severity == name and card.waived < card.number for card in report.findings),
         )
-        for name in Severity.ORDER
+        for name in Severity
     ]
 
 

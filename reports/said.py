@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import Fault, RulerVerdict
+from aclnn_cts.core.verdict import RulerVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.reports.numbers import number_text, share_text
 from aclnn_cts.reports.text import phrase, words
 
 __all__ = ["chinese_message"]
 
-_VALUES = frozenset({Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE})
+_VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
 _ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
 
 
@@ -31,7 +32,7 @@ def chinese_message(card: FindingCard) -> str:
 def _sentence(card: FindingCard) -> str:
     kind, facts = card.case_kind, card.fault
     worst = _worst(card)
-    if kind in _VALUES or kind == Fault.LAW:
+    if kind in _VALUES:
         if worst is None:
             return _meaning(card)
         text = _element(worst, of_law=card.case_promise.startswith("law/"))

@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 import yaml
 from markupsafe import Markup, escape
 
+from aclnn_cts.core.fault_words import fault_words
+
 __all__ = ["LANGUAGES", "Language", "both", "pair", "phrase", "spans", "words"]
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -22,8 +24,12 @@ _FOLDER = Path(__file__).parent / "words"
 
 @cache
 def words(name: str) -> Mapping[str, Any]:
-    """One file of words: by group and key, a list of the English and the Chinese text."""
-    content: Mapping[str, Any] = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    """One file of words: by group and key, lists of the English and the Chinese text; `terms` has those of faults."""
+    content: dict[str, Any] = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    if name == "terms":
+        known = fault_words().items()
+        content["fault"] = {code: entry.meaning for code, entry in known}
+        content["kind"] = {code: entry.name for code, entry in known}
     return content
 
 

@@ -17,10 +17,11 @@ from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import check_size, strict_json
-from aclnn_cts.core.verdict import Fault, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Result, Signature, Verdict
 from aclnn_cts.execution.measuring import chosen_rulers
 from aclnn_cts.findings.signature import TOGETHER
 from aclnn_cts.speclang.load import Specs, specs_from_texts

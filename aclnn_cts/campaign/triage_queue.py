@@ -16,8 +16,9 @@ from aclnn_cts.campaign.fleet.dispatch import Dispatcher
 from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding, put_together
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.repro.write import Programs, languages_of

@@ -17,11 +17,12 @@ from aclnn_cts.checks.precision_probe import Precision
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Result, Verdict
+from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block

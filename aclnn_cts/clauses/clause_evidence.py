@@ -21,11 +21,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES, OTHER_CASE, RepeatedFailure
-from aclnn_cts.clauses.conditions import VALUE_FAULTS, ConditionedCalls, Sort, is_judged
+from aclnn_cts.clauses.conditions import OF_CONTENTS, ConditionedCalls, Sort, is_judged
 from aclnn_cts.clauses.counted import Said
 from aclnn_cts.clauses.thresholds import VALUES, ConstraintListener, Key, Listener, sort_of
 from aclnn_cts.core.aims import is_valid_call
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.fault_call import call_at_fault
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.triage.dedup import Member
@@ -37,9 +38,8 @@ _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(
 _LIMIT = "boundary"
 _LIKE_VALUES = frozenset({_LIMIT, "precision"})
 """Promises whose valid calls are held to `values` too."""
-_OF_MEMORY = frozenset({Fault.GUARD, Fault.INPUT})
-_OF_BROKEN = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
-"""Kinds that are about a broken call, and not about its valid twin."""
+_OF_MEMORY = Fault.of(Family.MEMORY)
+_OF_BROKEN = Fault.of(Family.ACCEPTED)
 
 
 def key_of(clause: Clause, spec: Spec) -> Key:
@@ -56,7 +56,7 @@ def _is_of_twin(record: Record) -> bool:
         return True
     if "twin" not in record.trial.parameters or kind in _OF_BROKEN:
         return False
-    if kind == Fault.REJECTED or kind in VALUE_FAULTS:
+    if kind == Fault.REJECTED or kind in OF_CONTENTS:
         return True
     outcomes = record.attempts[0] if record.attempts else ()
     number = call_at_fault(kind, record.signature.output, outcomes)
@@ -157,7 +157,7 @@ class Speakers:
         valid = is_valid_call(record.trial)
         if valid:
             listener.on_limit[met] += is_judged(record)
-            if record.verdict.result != Result.FAILED or record.verdict.kind in VALUE_FAULTS:
+            if record.verdict.result != Result.FAILED or record.verdict.kind in OF_CONTENTS:
                 return
         self.by_constraint.setdefault(constraint, Said()).add(record, member)
         if valid:

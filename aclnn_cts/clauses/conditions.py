@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aclnn_cts.clauses.counted import is_first_phase
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.verdict import Record, Result
 
 __all__ = [
     "CONTENTS",
-    "VALUE_FAULTS",
-    "WRONG_VALUES",
+    "OF_CONTENTS",
     "ConditionedCalls",
     "Sort",
     "is_at_fault",
@@ -32,8 +32,7 @@ TIMES = 2
 EXPECTED = 5
 """That none of them fails where so many are expected to is no chance: exp(-5) is below one in a hundred."""
 
-WRONG_VALUES = frozenset({Fault.VALUE, Fault.MODEL, Fault.SPECIAL})
-VALUE_FAULTS = frozenset({*WRONG_VALUES, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE, Fault.RULER, Fault.LAW})
+OF_CONTENTS = Fault.of(Family.VALUES, Family.OUTPUT, Family.TOLERANCE, Family.LAW)
 """Faults of one output's contents."""
 
 CONTENTS = "contents"
@@ -46,7 +45,7 @@ Sort: TypeAlias = tuple[str, str]
 def sort_of_contents(record: Record) -> Sort:
     """That of a failure, all faults of one output's contents as one."""
     kind = record.verdict.kind
-    return CONTENTS if kind in VALUE_FAULTS else kind, record.signature.output
+    return CONTENTS if kind in OF_CONTENTS else kind, record.signature.output
 
 
 def is_at_fault(failed: int, of: int, failed_others: int, of_others: int) -> bool:

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from aclnn_cts.clauses.conditions import (
     CONTENTS,
-    VALUE_FAULTS,
-    WRONG_VALUES,
+    OF_CONTENTS,
     ConditionedCalls,
     Sort,
     is_at_fault,
     sort_of_contents,
 )
 from aclnn_cts.clauses.counted import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, Said
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.triage.dedup import Member
 
@@ -31,14 +31,15 @@ __all__ = ["VALUES", "ConstraintListener", "Key", "Listener", "sort_of"]
 VALUES = "values"
 """The promise that a plain call is held to."""
 
-_JUDGED_LAST = frozenset({*WRONG_VALUES, Fault.RULER})
+_OF_VALUES = Fault.of(Family.VALUES)
+_JUDGED_LAST = Fault.of(Family.VALUES, Family.TOLERANCE)
 """Faults that are looked for after all others."""
 
 
 def sort_of(record: Record) -> Sort:
     """That of a failure."""
     kind = record.verdict.kind
-    return Fault.VALUE if kind in WRONG_VALUES else kind, record.signature.output
+    return Fault.VALUE if kind in _OF_VALUES else kind, record.signature.output
 
 
 class Key(NamedTuple):
@@ -111,7 +112,7 @@ class Listener:
         for (sort, counts), failures in self.manner.items():
             if self.key.promise == VALUES:
                 if sort in plain and counts:
-                    self._take(said, (CONTENTS if sort[0] in VALUE_FAULTS else sort[0], sort[1]), failures, at_fault)
+                    self._take(said, (CONTENTS if sort[0] in OF_CONTENTS else sort[0], sort[1]), failures, at_fault)
                 elif sort in plain:
                     said.otherwise += failures.failed
             elif not counts:
@@ -149,7 +150,7 @@ class Listener:
 
 def _is_of_one_output(record: Record) -> bool:
     kind = record.verdict.kind
-    return record.verdict.result == Result.FAILED and (kind in VALUE_FAULTS or kind == Fault.GUARD)
+    return record.verdict.result == Result.FAILED and (kind in OF_CONTENTS or kind == Fault.GUARD)
 
 
 @dataclass(slots=True)

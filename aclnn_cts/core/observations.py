@@ -7,9 +7,10 @@ from enum import Enum
 
 import msgspec
 
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES, SUCCESS
-from aclnn_cts.core.verdict import Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Result, Skip, Verdict
 
 __all__ = [
     "EXECUTOR_AFTER_ERROR",

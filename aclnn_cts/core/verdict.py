@@ -13,7 +13,6 @@ from aclnn_cts.core.trial import Earlier, Trial
 
 __all__ = [
     "Deviation",
-    "Fault",
     "Judged",
     "MagnitudeCounts",
     "OutOfScope",
@@ -24,7 +23,6 @@ __all__ = [
     "RulerVerdict",
     "RulerWhy",
     "RunVerdict",
-    "Severity",
     "Signature",
     "Skip",
     "Verdict",
@@ -65,43 +63,6 @@ class RunVerdict(str, Enum):
     CONFORMS = "conforms"
     NOTHING_FOUND = "nothing-found"
     """Of a campaign: it follows no plan, so that it can find faults and never show conformity."""
-
-
-class Fault:
-    """The kinds of fault (values of `Verdict.kind` where the result is failed)."""
-
-    STATUS = "status"
-    VALUE = "value"
-    MODEL = "value beyond the assumed model"
-    """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
-    LAW = "law not kept"
-    """The outputs of related calls do not have to do with one another what they must."""
-    SPECIAL = "special value"
-    UNWRITTEN = "output not written"
-    SHAPE = "output shape"
-    DTYPE = "output dtype"
-    GUARD = "write outside the output"
-    INPUT = "input changed"
-    REJECTED = "valid call rejected"
-    CRASH = "crash"
-    HANG = "hang"
-    LEAK = "memory grows"
-    """Calls that leave nothing behind make the process grow."""
-    LIMIT_VALUE = "wrong value beyond a limit"
-    RULER = "ruler"
-    """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
-
-
-class Severity:
-    """How grave a finding is, by its kind alone (values of `FindingCard.severity`)."""
-
-    CRITICAL = "critical"
-    """Memory, the process or the device is at risk."""
-    MAJOR = "major"
-    """A result or an answer is wrong."""
-    MINOR = "minor"
-    """Beyond an assumption or a rule of the ecosystem, and not beyond a document."""
-    ORDER = (CRITICAL, MAJOR, MINOR)
 
 
 class Skip:

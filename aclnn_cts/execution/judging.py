@@ -16,9 +16,10 @@ from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
-from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
 from aclnn_cts.execution.measuring import Measuring, with_rulers
 from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Expected, OracleInput
-from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
+from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
@@ -35,7 +36,7 @@ FORM_FACT = "form"
 
 _BEYOND = "beyond float64"
 
-_VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.LIMIT_VALUE, Fault.RULER)
+_OF_ELEMENTS = Fault.of(Family.VALUES, Family.TOLERANCE) | {Fault.LIMIT_VALUE}
 
 
 def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second: SecondOracle | None) -> Verdict:
@@ -44,7 +45,7 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
     Verdicts that are no failure of values pass through. So do those on inputs with inf or nan, which rational
     arithmetic has no words for; the fact says so.
     """
-    if second is None or verdict.result != Result.FAILED or verdict.kind not in _VALUE_FAULTS:
+    if second is None or verdict.result != Result.FAILED or verdict.kind not in _OF_ELEMENTS:
         return verdict
     name = str(verdict.facts.get(OUTPUT_FACT, ""))
     deviation = next((entry for entry in verdict.deviations if entry.output == name), None)
@@ -85,7 +86,7 @@ def explained(
     It stays a failure: the form that judges decides, and others say how an implementation may have come to it.
     """
     name = str(verdict.facts.get(OUTPUT_FACT, ""))
-    if verdict.result != Result.FAILED or verdict.kind not in _VALUE_FAULTS or name not in outputs:
+    if verdict.result != Result.FAILED or verdict.kind not in _OF_ELEMENTS or name not in outputs:
         return verdict
     item = outputs[name]
     for form in forms:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
-from aclnn_cts.core.verdict import Fault
 
 __all__ = ["call_at_fault"]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Signature
+from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.signature import VALUE_KINDS
 
 __all__ = ["EXAMPLES", "FINDING_STATE", "Confirmed", "Finding", "distinct", "put_together"]

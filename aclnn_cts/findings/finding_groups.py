@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aclnn_cts.core.verdict import Fault, Record, Signature
+from aclnn_cts.core.fault_words import fault_words
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import VALUE_KINDS
 from aclnn_cts.speclang.load import Specs
@@ -17,23 +19,6 @@ __all__ = ["FindingGroup", "finding_groups", "quoted_clause"]
 
 _INTERFACE = "interface."
 """Before the ids of constraints of `specs/interface.yaml`."""
-
-_MEANING: Mapping[str, str] = {
-    Fault.STATUS: "the returned status is not the one that the document promises",
-    Fault.VALUE: "an element is wrong, and no arithmetic in the promised formats explains it",
-    Fault.MODEL: "an element is beyond the assumed compute model, though coarser arithmetic would explain it",
-    Fault.SPECIAL: "inf or nan stands where it must not, or is missing where every order of evaluation gives it",
-    Fault.UNWRITTEN: "part of an output was never written",
-    Fault.SHAPE: "an output came back in another shape",
-    Fault.DTYPE: "an output came back in another dtype",
-    Fault.GUARD: "the call wrote outside its outputs",
-    Fault.INPUT: "the call changed an input",
-    Fault.REJECTED: "a call that the document supports was refused",
-    Fault.CRASH: "the call ended the process",
-    Fault.HANG: "the call did not come back",
-    Fault.RULER: "every element is within the derived bound, but not within a ruler that the run was asked to apply",
-    Fault.LIMIT_VALUE: "the call goes beyond a documented limit, succeeds, and gives wrong values",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +89,7 @@ def _group(
     return FindingGroup(
         title=f"{operator.removeprefix('aclnn')}: {kind}{place}",
         details="; ".join(part for part in details if part),
-        meaning=f"{_MEANING.get(kind, kind)}: {record.verdict.message}",
+        meaning=f"{_meaning(kind)}: {record.verdict.message}",
         shared=shared,
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         findings=len(members),
@@ -153,6 +138,11 @@ def _is_about(clause: Clause, record: Record) -> bool:
         and (not clause.faults or record.verdict.kind in clause.faults)
         and clause.output in (None, record.signature.output)
     )
+
+
+def _meaning(kind: str) -> str:
+    words = fault_words().get(kind)
+    return words.meaning[0] if words is not None else kind
 
 
 def _listed(words: Iterable[str]) -> str:

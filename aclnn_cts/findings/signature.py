@@ -12,10 +12,11 @@ from aclnn_cts.checks.life_cycle import LIFE_CYCLES, RepeatedFailure
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
@@ -38,7 +39,7 @@ __all__ = [
     "together",
 ]
 
-VALUE_KINDS = (Fault.VALUE, Fault.SPECIAL, Fault.MODEL)
+VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.order))
 """Kinds of one fault of an output's values, the gravest first."""
 
 TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -52,8 +53,7 @@ _VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
 _OF_MEMORY = frozenset({Fault.VALUE, Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT})
 """Kinds of what a call that was made has written, whatever the document says of it."""
 
-_OF_STATUS = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
-"""Kinds that are about a broken call alone, and not about its valid twin."""
+_OF_STATUS = Fault.of(Family.ACCEPTED)
 
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
-from aclnn_cts.core.verdict import Deviation, Fault
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
 from aclnn_cts.judgement.elements import TINY, Elements, sort
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figure, histogram, index_of

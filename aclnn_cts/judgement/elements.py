@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
-from aclnn_cts.core.verdict import Fault
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
-from aclnn_cts.core.verdict import Deviation, Fault, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
 from aclnn_cts.judgement.bound import Bound, bound, likely_margins, loosest
 from aclnn_cts.judgement.figures import figure, histogram, index_of
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma

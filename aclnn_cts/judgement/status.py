@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.observations import Observation, of_another_class
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
 __all__ = ["ACCEPTED_FACT", "judge_status"]
@@ -16,7 +17,7 @@ __all__ = ["ACCEPTED_FACT", "judge_status"]
 ACCEPTED_FACT = "accepted"
 """The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
 
-_VALUE_FAULTS = (Fault.VALUE, Fault.MODEL, Fault.SPECIAL, Fault.UNWRITTEN, Fault.SHAPE, Fault.DTYPE)
+_OF_OUTPUTS = Fault.of(Family.VALUES, Family.OUTPUT)
 
 
 def judge_status(
@@ -96,7 +97,7 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
         )
     if verdict.result == Result.SKIPPED:
         return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
-    if verdict.result == Result.FAILED and verdict.kind in _VALUE_FAULTS:
+    if verdict.result == Result.FAILED and verdict.kind in _OF_OUTPUTS:
         if OUTPUT_FACT in verdict.facts:
             facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
         return Verdict(

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import Expected
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Deviation, Fault, Judged, Result, Signature, Skip, Verdict
+from aclnn_cts.core.verdict import Deviation, Judged, Result, Signature, Skip, Verdict
 from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Signature
 
 __all__ = ["Attempt", "bucket"]
 

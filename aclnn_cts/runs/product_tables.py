@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.speclang.kinds_dtype import DtypeIn, FormatIn
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import BatchJudged, Event

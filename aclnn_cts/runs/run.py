@@ -16,8 +16,9 @@ from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.checks.promises import as_trial
 from aclnn_cts.checks.sentinel import sentinel_trial, sentinels_refused
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, OutOfScope, Result, Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import Fault
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel
 
 __all__ = ["FAULTS", "build_clause", "check_clauses", "clauses_by_constraint"]
 
-FAULTS = tuple(sorted(value for name, value in vars(Fault).items() if name.isupper()))
+FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
 
 _ENCODINGS = ("constraints", "promise", "interface", "example", "untestable")

@@ -14,9 +14,10 @@ from aclnn_cts.checks.promises import check_trial
 from aclnn_cts.core.case import Argument
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.core.verdict import Record
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 

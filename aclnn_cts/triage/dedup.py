@@ -10,30 +10,19 @@ import msgspec
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES, RepeatedFailure
-from aclnn_cts.core.verdict import Fault, Record, Severity, Signature
+from aclnn_cts.core.faults import Family, Fault, severity
+from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.signature import bucketed, gravity, kind_of, symptom, together
 from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
-__all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "finding_ids", "put_together", "severity"]
+__all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "finding_ids", "put_together"]
+
+_ACCEPTED = Fault.of(Family.ACCEPTED)
 
 SECOND_ORACLE = "second oracle"
 """Key of the fact that says what the second oracle said (`execution.second_opinion`)."""
-
-_CRITICAL = frozenset({Fault.CRASH, Fault.HANG, Fault.GUARD, Fault.INPUT, Fault.LEAK})
-_MINOR = frozenset({Fault.MODEL, Fault.RULER})
-_OF_STATUS = frozenset({Fault.STATUS, Fault.LIMIT_VALUE})
-"""Kinds that are about a broken call alone, and not about its valid twin."""
-
-
-def severity(kind: str) -> str:
-    """How grave a kind of fault is."""
-    return Severity.CRITICAL if kind in _CRITICAL else Severity.MINOR if kind in _MINOR else Severity.MAJOR
-
-
-def _rank(kind: str) -> int:
-    return Severity.ORDER.index(severity(kind))
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +103,7 @@ def _by_looks(signature: Signature) -> Signature | None:
     name, kind = signature.promise, signature.kind
     if isinstance(LIFE_CYCLES.get(name), RepeatedFailure):
         return together(msgspec.structs.replace(signature, promise="status"))
-    if name not in LIFE_CYCLES and kind in _OF_STATUS:
+    if name not in LIFE_CYCLES and kind in _ACCEPTED:
         return None
     if name.startswith(PREFIX) or name in LIFE_CYCLES or signature.constraint:
         # Sides of a relation that a wrong call takes apart may be apart by any amount.
@@ -197,7 +186,7 @@ def put_together(members: Iterable[Member]) -> list[Failures]:
     gravest: dict[tuple[int, Signature, str], int] = {}
     found: dict[tuple[Signature, str], Failures] = {}
     for item in sorted(members, key=_order):
-        waiver, rank, looks = _waiver(item), _rank(item.kind), item.by_looks
+        waiver, rank, looks = _waiver(item), severity(item.kind).order, item.by_looks
         if (like := _like(item)) is not None and (like, waiver) in found:
             found[like, waiver].alike.append(item)
             continue
@@ -233,6 +222,7 @@ def finding_ids(failures: Sequence[Failures]) -> dict[str, Failures]:
 
     def order(entry: Failures) -> tuple[bool, int, int, str, list[str]]:
         waivers = sorted({item.waiver for item in entry})
-        return (entry.waived == entry.number, _rank(entry.kind), -entry.number, signature_key(entry.signature), waivers)
+        grave = severity(entry.kind).order
+        return entry.waived == entry.number, grave, -entry.number, signature_key(entry.signature), waivers
 
     return {f"F{number}": entry for number, entry in enumerate(sorted(failures, key=order), start=1)}

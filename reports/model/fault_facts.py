@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
-from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.fault_call import call_at_fault
 from aclnn_cts.reports.model.acceptance_findings import FaultFacts
 from aclnn_cts.speclang.model import Spec

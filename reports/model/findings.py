@@ -11,6 +11,7 @@ import msgspec
 
 from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import severity
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
@@ -34,7 +35,7 @@ from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.store.run_directory import RunDirectory, failure_name, read_document
-from aclnn_cts.triage.dedup import Failures, Member, severity
+from aclnn_cts.triage.dedup import Failures, Member
 
 __all__ = ["deciding_dtypes", "finding_cards", "take_findings"]
 
@@ -87,7 +88,7 @@ def _card(
     grave = gravity(record.verdict.kind)
     return FindingCard(
         id=identifier,
-        severity=severity(failures.kind),
+        severity=severity(failures.kind).value,
         operator=signature.operator,
         promise=signature.promise,
         kind=failures.kind,

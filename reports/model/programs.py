@@ -9,8 +9,9 @@ from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record
+from aclnn_cts.core.verdict import Record
 from aclnn_cts.reports.model.acceptance_findings import FaultFacts, NoProgram, Program
 from aclnn_cts.repro.facts import MAX_ELEMENTS, TooManyElementsError
 from aclnn_cts.repro.write import Programs
@@ -18,18 +19,7 @@ from aclnn_cts.speclang.model import Spec
 
 __all__ = ["on_one_page", "programs_of"]
 
-_BY_ITSELF = frozenset(
-    {
-        Fault.REJECTED,
-        Fault.CRASH,
-        Fault.HANG,
-        Fault.UNWRITTEN,
-        Fault.GUARD,
-        Fault.INPUT,
-        Fault.SHAPE,
-        Fault.DTYPE,
-    }
-)
+_BY_ITSELF = Fault.of(Family.REJECTED, Family.ENDED, Family.OUTPUT, Family.MEMORY)
 """Faults of one call of a law, whatever its other calls give."""
 
 _PROGRAM_BYTES = 96 * 1024

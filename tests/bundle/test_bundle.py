@@ -25,9 +25,10 @@ from aclnn_cts.bundle.record_json import record_from_json, record_schema, record
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.store.events import Planned, Skipped
 from aclnn_cts.store.manifest import adapter_facts

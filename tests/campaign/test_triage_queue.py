@@ -14,8 +14,9 @@ from aclnn_cts.campaign.fleet.dispatch import Dispatcher
 from aclnn_cts.campaign.fleet.jobs import Examined
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.triage_queue import OTHERS, TRIES, Inquiries, Question
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.record_codec import signature_key

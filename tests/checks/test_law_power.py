@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.core.verdict import Result
 from tests.support.emulated_laws import ORDERS, Emulated
 from tests.support.laws import bench, pairs, records
 

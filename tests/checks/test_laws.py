@@ -17,10 +17,11 @@ from aclnn_cts.checks.promises import PROMISES, promise
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.oracles import softmax_backward

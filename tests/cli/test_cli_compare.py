@@ -6,7 +6,8 @@ from typing import Any
 
 from syrupy.assertion import SnapshotAssertion
 
-from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.store.events import Planned
 from aclnn_cts.store.manifest import Fact
 from aclnn_cts.store.run_writer import create_run

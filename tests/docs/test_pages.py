@@ -11,7 +11,8 @@ import pytest
 
 from aclnn_cts.cli import lazy
 from aclnn_cts.cli.main import COMMANDS, main
-from aclnn_cts.core.verdict import Fault, Skip
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Skip
 from aclnn_cts.speclang.load import load_specs
 from docs import generate
 
@@ -89,8 +90,7 @@ def test_make_targets_of_the_readme_exist() -> None:
 def test_every_kind_of_fault_and_reason_to_skip_is_explained() -> None:
     text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
-    for kinds in (Fault, Skip):
-        assert {value for name, value in vars(kinds).items() if name.isupper()} <= rows
+    assert {*(fault.value for fault in Fault), *(value for name, value in vars(Skip).items() if name.isupper())} <= rows
 
 
 def test_the_adapter_of_the_readme_is_short_and_that_of_its_page() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.findings.finding_groups import quoted_clause
 from aclnn_cts.speclang.load import load_specs
 from tests.support.build_records import make_record

@@ -13,9 +13,10 @@ from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.core.case import CallOptions, Case, Origin
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.findings.finding import Confirmed, Finding, distinct, put_together
 from aclnn_cts.findings.signature import (
     VALUE_KINDS,
@@ -233,7 +234,7 @@ def test_what_met_a_fault_of_its_call_is_known_again() -> None:
     assert not still_fails_so(cold, wrong(Trial("values", VALID)))
 
 
-_KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
+_KINDS = [fault.value for fault in Fault]
 
 
 @given(

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
-from aclnn_cts.core.verdict import Fault
 from aclnn_cts.judgement.bound import bound, loosest
 from aclnn_cts.judgement.compare import compare
 from aclnn_cts.judgement.gamma import gamma

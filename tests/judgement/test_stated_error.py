@@ -11,8 +11,8 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ExpectedOutput
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault
 from aclnn_cts.judgement.bound import bound, loosest
 from aclnn_cts.judgement.compare import compare
 from aclnn_cts.judgement.model import ComputeModel, load_precision

@@ -10,10 +10,11 @@ import pytest
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
-from aclnn_cts.core.verdict import Fault, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.status import judge_status
 from aclnn_cts.judgement.verdict import judge_values, signature

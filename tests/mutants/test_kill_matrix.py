@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.verdict import Fault, Signature
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Signature
 from aclnn_cts.mutants import kill_matrix
 from aclnn_cts.mutants.fault_attempt import Attempt, bucket
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault

@@ -9,9 +9,10 @@ import pytest
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput, exactly_stored, with_values
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.judgement.law import judge_law, law_output
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.oracles import _laws

@@ -10,20 +10,11 @@ import msgspec
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.trial import Earlier
-from aclnn_cts.core.verdict import (
-    Fault,
-    OutOfScope,
-    Record,
-    Result,
-    RulerFigure,
-    RulerResult,
-    RulerVerdict,
-    RulerWhy,
-    Skip,
-)
+from aclnn_cts.core.verdict import OutOfScope, Record, Result, RulerFigure, RulerResult, RulerVerdict, RulerWhy, Skip
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.report import WaiverReport
@@ -37,7 +28,7 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 __all__ = ["ENVIRONMENT", "everything", "the_run_before"]
 
 RECORDED = "a recorded message in plain English words"
-FAULTS = [value for name, value in vars(Fault).items() if name.isupper()]
+FAULTS = [fault.value for fault in Fault]
 ENDS = (Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT)
 
 ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknown")} | adapter_facts(

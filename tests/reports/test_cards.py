@@ -12,9 +12,10 @@ import pytest
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes

@@ -22,10 +22,11 @@ from aclnn_cts.clauses.conditions import ConditionedCalls
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.speclang.expression import UNDEFINED

@@ -12,7 +12,8 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.case import Data, Tensor
-from aclnn_cts.core.verdict import Fault, Result, RulerResult
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result, RulerResult
 from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

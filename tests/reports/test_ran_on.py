@@ -18,7 +18,8 @@ from aclnn_cts.cli.campaign_end import show_campaign_end
 from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
-from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.junit import junit_bytes

@@ -12,8 +12,9 @@ import pytest
 
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
-from aclnn_cts.core.verdict import Deviation, Fault, Record, Result, RulerFigure, RulerResult
+from aclnn_cts.core.verdict import Deviation, Record, Result, RulerFigure, RulerResult
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.matrix import kill_matrix_view
@@ -27,7 +28,7 @@ from aclnn_cts.speclang.load import load_specs
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
-KINDS = [value for name, value in vars(Fault).items() if name.isupper()]
+KINDS = [fault.value for fault in Fault]
 NULLPTR, INVALID = 161001, 161002
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from markupsafe import Markup
 from aclnn_cts import reports
 from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
+from aclnn_cts.core.faults import Fault, Severity
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import Fault, OutOfScope, Result, RunVerdict, Severity, Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
 from aclnn_cts.findings.finding import Confirmed
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words
@@ -73,9 +75,13 @@ def test_no_text_stands_twice() -> None:
     ],
 )
 def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) -> None:
-    for name, value in vars(values).items():
-        if name.isupper() and isinstance(value, str) and value:
-            assert pair(f"{group}.{value}") is not None, f"{group}.{value}"
+    members = (
+        [*values] if issubclass(values, Enum) else [getattr(values, name) for name in vars(values) if name.isupper()]
+    )
+    known = [str(value) for value in members if value and isinstance(value, str)]
+    assert known
+    for value in known:
+        assert pair(f"{group}.{value}") is not None, f"{group}.{value}"
 
 
 def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_it_has_words() -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.runs.gate import gate_options
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Result, Skip
+from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.events import (
     BatchJudged,

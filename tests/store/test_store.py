@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.store.store import COLUMNS, SCHEMA_VERSION, ResultStore
 from aclnn_cts.store.store_reader import Query, ResultReader
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Fault, Record, Result, RunVerdict, Skip
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.summary import Summary, result_line

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile

@@ -15,10 +15,10 @@ from pydantic_core import PydanticCustomError
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outside import YAML_BYTES, read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault
 from aclnn_cts.speclang.expression_parser import ExpressionError
 from aclnn_cts.speclang.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.problems import Problems
@@ -36,7 +36,7 @@ __all__ = [
 
 NOT_FINITE = ("nan", "inf", "-inf")
 
-_FAULTS = tuple(value for name, value in vars(Fault).items() if name.isupper())
+_FAULTS = tuple(fault.value for fault in Fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ import msgspec
 from aclnn_cts.checks.promises import as_trial, promise
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.report import WaiverEvidence, WaiverReport

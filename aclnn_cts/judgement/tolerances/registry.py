@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.verdict import Fault, Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result, RulerResult, RulerVerdict, Verdict
 from aclnn_cts.judgement.tolerances.assert_close import AssertClose
 from aclnn_cts.judgement.tolerances.double import Double
 from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, Dual

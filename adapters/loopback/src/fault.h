@@ -1,11 +1,15 @@
 // Mistakes that are seeded on purpose, and correct ways of doing things differently (decoys): what measures whether a
-// harness notices the one and lets the other pass. At most one is switched on, by ACLNN_LOOPBACK_FAULT, for a process.
+// harness notices the one and lets the other pass. ACLNN_LOOPBACK_FAULT switches one on for a process, or several with
+// commas between their ids.
 //
 // Each stands where a programmer would have made it, behind FAULT or DECOY with its whole id, or behind SHARED with
 // the part after the last dot where operators share the code; there the operator's name in the id only says on whose
 // calls it is looked for. faults.yaml tells what each one is.
 #pragma once
 
+#include <bitset>
+#include <iterator>
+#include <string>
 #include <type_traits>
 
 #include "fault_ids.h"
@@ -39,17 +43,18 @@ constexpr int shared_number(std::string_view part)
     throw "no id in fault_ids.h ends like this";
 }
 
-struct ChosenFault {
-    int number = -1;
-    int shared = -1;
-    // What the variable holds where that is no id.
-    const char *unknown = nullptr;
+struct ChosenFaults {
+    // By the number of the id, and of the first id that ends in the same part.
+    std::bitset<std::size(fault_ids)> own;
+    std::bitset<std::size(fault_ids)> shared;
+    // The first word of the variable that is no id.
+    std::string unknown;
 };
 
 // Settled when the library is loaded.
-extern const ChosenFault chosen_fault;
+extern const ChosenFaults chosen_faults;
 
-// Whether the variable is unset, empty or an id; else keeps a message.
+// Whether the variable is unset, empty or holds ids alone; else keeps a message.
 bool fault_is_known(const char *caller);
 
 // How often it was called: for what goes wrong now and then.
@@ -61,7 +66,7 @@ void note_launch();
 
 }  // namespace loopback
 
-#define FAULT(id) (::loopback::chosen_fault.number == std::integral_constant<int, ::loopback::fault_number(id)>::value)
+#define FAULT(id) (::loopback::chosen_faults.own[std::integral_constant<int, ::loopback::fault_number(id)>::value])
 #define DECOY(id) FAULT("decoy." id)
 #define SHARED(part) \
-    (::loopback::chosen_fault.shared == std::integral_constant<int, ::loopback::shared_number(part)>::value)
+    (::loopback::chosen_faults.shared[std::integral_constant<int, ::loopback::shared_number(part)>::value])

@@ -75,7 +75,7 @@ template <class Term>
 float blocked_sum(int64_t n, const Term &term, Unit unit = Unit::vector)
 {
     float other = 0;
-    if (chosen_fault.number >= 0 && other_sum(n, term, other)) {
+    if (chosen_faults.own.any() && other_sum(n, term, other)) {
         return other;
     }
     if (n < lanes) {

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.verdict import Fault, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary

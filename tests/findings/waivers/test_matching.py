@@ -14,8 +14,9 @@ import pytest
 from aclnn_cts.core.case import CallOptions, Case
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import trial_to_json
-from aclnn_cts.core.verdict import Deviation, Fault, Record, Result
+from aclnn_cts.core.verdict import Deviation, Record, Result
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record

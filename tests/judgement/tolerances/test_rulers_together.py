@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
-from aclnn_cts.core.verdict import Fault, Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Result, RulerResult, RulerVerdict, Verdict
 from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
 from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
 from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS

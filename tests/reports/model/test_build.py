@@ -7,16 +7,16 @@ import pytest
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault, Severity, severity
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Result, Severity, Skip
+from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.sentences import insufficiency_texts, verdict_text
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.triage.dedup import severity
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 
@@ -51,11 +51,9 @@ def test_a_finding_is_shown_by_its_smallest_case_with_programs(faulty: Acceptanc
         assert card.replay.startswith("aclnn-cts replay ")
         assert (faulty_run.parent / card.file).is_file()
         assert bool(card.programs) != bool(card.no_program)
-        assert card.severity in Severity.ORDER
+        assert card.severity in {*Severity}
     assert any(program.language == "cpp" for card in faulty.findings for program in card.programs)
-    ranks = [
-        (card.waived == card.number, Severity.ORDER.index(card.severity), -card.number) for card in faulty.findings
-    ]
+    ranks = [(card.waived == card.number, Severity(card.severity).order, -card.number) for card in faulty.findings]
     assert ranks == sorted(ranks)
 
 
@@ -80,7 +78,7 @@ def test_what_a_waiver_speaks_for_stands_on_a_card_of_its_own(tmp_path: Path) ->
 
 
 def test_every_kind_of_fault_has_a_severity() -> None:
-    kinds = [value for name, value in vars(Fault).items() if name.isupper()]
+    kinds = [fault.value for fault in Fault]
     found = {kind: severity(kind) for kind in kinds}
     assert {kind for kind, grave in found.items() if grave == Severity.CRITICAL} == {
         Fault.CRASH,

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Fault, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.reports.model.findings import deciding_dtypes
 from aclnn_cts.triage.dedup import Members, put_together
 

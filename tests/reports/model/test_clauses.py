@@ -11,8 +11,9 @@ from aclnn_cts.clauses.counted import FIRST_PHASE
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Fault, Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import DeterminismPart, RepeatRow

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT
-from aclnn_cts.core.verdict import Fault, Record, Result
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
 from aclnn_cts.reports.model.build import acceptance

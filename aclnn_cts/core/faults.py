@@ -1,0 +1,106 @@
+"""The faults that a verdict can name, in one list: family, severity and order of each."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Family", "Fault", "Severity", "severity"]
+
+
+class Severity(str, Enum):
+    """How grave a finding is, by its fault alone; the gravest first."""
+
+    CRITICAL = "critical"
+    """Memory, the process or the device is at risk."""
+    MAJOR = "major"
+    """A result or an answer is wrong."""
+    MINOR = "minor"
+    """Beyond an assumption or a rule of the ecosystem, and not beyond a document."""
+
+    __str__ = str.__str__
+
+    @property
+    def order(self) -> int:
+        """0 for the gravest."""
+        return tuple(Severity).index(self)
+
+
+class Family(str, Enum):
+    """Faults that one mistake in a kernel shows as, now as the one and now as the other."""
+
+    ENDED = "ended"
+    """The process or the call did not come back."""
+    MEMORY = "memory"
+    """The call wrote where it must not."""
+    LEAK = "leak"
+    REJECTED = "rejected"
+    ACCEPTED = "accepted"
+    """A call that breaks a constraint is answered otherwise than promised; its valid twin is not concerned."""
+    OUTPUT = "output"
+    """An output came back incomplete, or in another form."""
+    VALUES = "values"
+    """Elements of one output are wrong."""
+    LAW = "law"
+    TOLERANCE = "tolerance"
+
+    __str__ = str.__str__
+
+
+class Fault(str, Enum):
+    """What is wrong with a call (`Verdict.kind` where the result is failed), the gravest first.
+
+    The value is the code in records, specs, waivers and reports.
+    """
+
+    family: Family
+    severity: Severity
+
+    def __new__(cls, code: str, family: Family, severity: Severity) -> Fault:  # noqa: PYI034 - no Self in Python 3.10
+        """A member, whose value is the code alone."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.family, member.severity = family, severity
+        return member
+
+    CRASH = "crash", Family.ENDED, Severity.CRITICAL
+    HANG = "hang", Family.ENDED, Severity.CRITICAL
+    GUARD = "write outside the output", Family.MEMORY, Severity.CRITICAL
+    INPUT = "input changed", Family.MEMORY, Severity.CRITICAL
+    LEAK = "memory grows", Family.LEAK, Severity.CRITICAL
+    """Calls that leave nothing behind make the process grow."""
+    REJECTED = "valid call rejected", Family.REJECTED, Severity.MAJOR
+    STATUS = "status", Family.ACCEPTED, Severity.MAJOR
+    LIMIT_VALUE = "wrong value beyond a limit", Family.ACCEPTED, Severity.MAJOR
+    UNWRITTEN = "output not written", Family.OUTPUT, Severity.MAJOR
+    SHAPE = "output shape", Family.OUTPUT, Severity.MAJOR
+    DTYPE = "output dtype", Family.OUTPUT, Severity.MAJOR
+    VALUE = "value", Family.VALUES, Severity.MAJOR
+    LAW = "law not kept", Family.LAW, Severity.MAJOR
+    """The outputs of related calls do not have to do with one another what they must."""
+    SPECIAL = "special value", Family.VALUES, Severity.MAJOR
+    MODEL = "value beyond the assumed model", Family.VALUES, Severity.MINOR
+    """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
+    RULER = "ruler", Family.TOLERANCE, Severity.MINOR
+    """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
+
+    __str__ = str.__str__
+    # A record that was made looks like the same one read from a file, which holds codes.
+    __repr__ = str.__repr__
+
+    @property
+    def order(self) -> int:
+        """Its place in this list, 0 for the gravest."""
+        return _ORDER[self]
+
+    @staticmethod
+    def of(*families: Family) -> frozenset[Fault]:
+        """All faults of some families."""
+        return frozenset(fault for fault in Fault if fault.family in families)
+
+
+def severity(code: str) -> Severity:
+    """That of a fault by its code; of one that this version does not know, major."""
+    return next((fault.severity for fault in Fault if fault == code), Severity.MAJOR)
+
+
+_ORDER = {fault: place for place, fault in enumerate(Fault)}
