@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-findings bench-bundle bench-fuzz bench-gate \
 	bench-conditions \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
@@ -69,6 +69,10 @@ bench-fuzz: $(STAMP)
 # Do the conditions that findings name agree with what sets the seeded faults off? A quarter of an hour.
 bench-conditions: $(STAMP)
 	@$(BIN)/python -m benchmarks.conditions $(ARGS)
+
+# How many findings a seeded fault is, and two of them together. Most of an hour; `--faults N --pairs N` takes some.
+bench-findings: $(STAMP)
+	@$(BIN)/python -m benchmarks.findings --workers $(JOBS) $(ARGS)
 
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)

@@ -8,6 +8,7 @@ from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, read_catalogue
 from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.provenance import MadeBy
+from benchmarks import findings
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
@@ -85,19 +86,26 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         ),
         (f"found within {SOON} cases of their operator", f"{found.soon} of {judged}, {found.soon / judged:.1%}"),
         ("found by a promise that was foreseen", f"{found.foreseen:.1%}"),
-        ("buckets in which the failures of one fault ended", f"{found.buckets:.2f}"),
-        ("findings that a campaign would make of them", f"{found.findings:.2f}" if found.findings else "not measured"),
         ("decoys, of which accused", f"{found.decoys}, {found.accused}"),
         ("cases of decoys", f"{sum(row.cases for row in matrix.decoys):,}"),
     )
     yield from table(("figure", "value"), rows)
     yield ""
-    seen = "all failures of whole plans" if matrix.to_end else "the failures up to the slice with the first"
+    yield "## How many findings a fault is"
+    yield ""
     yield (
-        f"Both are counted over {seen}. A bucket is an operator, the broken constraint or check, and the kind "
-        "of fault: a status, a value, a stray write and so on. Output, mode and dtype do not matter. "
-        "A campaign's finding tells these apart too, so that two mistakes are not taken for one."
+        "A run groups its failures into [findings](verdicts.md). One fault should be one finding, and two faults "
+        "that are switched on together should stay two."
     )
+    yield ""
+    measured = read_figures(findings.NAME)
+    if measured is None:
+        yield "Not measured yet; `make bench-findings ARGS=--store` does."
+    else:
+        rows = [(row.what, row.figure, row.verdict) for row in findings.shown(measured.rounds)]
+        yield from table(("figure", "measured", "goal"), rows)
+        yield ""
+        yield provenance([measured])
     yield ""
 
 

@@ -35,6 +35,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.findings.waivers.file import waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
@@ -253,7 +254,9 @@ def _writer(
     # What is kept to be judged again must not end the campaign.
     blob_limit = min(BLOB_LIMIT, options.stop.disk_bytes // 4)
     if resume:
-        writer = resume_run(options.out, waivers=waiver_texts(options.waivers), blob_limit=blob_limit)
+        writer = resume_run(
+            options.out, waivers=waiver_texts(options.waivers), blob_limit=blob_limit, grouping=grouped_in
+        )
     else:
         specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
         writer = create_run(
@@ -263,6 +266,7 @@ def _writer(
             waivers=waiver_texts(options.waivers),
             terms=Terms(plan=Plan.CAMPAIGN),
             blob_limit=blob_limit,
+            grouping=grouped_in,
         )
         for spec in options.operators:
             if spec not in operators:

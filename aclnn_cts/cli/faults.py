@@ -73,7 +73,7 @@ __all__ = ["faults"]
     help="Share of the faults that must be found; a short profile may miss some.",
 )
 @click.option(
-    "--no-early-stop", "to_end", is_flag=True, help="Finish the plan after a fault is found, to count its buckets."
+    "--no-early-stop", "to_end", is_flag=True, help="Finish the plan after a fault is found, to count its findings."
 )
 @click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Devices at once."

@@ -73,8 +73,8 @@ def _summary(matrix: KillMatrix) -> Iterator[str]:
         )
         where = "whole plans" if matrix.to_end else "the failures up to the first"
         yield (
-            f"found by a promise that was foreseen: {found.foreseen:.1%}; buckets a fault: {found.buckets:.2f}, "
-            f"findings: {found.findings:.2f} (of {where})"
+            f"found by a promise that was foreseen: {found.foreseen:.1%}; findings a fault: {found.findings:.2f} "
+            f"(of {where})"
         )
     if matrix.decoys:
         cases = sum(row.cases for row in matrix.decoys)

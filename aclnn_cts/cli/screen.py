@@ -170,7 +170,7 @@ def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     if failures := len(run.failures()):
         strict = bool(run.manifest.settings.get("strict_limits", False))
         command = replay_command(run.path, adapter, strict_limits=strict)
-        replay = f"; replay {count(failures, 'finding')}: {command}"
+        replay = f"; replay {count(failures, 'trial file')}: {command}"
     yield Text(f"Report: aclnn-cts report {shlex.quote(str(run.path))} -o report.html{replay}")
 
 
@@ -272,8 +272,7 @@ def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int)
         return
     standing = [group for group in groups if not group.waivers]
     for group in standing[:FINDINGS_SHOWN]:
-        cases = f"{count(group.cases, 'case')}, {count(group.findings, 'finding')}: {group.details}"
-        wrap(out, f"{group.title} ({cases})", style="red")
+        wrap(out, f"{group.title} ({count(group.cases, 'case')}: {group.details})", style="red")
         wrap(out, group.meaning, indent=2)
         if group.shared is not None:
             wrap(out, f"What failures share: {group.shared.en}.", indent=2)

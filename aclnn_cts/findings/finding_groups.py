@@ -1,19 +1,19 @@
-"""The distinct findings of a run, each in a sentence that says what it means."""
+"""The findings of a run as the terminal shows them, each in a sentence that says what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aclnn_cts.core.fault_words import fault_words
-from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.fingerprint import GroupedFinding
+from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.findings.fingerprint import findings_of, fingerprint
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
-from aclnn_cts.findings.signature import VALUE_KINDS
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
-from aclnn_cts.store.store_reader import Finding, Query
+from aclnn_cts.store.store_reader import Query
 
 __all__ = ["FindingGroup", "finding_groups", "quoted_clause"]
 
@@ -23,7 +23,7 @@ _INTERFACE = "interface."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingGroup:
-    """Findings of one operator, output and kind, told together: promises, modes and dtypes are details of them."""
+    """A finding of a run: outputs, checks, modes and dtypes are details of it."""
 
     title: str
     details: str
@@ -33,12 +33,11 @@ class FindingGroup:
     """What the failing calls share and passing ones do not, where anything."""
     clause: str
     """The clause that it contradicts, with its address; empty where no one clause is about it."""
-    findings: int
     cases: int
     waivers: tuple[str, ...]
-    """Those that speak for the cases; empty where any case stands unwaived."""
+    """The one that accepts the cases; empty where none does."""
     file: str
-    """The trial file of the finding with the worst case."""
+    """A trial file that shows the worst case, or one like it."""
     adapter: str
     spec_folders: tuple[str, ...]
     """The folders of operators of the user's own that the run was given."""
@@ -47,55 +46,43 @@ class FindingGroup:
 
 
 def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
-    """The findings of a run by operator, output and kind, unwaived ones first, then by number of cases."""
-    groups: dict[tuple[str, str, str, bool], list[tuple[Finding, Record]]] = {}
+    """The findings of a run as it has stored them, unwaived ones first, then by number of cases."""
     with run.results() as results:
-        for finding in results.findings():
-            record = next(iter(results.records(Query(signature=finding.signature), worst_first=True, limit=1)))
-            signature = finding.signature
-            key = (signature.operator, signature.output, signature.kind, finding.waived == finding.number)
-            groups.setdefault(key, []).append((finding, record))
-        families: dict[tuple[str, str, str, bool], list[Signature]] = {}
-        for key, members in groups.items():
-            families.setdefault(_family(key), []).extend(finding.signature for finding, _ in members)
+        found = findings_of(results)
+        places = {(item.waiver, each): number for number, item in enumerate(found) for each in item.fingerprints}
+        worst: dict[int, Record] = {}
+        signatures: dict[int, dict[Signature, None]] = {}
+        for record in results.records(Query(result=Result.FAILED), worst_first=True):
+            number = places[record.waiver, fingerprint(record)]
+            worst.setdefault(number, record)
+            signatures.setdefault(number, {})[record.signature] = None
         # Waived findings are one line each, without what their failures share.
-        shared = {
-            key: None if key[-1] else condition_in_run(results, signatures) for key, signatures in families.items()
-        }
-    told = [_group(run, specs, key, members, shared[_family(key)]) for key, members in groups.items()]
+        told = [
+            _group(
+                run, specs, item, worst[number], None if item.waiver else condition_in_run(results, signatures[number])
+            )
+            for number, item in enumerate(found)
+        ]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
 
 
-def _family(key: tuple[str, str, str, bool]) -> tuple[str, str, str, bool]:
-    """One fault of an output's values shows as several kinds, of which each alone shares what makes it that kind."""
-    operator, output, kind, waived = key
-    return operator, output, Fault.VALUE if kind in VALUE_KINDS else kind, waived
-
-
 def _group(
-    run: RunDirectory,
-    specs: Specs,
-    key: tuple[str, str, str, bool],
-    members: Sequence[tuple[Finding, Record]],
-    shared: SharedCondition | None,
+    run: RunDirectory, specs: Specs, finding: GroupedFinding, record: Record, shared: SharedCondition | None
 ) -> FindingGroup:
-    operator, output, kind, waived = key
-    worst, record = max(members, key=lambda member: max((d.share for d in member[1].verdict.deviations), default=0.0))
-    signatures = [finding.signature for finding, _ in members]
-    place = f" of {output}" if output else ""
-    fields = ("promise", "constraint", "mode", "dtype")
+    members = finding.fingerprints
+    kind = record.verdict.kind
+    outputs = _listed(item.output for item in members)
     clause = quoted_clause(record, specs)
-    details = [_listed(getattr(signature, name) for signature in signatures) for name in fields]
+    details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]
     return FindingGroup(
-        title=f"{operator.removeprefix('aclnn')}: {kind}{place}",
+        title=f"{record.signature.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
         details="; ".join(part for part in details if part),
         meaning=f"{_meaning(kind)}: {record.verdict.message}",
         shared=shared,
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
-        findings=len(members),
-        cases=sum(finding.number for finding, _ in members),
-        waivers=tuple(dict.fromkeys(record.waiver for _, record in members)) if waived else (),
-        file=str(run.path / "failures" / failure_name(worst.signature)),
+        cases=finding.failures,
+        waivers=(finding.waiver,) if finding.waiver else (),
+        file=str(run.path / "failures" / failure_name(record.signature)),
         adapter=record.where.get("adapter", ""),
         spec_folders=run.manifest.spec_folders,
         strict_limits=bool(run.manifest.settings.get("strict_limits", False)),

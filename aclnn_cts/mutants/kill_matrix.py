@@ -59,10 +59,8 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     by_seed: tuple[SeedResult, ...]
     caught_by: Mapping[str, int]
     """How often each promise was the first to notice it."""
-    buckets: float
-    """Mean number of buckets in which its failures ended, over the seeds that found it; 0 where none did."""
     findings: float = 0.0
-    """The same of findings, which are finer: a campaign tells promises, kinds, outputs, modes and dtypes apart."""
+    """Mean number of findings that its failures are, over the seeds that found it; 0 where none did."""
 
     @property
     def survives(self) -> bool:
@@ -108,7 +106,7 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     decoy_seeds: tuple[int, ...] = ()
     to_end: bool = False
-    """Whether plans went on to their end after a fault was found, so that its buckets are those of the whole plan."""
+    """Whether plans went on to their end after a fault was found, so that its findings are those of the whole plan."""
     made_by: MadeBy | None = None
     """None in a document of an earlier version, which does not say."""
     faults: tuple[FaultRow, ...]
@@ -155,9 +153,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Of those, how many within `SOON` cases by the median of the seeds."""
     foreseen: float
     """Share of the findings whose promise was foreseen."""
-    buckets: float
-    """Mean over the faults that were found, and so is findings."""
     findings: float
+    """Mean over the faults that were found."""
     decoys: int
     accused: int
 
@@ -172,7 +169,6 @@ def figures(matrix: KillMatrix) -> Figures:
         found=sum(not row.survives for row in judged),
         soon=sum(not row.survives and row.cases <= SOON for row in judged),
         foreseen=sum(result.promise in row.foreseen for row, result in results) / max(len(results), 1),
-        buckets=_mean(row.buckets for row in matrix.faults if row.buckets),
         findings=_mean(row.findings for row in matrix.faults if row.findings),
         decoys=len(matrix.decoys),
         accused=len(matrix.accused),
@@ -235,7 +231,6 @@ def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
             for attempt in attempts
         ),
         caught_by=dict(sorted(Counter(attempt.promise for attempt in found).items())),
-        buckets=round(_mean(len(attempt.buckets) for attempt in found), 2),
         findings=round(_mean(len(attempt.findings) for attempt in found), 2),
     )
 

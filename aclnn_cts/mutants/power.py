@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,12 +20,14 @@ from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.signature import found_as
-from aclnn_cts.mutants.fault_attempt import Attempt, bucket
+from aclnn_cts.findings.fingerprint import fingerprint
+from aclnn_cts.findings.group import group
+from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
@@ -64,10 +67,9 @@ class _Tally:
     first: Record | None = None
     first_at: int = 0
     signatures: dict[str, None] = field(default_factory=dict)
-    buckets: dict[str, None] = field(default_factory=dict)
-    findings: dict[str, None] = field(default_factory=dict)
+    failures: Counter[Fingerprint] = field(default_factory=Counter)
 
-    def add(self, record: Record, found_as: Callable[[Record], Record]) -> None:
+    def add(self, record: Record) -> None:
         self.cases += 1
         self.errors += record.verdict.result == Result.ERROR
         if record.verdict.result != Result.FAILED:
@@ -75,9 +77,7 @@ class _Tally:
         if self.first is None:
             self.first, self.first_at = record, self.cases
         self.signatures.setdefault(record.signature.text())
-        finding = found_as(record).signature
-        self.findings.setdefault(finding.text())
-        self.buckets.setdefault(bucket(finding))
+        self.failures[fingerprint(record)] += 1
 
 
 def switched_on(identifier: str) -> AbstractContextManager[None]:
@@ -128,12 +128,8 @@ def attempt(
     ):
         # Known to fail: nobody needs to see each failure a second time.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
-
-        def execute(trial: Trial) -> Record:
-            return next(record for judged in bench.run([trial]) for record in judged.records)
-
         for record in _records(task, bench, stopped, expanded or Expanded()):
-            tally.add(record, lambda failure: found_as(failure, specs, execute))
+            tally.add(record)
             if record is tally.first:
                 found_after = time.perf_counter() - began
     first = tally.first
@@ -145,8 +141,7 @@ def attempt(
         kind=first.verdict.kind if first is not None else "",
         cases=tally.first_at or tally.cases,
         seconds=found_after or time.perf_counter() - began,
-        buckets=tuple(tally.buckets),
-        findings=tuple(tally.findings),
+        findings=tuple(members[0].text() for members in group(tally.failures)),
         signatures=tuple(tally.signatures),
         errors=tally.errors,
     ), first

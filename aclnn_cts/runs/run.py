@@ -20,6 +20,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.runs.pool import PoolOptions, judge_parts
@@ -106,7 +107,14 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         _load_oracles(bench, options)
         waiver_files = waiver_texts(options.waivers)
         terms = _terms(options)
-        with create_run(options.out, manifest=manifest, specs=spec_files, waivers=waiver_files, terms=terms) as writer:
+        with create_run(
+            options.out,
+            manifest=manifest,
+            specs=spec_files,
+            waivers=waiver_files,
+            terms=terms,
+            grouping=grouped_in,
+        ) as writer:
             _demand(options, bench, writer.summary)
             tables = ProductTables(product=settings.target.product, specs=options.operators)
             teller = _Teller([writer, tables, *consumers])

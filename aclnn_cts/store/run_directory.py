@@ -24,8 +24,9 @@ from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json
 
-__all__ = ["BLOBS", "BLOB_BYTES", "EXPORT", "FAILURES", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY", "WAIVERS"]
+__all__ = ["BLOBS", "BLOB_BYTES", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
 __all__ += [
+    "WAIVERS",
     "RUN_DOCUMENT_BYTES",
     "RunDirectory",
     "default_run_path",
@@ -42,6 +43,8 @@ EXPORT = "campaign.jsonl"
 """What a campaign's directory has beside these."""
 STATE = "summary"
 """Key under which the store keeps the counts of the records that it holds."""
+FINDINGS = "findings"
+"""Key under which the store of a run that has ended keeps its findings (`core.fingerprint.GroupedFinding`)."""
 
 _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 """What a run's directory holds of its own, beside its results and what is named after them."""

@@ -7,13 +7,14 @@ import copy
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import final
+from typing import TypeAlias, final
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.fingerprint import GroupedFinding
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.store.coverage import Coverage
@@ -23,6 +24,7 @@ from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_directory import (
     BLOBS,
     FAILURES,
+    FINDINGS,
     MANIFEST,
     RESULTS,
     SPECS,
@@ -39,10 +41,13 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
 
-__all__ = ["BLOB_LIMIT", "RunWriter", "create_run", "resume_run"]
+__all__ = ["BLOB_LIMIT", "Grouping", "RunWriter", "create_run", "resume_run"]
 
 BLOB_LIMIT = 256 * 1024 * 1024
 """Bytes of recorded outputs that a run keeps unless it is told otherwise."""
+
+Grouping: TypeAlias = Callable[[ResultReader], Sequence[GroupedFinding]]
+"""What makes findings of all failures that a store holds."""
 
 _RESULTS = frozenset({f".{RESULTS}.lock", *(RESULTS + end for end in STORE_ENDS)})
 
@@ -51,8 +56,11 @@ _RESULTS = frozenset({f".{RESULTS}.lock", *(RESULTS + end for end in STORE_ENDS)
 class RunWriter:
     """Stores what a run emits; a consumer of its events. To be used as a context manager."""
 
-    def __init__(self, path: Path, *, store: ResultStore, summary: Summary, blob_limit: int) -> None:
+    def __init__(
+        self, path: Path, *, store: ResultStore, summary: Summary, blob_limit: int, grouping: Grouping | None = None
+    ) -> None:
         self.path = path
+        self._grouping = grouping
         self.summary = summary
         """The counts of what is stored, and of what is planned."""
         self.blobs_refused = 0
@@ -141,17 +149,27 @@ class RunWriter:
         if interrupted:
             self.take_committed()
         self.summary.finished = not interrupted
-        self._store.append((), state={STATE: self.summary})
+        state: dict[str, object] = {STATE: self.summary}
+        counted: dict[str, object] = {}
+        if self._grouping is not None:
+            with ResultReader(self._store.path) as results:
+                state[FINDINGS] = found = tuple(self._grouping(results))
+            counted["findings"] = sum(not item.waiver for item in found)
+        self._store.append((), state=state)
         self._store.finish()
         with ResultReader(self._store.path) as results:
             for finding in results.findings():
                 if failure_name(finding.signature) not in self._failures:
                     self._write_failure(next(results.records(Query(signature=finding.signature), limit=1)))
-        document = summary_to_json(self.summary) | {
-            "interrupted": interrupted,
-            "seconds": seconds,
-            "blobs_refused": self.blobs_refused,
-        }
+        document = (
+            summary_to_json(self.summary)
+            | counted
+            | {
+                "interrupted": interrupted,
+                "seconds": seconds,
+                "blobs_refused": self.blobs_refused,
+            }
+        )
         write_atomically(self.path / SUMMARY, _pretty(document))
 
     def take_committed(self) -> None:
@@ -186,10 +204,11 @@ def create_run(
     terms: Terms | None = None,
     waivers: Mapping[str, bytes] | None = None,
     blob_limit: int = BLOB_LIMIT,
+    grouping: Grouping | None = None,
 ) -> RunWriter:
     """Make the directory of a new run; `specs` and `waivers` are the contents of these files by name.
 
-    `terms`: what its counts will be measured by.
+    `terms`: what its counts will be measured by. `grouping`: makes its findings, which are stored when it ends.
 
     The manifest is stored with their hashes, last of all: in the directory of a run that was killed before that, a new
     one begins. Raises UsageError where the directory holds anything else or cannot be made, HarnessError where the disk
@@ -215,7 +234,7 @@ def create_run(
         write_atomically(path / MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
         summary = Summary(terms=terms, scope=manifest.scope)
         store.append((), state={STATE: summary})
-        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit)
+        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping)
     except BaseException:
         if store is not None:
             store.close()
@@ -256,8 +275,14 @@ def _only_begun(path: Path) -> bool:
     return held - manifests <= {*_RESULTS, SPECS, WAIVERS, BLOBS, FAILURES} and not any(filled)
 
 
-def resume_run(path: Path, *, waivers: Mapping[str, bytes] | None = None, blob_limit: int = BLOB_LIMIT) -> RunWriter:
-    """Go on with a run that was killed, interrupted or is to be made longer; its last summary is taken away.
+def resume_run(
+    path: Path,
+    *,
+    waivers: Mapping[str, bytes] | None = None,
+    blob_limit: int = BLOB_LIMIT,
+    grouping: Grouping | None = None,
+) -> RunWriter:
+    """Go on with a run that was killed, interrupted or is to be made longer; its last summary and findings go.
 
     `waivers`: the contents of the files that count from now on, by name.
     """
@@ -273,7 +298,8 @@ def resume_run(path: Path, *, waivers: Mapping[str, bytes] | None = None, blob_l
             write_atomically(path / WAIVERS / name, content)
         with contextlib.suppress(FileNotFoundError):
             (path / SUMMARY).unlink()
-        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit)
+        store.append((), forget=(FINDINGS,))
+        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping)
     except BaseException:
         store.close()
         raise

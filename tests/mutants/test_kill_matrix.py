@@ -6,10 +6,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.mutants import kill_matrix
-from aclnn_cts.mutants.fault_attempt import Attempt, bucket
+from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
 from aclnn_cts.mutants.kill_matrix import KillMatrix, build_matrix, figures, matrix_to_show, read_matrix
 from aclnn_cts.speclang.load import load_specs
@@ -40,7 +38,6 @@ CATALOGUE = Catalogue(
 
 
 def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise: str = "values") -> Attempt:
-    buckets = ("aclnnX | values | value",) if found else ()
     return Attempt(
         id=identifier,
         seed=seed,
@@ -48,7 +45,6 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise
         promise=promise if found else "",
         cases=cases,
         seconds=1.0,
-        buckets=buckets,
         findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),
         signatures=("aclnnX | values | value",) if found else (),
     )
@@ -78,7 +74,7 @@ def test_the_figures_leave_out_what_is_equivalent() -> None:
     found = figures(matrix())
     assert (found.faults, found.equivalent, found.found, found.soon) == (3, 1, 1, 0)
     assert found.foreseen == pytest.approx(2 / 3)
-    assert (found.buckets, found.findings) == (1.0, 2.0)
+    assert found.findings == 2.0
     assert (found.decoys, found.accused) == (1, 0)
 
 
@@ -151,12 +147,3 @@ def test_a_report_is_told_in_what_the_harness_is_another_one(tmp_path: Path, mon
     other = msgspec.structs.replace(made, parts=parts)
     file.write_bytes(msgspec.structs.replace(matrix(), made_by=other).to_json())
     assert (matrix_to_show(specs) or {})["another"] == ["judgement", "specs"]
-
-
-def test_one_mistake_ends_in_one_bucket() -> None:
-    first = Signature(operator="aclnnX", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT")
-    other = Signature(operator="aclnnX", promise="values", kind=Fault.MODEL, output="more", dtype="BF16", mode="M")
-    assert bucket(first) == bucket(other) == "aclnnX | values | value"
-    refused = Signature(operator="aclnnX", promise="status", constraint="x.rank", kind=Fault.STATUS)
-    assert bucket(refused) == "aclnnX | x.rank | status"
-    assert bucket(Signature(operator="aclnnX", promise="law/zero", kind=Fault.LAW)) == "aclnnX | law/zero | value"

@@ -1,0 +1,57 @@
+"""What a failure looks like, without the case that shows it: what findings are made of."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+__all__ = ["Fingerprint", "GroupedFinding", "Looks"]
+
+
+class Looks(str, Enum):
+    """What a wrong value is like: the stable part of the message on it."""
+
+    NONE = ""
+    """No value is at fault."""
+    ROUNDING = "rounding"
+    """Off by less than a sixty-fourth of itself, as coarser arithmetic makes it."""
+    WRONG = "wrong"
+    STRAY = "stray"
+    """inf or nan where a number belongs, as in memory that is not the operand's."""
+    SPECIAL = "special"
+    """Something else where inf or nan belongs."""
+
+    __str__ = str.__str__
+
+
+class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a failure has in common with others of the same fault; findings are groups of fingerprints."""
+
+    operator: str
+    check: str
+    """What the trial checks; of a campaign's failure that one of its calls explains, `values`."""
+    fault: str
+    """A code of `Fault`."""
+    clause: str = ""
+    """The constraint that the call breaks."""
+    answer: str = ""
+    """The status, signal or end that came instead of the promised one."""
+    looks: Looks = Looks.NONE
+    output: str = ""
+    mode: str = ""
+    dtype: str = ""
+
+    def text(self) -> str:
+        """The fields that say something, on one line."""
+        return " | ".join(value for value in (getattr(self, name) for name in self.__struct_fields__) if value)
+
+
+class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One finding of a run, as its store keeps it."""
+
+    fingerprints: tuple[Fingerprint, ...]
+    """The most frequent one first."""
+    failures: int
+    waiver: str = ""
+    """The waiver that accepts them; failures that it does not accept are findings of their own."""

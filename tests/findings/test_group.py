@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.fingerprint import Fingerprint, Looks
+from aclnn_cts.findings.group import BROAD, group
+
+OP = "aclnnSoftmaxBackward"
+
+fingerprints = st.builds(
+    Fingerprint,
+    operator=st.sampled_from([OP, "aclnnRmsNormGrad"]),
+    check=st.sampled_from(["values", "status", "boundary", "law/linear", "life-cycle/cold-warm"]),
+    fault=st.sampled_from([*(fault.value for fault in Fault), "newer"]),
+    clause=st.sampled_from(["", "dim.range", "out.dtype", "out.shape", "self.format"]),
+    answer=st.sampled_from(["", "ACLNN_SUCCESS", "signal 11"]),
+    looks=st.sampled_from(list(Looks)),
+    output=st.sampled_from(["", "out", "dx"]),
+    mode=st.sampled_from(["", "USE_HF32"]),
+    dtype=st.sampled_from(["FLOAT", "BF16"]),
+)
+runs = st.dictionaries(fingerprints, st.integers(1, 300), max_size=40)
+
+
+@given(runs, st.randoms())
+def test_each_fingerprint_is_in_one_finding_whatever_their_order(
+    failures: dict[Fingerprint, int], random: object
+) -> None:
+    found = group(failures)
+    assert Counter(chain.from_iterable(found)) == Counter(list(failures))
+    shuffled = list(failures)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random
+    assert group({item: failures[item] for item in shuffled}) == found
+    sizes = [sum(failures[item] for item in members) for members in found]
+    assert sizes == sorted(sizes, reverse=True)
+    for members in found:
+        assert len({item.operator for item in members}) == 1
+        numbers = [failures[item] for item in members]
+        assert numbers == sorted(numbers, reverse=True)
+
+
+@given(runs)
+def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int]) -> None:
+    found = set(group(failures))
+    for operator in {item.operator for item in failures}:
+        of_it = {item: number for item, number in failures.items() if item.operator == operator}
+        assert set(group(of_it)) == {members for members in found if members[0].operator == operator}
+
+
+def value(**fields: object) -> Fingerprint:
+    given = {"operator": OP, "check": "values", "fault": Fault.VALUE, "looks": Looks.WRONG, "output": "out", **fields}
+    return msgspec.convert(given, Fingerprint)
+
+
+def rule(clause: str, answer: str = "ACLNN_SUCCESS", fault: str = Fault.STATUS) -> Fingerprint:
+    return Fingerprint(operator=OP, check="status", fault=fault, clause=clause, answer=answer)
+
+
+def number(failures: dict[Fingerprint, int]) -> int:
+    return len(group(failures))
+
+
+def test_one_wrong_value_is_one_finding_in_every_dtype_mode_law_and_life_cycle() -> None:
+    assert (
+        number(
+            {
+                value(dtype="FLOAT"): 130,
+                value(dtype="BF16", mode="USE_HF32"): 90,
+                value(check="law/linear", fault=Fault.LAW): 8,
+                value(check="life-cycle/cold-warm"): 3,
+                value(looks=Looks.ROUNDING): 9,
+                value(fault=Fault.SPECIAL, looks=Looks.STRAY): 12,
+            }
+        )
+        == 1
+    )
+
+
+def test_rounding_and_a_wrong_formula_are_two_findings() -> None:
+    wrong, rounding = value(), value(looks=Looks.ROUNDING)
+    assert number({wrong: 100, rounding: 90}) == 2
+    assert number({wrong: 100, rounding: 5}) == 1
+
+
+def test_a_wrong_formula_is_told_apart_by_output_and_rounding_is_not() -> None:
+    first, second = value(output="dx"), value(output="dgamma")
+    assert number({first: 60, second: 50}) == 2
+    assert number({first: 60, second: 4}) == 1
+    coarse = [msgspec.structs.replace(item, looks=Looks.ROUNDING) for item in (first, second)]
+    assert number(dict.fromkeys(coarse, 50)) == 1
+
+
+def test_rules_that_are_not_enforced_are_findings_of_their_own_until_many_are() -> None:
+    clauses = ["dim.range", "out.dtype", "out.shape", "self.format"][:BROAD]
+    assert number({rule(name): 4 for name in clauses[:-1]}) == BROAD - 1
+    assert number({rule(name): 4 for name in clauses}) == 1
+    assert number({rule("out.dtype"): 3, rule("out.dtype", "signal 11", Fault.CRASH): 3}) == 1
+
+
+@pytest.mark.parametrize("fault", sorted(Fault.of(Family.ENDED, Family.MEMORY, Family.LEAK, Family.REJECTED)))
+def test_what_no_wrong_value_explains_stays_apart(fault: str) -> None:
+    other = Fingerprint(operator=OP, check="values", fault=fault, output="out")
+    assert number({value(): 300, other: 2}) == 2
+
+
+def test_nothing_failed() -> None:
+    assert group({}) == ()
+
+
+@given(runs)
+def test_a_finding_grouped_again_is_the_same_finding(failures: dict[Fingerprint, int]) -> None:
+    for members in group(failures):
+        assert group({item: failures[item] for item in members}) == (members,)
