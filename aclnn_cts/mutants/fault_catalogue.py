@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import read_yaml
@@ -53,6 +54,9 @@ class SeededFault:
     """Those that are foreseen to notice it."""
     clauses: tuple[str, ...]
     """Addresses in the operator's document that it breaks, or `interface/` and one of the interface's."""
+    trigger: str = ""
+    """An expression over a valid call: without it the fault changes nothing. `true` where any call may show it, empty
+    where no such expression says it, or the fault is about broken calls or several calls."""
     equivalent: str = ""
     """Where and why it cannot be told from correct behaviour; empty where it can."""
     sentence_zh: str = ""
@@ -115,6 +119,7 @@ class _Fault(_Model):
     sentence: _Text
     promises: Annotated[list[_Text], Field(min_length=1)]
     clauses: Annotated[list[_Clause], Field(min_length=1)]
+    trigger: _Text | None = None
     equivalent: _Text | None = None
     sentence_zh: _Text | None = None
     equivalent_zh: _Text | None = None
@@ -181,6 +186,7 @@ def _as_fault(entry: _Fault) -> SeededFault:
         sentence=entry.sentence,
         promises=tuple(entry.promises),
         clauses=tuple(entry.clauses),
+        trigger=entry.trigger or "",
         equivalent=entry.equivalent or "",
         sentence_zh=entry.sentence_zh or "",
         equivalent_zh=entry.equivalent_zh or "",
@@ -204,8 +210,19 @@ def _check(content: _File, specs: Specs, problems: Problems) -> None:
             problems.known(promise, PROMISES, ("faults", number, "promises"), "promise")
         if entry.operator in specs:
             addresses = _addresses(specs, entry.operator)
+            _check_trigger(entry, specs, problems, ("faults", number, "trigger"))
             for clause in entry.clauses:
                 problems.known(clause, addresses, ("faults", number, "clauses"), f"clause of {entry.operator}")
+
+
+def _check_trigger(entry: _Fault, specs: Specs, problems: Problems, place: tuple[str | int, ...]) -> None:
+    try:
+        names = parse(entry.trigger).names() if entry.trigger is not None else frozenset()
+    except ExpressionError as error:
+        problems.add(place, str(error))
+        return
+    for name in sorted(names):
+        problems.known(name, [item.name for item in specs[entry.operator].parameters], place, "parameter")
 
 
 def _addresses(specs: Specs, operator: str) -> list[str]:

@@ -17,7 +17,16 @@ from typing import Any, TypeAlias
 from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.core.target import Target
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "UNDEFINED", "Compiled", "Node", "compile_node"]
+__all__ = [
+    "COMPARISONS",
+    "CONTENTS",
+    "FUNCTIONS",
+    "UNDEFINED",
+    "VALUE_WORDS",
+    "Compiled",
+    "Node",
+    "compile_node",
+]
 
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
 """What an expression raises where it has no value. Names are checked before, so these mean nothing else."""
@@ -40,6 +49,12 @@ class Node:
         """Every name that the expression reads."""
         inner: frozenset[str] = frozenset().union(*(operand.names() for operand in self.operands))
         return inner | {self.value} if self.kind == "name" else inner
+
+    def contents_read(self) -> frozenset[str]:
+        """The tensors whose contents the expression reads."""
+        inner: frozenset[str] = frozenset().union(*(operand.contents_read() for operand in self.operands))
+        reads = self.kind == "call" and self.value in CONTENTS
+        return inner | self.operands[0].names() if reads else inner
 
 
 def _shape(value: Value) -> tuple[int, ...]:
@@ -66,10 +81,20 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "offset": (1, lambda value: value.offset),
     "empty": (1, lambda value: 0 in _shape(value)),
     "recipe": (1, lambda value: value.data.recipe or "values"),
+    "holds": (2, lambda value, what: value.holds(what)),
+    "highest": (1, lambda value: value.highest),
+    "lowest": (1, lambda value: value.lowest),
+    "distinct": (1, lambda value: value.distinct),
     "min": (-1, min),
     "max": (-1, max),
     "abs": (1, abs),
 }
+
+CONTENTS = frozenset({"holds", "highest", "lowest", "distinct"})
+"""Functions of what a tensor holds, which only the predicates of waivers can read (`generate.predicate`)."""
+
+VALUE_WORDS = ("nan", "inf", "zero", "negative", "subnormal")
+"""What `holds` looks for, beside a number."""
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

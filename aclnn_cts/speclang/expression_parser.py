@@ -10,7 +10,7 @@ from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import COMPARISONS, FUNCTIONS, Node
+from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, VALUE_WORDS, Node
 
 __all__ = ["Expression", "ExpressionError", "parse", "substituted"]
 
@@ -158,6 +158,9 @@ class Expression:
             return Node("target", fact)
         if self.peek() != ("op", "("):
             return Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
+        return self._call(word)
+
+    def _call(self, word: str) -> Node:
         if word not in FUNCTIONS:
             raise ExpressionError(
                 f"{shown(self.text)}: no function {shown(word)}; expected one of "
@@ -173,7 +176,18 @@ class Expression:
         if arity != len(operands) and not (arity < 0 and len(operands) >= 2):
             expected = "at least 2" if arity < 0 else str(arity)
             raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} arguments, not {len(operands)}")
+        if word in CONTENTS:
+            self._check_contents(word, operands)
         return Node("call", word, tuple(operands))
+
+    def _check_contents(self, word: str, operands: list[Node]) -> None:
+        if operands[0].kind != "name":
+            raise ExpressionError(f"{shown(self.text)}: {word} takes a tensor by its name first")
+        if word == "holds" and operands[1].kind == "word" and operands[1].value not in VALUE_WORDS:
+            raise ExpressionError(
+                f"{shown(self.text)}: {shown(operands[1].value)}; holds takes a number or one of "
+                f"{', '.join(VALUE_WORDS)}{nearest(operands[1].value, VALUE_WORDS)}"
+            )
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

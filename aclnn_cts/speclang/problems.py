@@ -109,6 +109,13 @@ class Problems:
         except ExpressionError as error:
             self.add(path, str(error))
             return None
+        if read := node.contents_read():
+            self.add(
+                path,
+                f"{shown(str(text))}: reads the contents of {', '.join(sorted(read))}, which only the `when` of a "
+                "waiver can; use shapes, dtypes and attributes",
+            )
+            return None
         options = list(names)
         ok = all(
             [

@@ -26,8 +26,8 @@ from aclnn_cts.store.summary_json import summary_from_json
 
 __all__ = ["BLOBS", "BLOB_BYTES", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
 __all__ += [
-    "WAIVERS",
     "RUN_DOCUMENT_BYTES",
+    "WAIVERS",
     "RunDirectory",
     "default_run_path",
     "failure_name",

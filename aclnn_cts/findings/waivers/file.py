@@ -19,8 +19,8 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outside import YAML_BYTES, read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.generate.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.expression_parser import ExpressionError
-from aclnn_cts.speclang.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.store.case_files import read_case_file

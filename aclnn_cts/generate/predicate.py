@@ -1,0 +1,139 @@
+"""Predicates over a case: expressions of the spec language that hold of a call or do not.
+
+They may read what a call's tensors hold as well, which no rule of a spec can: rules decide what a call may be before
+its data are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.rounding import widen
+from aclnn_cts.generate.contents import case_arrays, many_arrays
+from aclnn_cts.generate.layouts import float_layout, storage_dtype
+from aclnn_cts.speclang.expression import UNDEFINED, compile_node
+from aclnn_cts.speclang.expression_parser import parse
+
+__all__ = ["MOST_ELEMENTS", "CompilePredicate", "FilledTensor", "Predicate", "compile_predicate", "filled"]
+
+Predicate: TypeAlias = Callable[[Case], bool]
+CompilePredicate: TypeAlias = Callable[[str], Predicate]
+
+MOST_ELEMENTS = 2**16
+"""Elements of a tensor up to which its contents are looked at; those of a larger one are undefined."""
+
+
+class FilledTensor(Tensor, frozen=True, kw_only=True):
+    """A tensor with what it holds, for the functions of expressions that read contents."""
+
+    contents: Any
+    """An array of the tensor's shape, in the dtype of its memory."""
+
+    def holds(self, what: float | str) -> bool:
+        """Whether any element is this number, or `nan`, `inf`, `zero`, `negative` or `subnormal`."""
+        values = self._numbers()
+        if what == "nan":
+            return bool(np.isnan(values).any())
+        if what == "inf":
+            return bool(np.isinf(values).any())
+        if what == "zero":
+            return bool((values == 0).any())
+        if what == "negative":
+            return bool((values < 0).any())
+        if what == "subnormal":
+            layout = float_layout(self.dtype)
+            return layout is not None and bool(((values != 0) & (abs(values) < 2.0 ** (1 - layout.bias))).any())
+        if isinstance(what, str):
+            raise TypeError(what)
+        return bool((values == what).any())
+
+    @property
+    def highest(self) -> int | float:
+        """The largest element that is not nan. Raises IndexError where there is none."""
+        return self._ordered()[-1].item()  # type: ignore[no-any-return]
+
+    @property
+    def lowest(self) -> int | float:
+        """The smallest element that is not nan. Raises IndexError where there is none."""
+        return self._ordered()[0].item()  # type: ignore[no-any-return]
+
+    @property
+    def distinct(self) -> int:
+        """How many different values it holds; nan counts as one."""
+        return int(np.unique(self._numbers()).size)
+
+    def _ordered(self) -> NDArray[Any]:
+        values = self._numbers()
+        values = values[~np.isnan(values)]
+        return values if values.size == 0 else np.array([values.min(), values.max()])
+
+    def _numbers(self) -> NDArray[Any]:
+        """The elements, those of a floating tensor in float64. Raises TypeError for a dtype that has no numbers."""
+        array = np.asarray(self.contents).reshape(-1)
+        if float_layout(self.dtype) is not None:
+            return widen(array)
+        if array.dtype.kind == "c" or storage_dtype(self.dtype) != array.dtype:
+            raise TypeError(self.dtype)
+        return array.astype(np.int64) if array.dtype.kind == "b" else array
+
+
+def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
+    """The arguments of cases, with the tensors that hold data and are small enough as `FilledTensor`."""
+    asked = [
+        (case, [name for name, tensor in case.tensors() if tensor.data is not None and tensor.numel <= MOST_ELEMENTS])
+        for case in cases
+    ]
+    return [
+        case.arguments if isinstance(arrays, UsageError) else {**case.arguments, **_with_contents(case, arrays)}
+        for case, arrays in zip(cases, many_arrays(asked), strict=True)
+    ]
+
+
+def _with_contents(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Argument]:
+    return {name: _with(case.arguments[name], array) for name, array in arrays.items()}
+
+
+def _with(tensor: Argument, array: NDArray[Any]) -> Argument:
+    if not isinstance(tensor, Tensor):
+        return tensor
+    return FilledTensor(**{name: getattr(tensor, name) for name in Tensor.__struct_fields__}, contents=array)
+
+
+def compile_predicate(text: str) -> Predicate:
+    """A predicate over a case's arguments; where the expression is undefined it does not hold."""
+    return _Predicate(text)
+
+
+class _Predicate:
+    """A compiled predicate. It goes to another process as its text, since what it is compiled to cannot."""
+
+    def __init__(self, text: str) -> None:
+        node = parse(text)
+        self._text = text
+        self._compiled = compile_node(node)
+        self._read = tuple(sorted(node.contents_read()))
+
+    def __call__(self, case: Case) -> bool:
+        try:
+            return self._compiled({**case.arguments, **_filled(case, self._read)}, case.target) is True
+        except UNDEFINED:
+            return False
+
+    def __reduce__(self) -> tuple[type[_Predicate], tuple[str]]:
+        return _Predicate, (self._text,)
+
+
+def _filled(case: Case, names: Iterable[str]) -> dict[str, Argument]:
+    """Those of the named tensors whose contents can be read, with them."""
+    tensors = ((name, case.arguments.get(name)) for name in names)
+    small = [name for name, item in tensors if isinstance(item, Tensor) and item.numel <= MOST_ELEMENTS]
+    try:
+        return _with_contents(case, case_arrays(case, small)) if small else {}
+    except UsageError:
+        return {}
