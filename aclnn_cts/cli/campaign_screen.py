@@ -30,7 +30,7 @@ from aclnn_cts.cli.campaign_words import (
 )
 from aclnn_cts.cli.output import OutsideConsole, count, span
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.printable import printable_lines
+from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.store.run_directory import FAILURES
 
 __all__ = ["CampaignScreen", "line", "screen"]
@@ -197,7 +197,7 @@ def _slots(status: Status, width: int) -> list[Text]:
 def _slot(slot: Slot, name: str) -> Text:
     health = slot.health.upper() if slot.health == Health.OUT else slot.health
     text = Text(f"{name} ").append(health, style=_STYLES.get(slot.health, ""))
-    return text.append(f"({slot.lost} lost)") if slot.lost else text
+    return _plain(text.append(f"({slot.lost} lost)") if slot.lost else text)
 
 
 def _under_way(status: Status, width: int) -> list[Text]:
@@ -235,7 +235,13 @@ def _findings(status: Status, width: int, room: int) -> list[Text]:
     return [_cut(title, width), *(_cut(Text(brief(finding)), width) for finding in last)]
 
 
+def _plain(text: Text) -> Text:
+    """The same on one line and without hidden characters, which rich would send to the terminal."""
+    return text if text.plain.isprintable() else Text(printable(text.plain), style=text.style)
+
+
 def _cut(text: Text, width: int) -> Text:
+    text = _plain(text)
     text.truncate(width, overflow="ellipsis")
     text.no_wrap = True
     return text

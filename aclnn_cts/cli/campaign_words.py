@@ -14,6 +14,7 @@ from aclnn_cts.campaign.corpus.promise_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
+from aclnn_cts.core.printable import printable
 from aclnn_cts.findings.finding import Confirmed, Finding, distinct
 from aclnn_cts.store.run_directory import FAILURES, failure_name
 
@@ -98,7 +99,7 @@ def operator_table(
     for name, least in widths.items():
         made.add_column(name, justify="left" if pairs is columns[name] else "right", no_wrap=True, min_width=least)
     for number, name in enumerate(names):
-        made.add_row(name, *(cells[number] for cells in columns.values()))
+        made.add_row(printable(name), *(cells[number] for cells in columns.values()))
     return made
 
 

@@ -26,7 +26,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.generate.predicate import compile_predicate, filled
 from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node
-from aclnn_cts.speclang.expression_parser import MAX_LENGTH, parse
+from aclnn_cts.speclang.expression_parser import MAX_LENGTH, ExpressionError, parse
 from aclnn_cts.store.store_reader import Query, ResultReader
 
 __all__ = ["CASES", "PLAIN", "Passed", "SharedCondition", "condition_in_run", "condition_of", "shared_condition"]
@@ -435,7 +435,11 @@ def _is_axis(values: Sequence[object], tensors: Sequence[object]) -> bool:
 
 def _feature(text: str, arguments: Sequence[Mapping[str, Argument]], cases: Sequence[Case]) -> _Feature | None:
     """A feature's values, where `arguments` are those of the cases; None where it tells no call from another."""
-    evaluate = compile_node(parse(text))
+    try:
+        evaluate = compile_node(parse(text))
+    except ExpressionError:
+        # In a run that somebody changed an argument has any name.
+        return None
     found = [_value(evaluate, read, case.target) for read, case in zip(arguments, cases, strict=True)]
     known = np.array([value is not None for value in found])
     distinct = {value for value in found if value is not None}

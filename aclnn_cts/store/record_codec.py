@@ -114,6 +114,9 @@ def signature_key(signature: Signature) -> str:
 def signature_from_key(key: str) -> Signature:
     """The signature that a key spells; HarnessError where it spells none."""
     try:
-        return msgspec.json.decode(key, type=Signature)
+        signature = msgspec.json.decode(key, type=Signature)
+        if signature_key(signature) == key:
+            return signature
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        raise HarnessError(f"{shown(key)}: not the key of a finding; the file is damaged or newer") from None
+        pass
+    raise HarnessError(f"{shown(key)}: not the key of a finding; the file is damaged or newer")

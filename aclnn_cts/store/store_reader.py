@@ -173,6 +173,12 @@ class ResultReader:
             before = sequence
             yield record
 
+    def worst(self, query: Query) -> Record:
+        """The record with the largest share of the bound among those that the store says it has."""
+        for record in self.records(query, worst_first=True, limit=1):
+            return record
+        raise HarnessError(f"{self.path}: holds no record that another of its tables counts; the file was changed")
+
     def rows(self, *columns: str, query: Query = _ALL) -> Iterator[tuple[Any, ...]]:
         """Columns alone, without the cost of the whole records, in order of arrival."""
         condition, values = query.clause()

@@ -47,8 +47,7 @@ class Causes:
 
 def record_of(results: ResultReader, end: End) -> Record:
     """The trial's record that ended so."""
-    records = results.records(Query(trial_id=end.trial_id, result=end.result), worst_first=True, limit=1)
-    return next(iter(records))
+    return results.worst(Query(trial_id=end.trial_id, result=end.result))
 
 
 def _stem(operator: str) -> str:

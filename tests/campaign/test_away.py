@@ -40,7 +40,7 @@ def test_a_device_that_goes_away_costs_nothing_while_there_is_another(ran: Run, 
     assert run.code == 0, run.err
     assert [entry["index"] for entry in chunks(run)] == list(range(12))
     assert run.result["errors"] == 0
-    assert "note: worker 1 (device 1) was lost: it was ended by signal 9" in run.err
+    assert "note: worker 1 (device 1) was lost: it was ended by SIGKILL" in run.err
     refused = "note: worker 1 (device 1) cannot be opened, and is tried again: device 1: it does not answer"
     assert run.err.count(refused) <= 1, "it is said once"
     assert "given up" not in run.err

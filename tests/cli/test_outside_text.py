@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import unicodedata
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from aclnn_cts.bundle.write import write_bundle
+from aclnn_cts.cli.campaign_screen import screen
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, shown
 from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called
+from tests.cli.test_campaign_screen import a_status
 from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.support.evil_adapter import EVIL
 
 Call = Callable[..., Called]
-EVIL = "a\x1b]0;x\x07\x1b[2J\u202eb\u2066c\x00d\x9be\x7f\u200f"
+SUPPORT = Path(__file__).parents[1] / "support"
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
@@ -77,11 +87,80 @@ def test_what_a_run_holds(call: Call, run: Path, tmp_path: Path) -> None:
     clean(call("replay", str(run), "--adapter", "reference", "-o", str(tmp_path / "replayed")))
     clean(call("shrink", str(run)))
     clean(call("validate", str(finding)))
-    for file in (tmp_path / "forms").iterdir():
-        if file.suffix != ".xlsx":
+    forms = list((tmp_path / "forms").iterdir())
+    assert any(file.suffix == ".xlsx" for file in forms)
+    for file in forms:
+        if file.suffix == ".xlsx":
+            text = workbook_text(file)
+            assert not hidden(text)
+            # How a workbook spells a control character that a cell shall hold.
+            assert not re.search("_x00[01][0-9A-Fa-f]_", text)
+            assert "\\x1b" in text
+        else:
             text = file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
             assert not hidden(text), file.name
             assert "\\x1b" in text or "\\u001b" in text, file.name
+
+
+def workbook_text(file: Path) -> str:
+    """All that the cells and properties of a workbook hold."""
+    with zipfile.ZipFile(file) as book:
+        parts = [ET.fromstring(book.read(name)) for name in book.namelist() if name.endswith(".xml")]
+    return "\n".join(text for part in parts for text in part.itertext())
+
+
+@pytest.fixture
+def own_adapter(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.syspath_prepend(SUPPORT)
+    return "evil_adapter:Evil"
+
+
+def test_what_an_adapter_says(call: Call, own_adapter: str, tmp_path: Path) -> None:
+    lines = [json.dumps(case_to_json(softmax_case(seed))) for seed in range(2)]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    assert "\\x1b" in clean(call("doctor", own_adapter)).out
+    assert "\\u001b" in clean(call("doctor", own_adapter, "--json")).out
+    assert clean(call("run", "--cases", "c.jsonl", "--adapter", own_adapter, "-o", "made")).code == 1
+    clean(call("replay", "made", "--adapter", own_adapter, "-o", "again", "-v"))
+    for words in (("run",), ("doctor",), ("fuzz", "--chunks", "1")):
+        option = () if words[0] == "doctor" else ("--adapter",)
+        called = clean(call(*words, *option, f"{own_adapter},how=raise"))
+        assert "\\x1b" in called.out + called.err
+
+
+@pytest.mark.slow
+def test_what_an_adapter_says_to_a_campaign(call: Call, own_adapter: str) -> None:
+    words = f"fuzz softmax_backward --adapter {own_adapter} --chunks 2 --chunk-trials 16 -o made".split()
+    called = clean(call(*words, "--progress", "p.jsonl"))
+    assert called.code == 1
+    assert "\\x1b" in called.out
+    assert not hidden(Path("p.jsonl").read_text())
+    assert not hidden(Path("made/campaign.jsonl").read_text())
+
+
+def test_what_a_campaign_shows_while_it_runs() -> None:
+    status = a_status(operators=1, findings=1, slots=2)
+    [finding] = status.findings
+    evil = Signature(EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, symptom=EVIL)
+    status = replace(
+        status,
+        phase=EVIL,
+        ran_on=EVIL,
+        ending=EVIL,
+        findings=[msgspec.structs.replace(finding, signature=evil, note=EVIL)],
+        slots=[
+            replace(slot, name=EVIL, device=f"{EVIL},device={EVIL}", health=health)
+            for slot, health in zip(status.slots, ("busy", "out"), strict=True)
+        ],
+        operators=[replace(item, name=EVIL) for item in status.operators],
+    )
+    for width in (80, 200):
+        terminal = io.StringIO()
+        out = Console(file=terminal, width=width, height=30, color_system=None, highlight=False)
+        out.print(screen(status, Path(EVIL), width=width, height=30))
+        assert "\\x1b" in terminal.getvalue()
+        assert not hidden(terminal.getvalue())
+        assert max(map(len, terminal.getvalue().splitlines())) <= width
 
 
 def test_what_a_bundle_holds(call: Call, run: Path, tmp_path: Path) -> None:

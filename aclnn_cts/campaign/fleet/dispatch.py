@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -160,7 +161,9 @@ class LocalDispatcher:
         try:
             answer = decode_answer(self._connection(worker).recv_bytes())
         except (EOFError, OSError):
-            return self._ended(number, self._end_of(worker))
+            end = self._end_of(worker)
+            opening = f"a worker's process ended while opening --adapter {worker.options.settings.adapter}: {end}"
+            return self._ended(number, end if worker.opened else opening)
         if isinstance(answer, Opened):
             return self._open(number, isolated=answer.isolated)
         if isinstance(answer, Failed) and not worker.opened:
@@ -241,7 +244,7 @@ class LocalDispatcher:
         code = process.exitcode
         if code is None:
             return "it has closed its pipe"
-        return f"it was ended by signal {-code}" if code < 0 else f"it has ended with exit code {code}"
+        return f"it was ended by {_signal_name(-code)}" if code < 0 else f"it has ended with exit code {code}"
 
     @staticmethod
     def _stop(worker: _Worker) -> None:
@@ -259,6 +262,15 @@ class LocalDispatcher:
         if worker.connection is None:
             raise HarnessError("a worker was asked for work after its end")
         return worker.connection
+
+
+def _signal_name(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    killed = ", from outside or by the system for want of memory" if number == signal.SIGKILL else ""
+    return f"{name}{killed}"
 
 
 def device_of(options: WorkerOptions) -> str:

@@ -1,0 +1,45 @@
+"""The reference, which says in every place what a terminal must not show: `--adapter evil_adapter:Evil,how=raise`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["EVIL", "Evil"]
+
+EVIL = "a\x1b]0;x\x07\x1b[2J\u202eb\u2066c\x00d\x9be\x7f\u200f"
+
+
+class Evil(ReferenceAdapter):
+    """`how`: `say` in declarations and outcomes, or `raise` when it is opened."""
+
+    def __init__(self, how: str = "say") -> None:
+        self._how = how
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> ReferenceSession:
+        if self._how == "raise":
+            raise RuntimeError(EVIL)
+        return _Session(target, specs)
+
+
+class _Session(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec]) -> None:
+        super().__init__(target, specs)
+        self.capabilities = dataclasses.replace(self.capabilities, description=EVIL)
+        self.environment = {"description": EVIL, "device": EVIL, "version": EVIL, EVIL: EVIL}
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [
+            msgspec.structs.replace(outcome, ended=Ended.RAISED, message=EVIL)
+            if next(self._calls) % 3 == 2
+            else outcome
+            for outcome in super().run(calls)
+        ]
