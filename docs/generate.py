@@ -15,6 +15,7 @@ from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.generate.regimes import SHARES, Regime
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
@@ -33,7 +34,7 @@ _CASE_SCHEMA = "../specs/case.schema.json"
 def pages(specs: Specs) -> Mapping[str, str]:
     """The text of every page by its path below this folder."""
     made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
-    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "power.md": power_page(specs)}
+    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "regimes.md": _regimes(), "power.md": power_page(specs)}
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
     schema = json.dumps(case_schema(), indent=1) + "\n"
@@ -47,6 +48,34 @@ def _promises() -> Iterator[str]:
     yield "What an implementation is held to, in the order of a run. Each [law](laws.md) is for some of the operators."
     yield ""
     yield from table(("promise", "is kept when"), [(f"`{item.id}`", item.sentence) for item in PROMISES.values()])
+
+
+_REGIMES = {
+    Regime.TINY: "no tensor has more than 64 elements",
+    Regime.ODD: "every dimension above 3 is odd, most of them prime",
+    Regime.ALIGNED: "a dimension is a multiple of 8: one, several or all are multiples of 8 to 256",
+    Regime.EDGE: "a dimension is a multiple of 8, of a tile or of a block for each core, plus or minus 1",
+    Regime.LONG: "a dimension has 2^10 to 2^17",
+    Regime.WIDE: "2^10 rows or more",
+    Regime.REAL: "a dimension is one of published networks: hidden sizes, vocabularies, frames, detection anchors",
+    Regime.HEAVY: "2^18 to 2^22 elements; not in the quick profile",
+}
+
+
+def _regimes() -> Iterator[str]:
+    yield from head("aclnn_cts/generate/regimes.py")
+    yield "# Size regimes"
+    yield ""
+    yield "Kernels have one path for full tiles, one for tails, and another for what exceeds a core's memory. A regime is a"
+    yield "class of sizes that leads to such a path. A case may be in several."
+    yield ""
+    yield "The first random cases of a plan are a covering array: every two of regime, dtypes, layout, kind of data and"
+    yield "precision mode meet in one of them. All further random cases have these shares; the rest mixes sizes."
+    yield ""
+    shares = [(f"`{regime.value}`", text, f"{SHARES[regime] / 10:.3g} %") for regime, text in _REGIMES.items()]
+    yield from table(("regime", "sizes", "share"), shares)
+    yield ""
+    yield "Except in `heavy`, a tensor has at most 2^16 elements."
 
 
 def _index(specs: Specs) -> Iterator[str]:

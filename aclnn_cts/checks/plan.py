@@ -58,14 +58,16 @@ class Profile(msgspec.Struct, frozen=True):
     """Trials of each law."""
     life_cycle: int
     """Trials of each promise of the life cycle."""
+    heavy: bool
+    """Whether random cases include the regime `heavy`: 2^18 to 2^22 elements a tensor."""
 
 
 PROFILES: Mapping[str, Profile] = {
     entry.name: entry
     for entry in (
-        Profile("quick", random=300, breaks=6, memory=24, laws=8, life_cycle=3),
-        Profile("standard", random=5_000, breaks=40, memory=400, laws=100, life_cycle=20),
-        Profile("thorough", random=50_000, breaks=200, memory=4_000, laws=1_000, life_cycle=100),
+        Profile("quick", random=300, breaks=6, memory=24, laws=8, life_cycle=3, heavy=False),
+        Profile("standard", random=5_000, breaks=40, memory=400, laws=100, life_cycle=20, heavy=True),
+        Profile("thorough", random=50_000, breaks=200, memory=4_000, laws=1_000, life_cycle=100, heavy=True),
     )
 }
 
@@ -87,6 +89,8 @@ class Part(msgspec.Struct, frozen=True):
     constraint: str = ""
     first: int = 0
     count: int = 0
+    heavy: bool = False
+    """Whether random cases include the regime `heavy`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +102,20 @@ class _Row:
     count: int
     early: int = 0
     constraint: str = ""
+    heavy: bool = False
 
     def first_round(self, operator: str) -> Iterator[Part]:
         number = min(self.early, self.count)
         if number:
-            yield Part(operator, self.promise, self.kind, self.constraint, count=number)
+            yield self._part(operator, 0, number)
 
     def rest(self, operator: str) -> Iterator[Part]:
         for first in range(min(self.early, self.count), self.count, CHUNK):
             number = min(CHUNK, self.count - first)
-            yield Part(operator, self.promise, self.kind, self.constraint, first=first, count=number)
+            yield self._part(operator, first, number)
+
+    def _part(self, operator: str, first: int, count: int) -> Part:
+        return Part(operator, self.promise, self.kind, self.constraint, first=first, count=count, heavy=self.heavy)
 
 
 def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[str]) -> Iterator[Part]:
@@ -119,7 +127,7 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
     broken = [_Row("status", "invalid", chosen.breaks, 1, constraint) for constraint in constraints]
-    values = _Row("values", "valid", chosen.random, 48)
+    values = _Row("values", "valid", chosen.random, 48, heavy=chosen.heavy)
     memory = _Row("memory", "valid", chosen.memory, 6)
     related = [_Row(law, "law", chosen.laws, 1) for law in laws]
     lives = [_Row(promise, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for promise in LIFE_CYCLE]

@@ -71,7 +71,7 @@ class Promise(Protocol):
 def _random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
     name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
     for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
-        yield sampler.random_case(choices, number)
+        yield sampler.random_case(choices, number, heavy=part.heavy)
 
 
 def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:

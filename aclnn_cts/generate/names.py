@@ -14,7 +14,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.sizes import attribute_class, attribute_value, class_range, factorise, size_value
+from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, factorise
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
 
@@ -34,6 +34,10 @@ class _Step:
     beside: tuple[tuple[str, ...], ...] | None
     factor: str
     """What a `Configuration` calls it; empty for what it does not narrow."""
+    later: int
+    """Draws of sizes after it; a run counts as one."""
+    is_last: bool
+    """Whether it is the last dimension of a tensor, or its last ones."""
 
 
 class NameDrawer:
@@ -43,16 +47,23 @@ class NameDrawer:
         self._target = target
         together = [item.shape.names() for item in spec.parameters if item.shape is not None]
         steps: list[_Step] = []
+        last = {
+            item.shape.items[-1].node.value for item in spec.parameters if item.shape is not None and item.shape.items
+        }
         for draw in spec.draws:
             earlier = [step.draw.name for step in steps]
             groups = [tuple(name for name in earlier if name in names) for names in together if draw.name in names]
             beside = tuple(dict.fromkeys(groups)) if groups else None
-            steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None)))
+            rest = spec.draws[len(steps) + 1 :]
+            later = sum(
+                item.kind in ("integer", "run") and any(item.name in names for names in together) for item in rest
+            )
+            steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None), later, draw.name in last))
         self._steps = tuple(steps)
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
 
     def draw(
-        self, choices: Choices, budget: int, configuration: Configuration | None = None
+        self, choices: Choices, sizes: Sizes, configuration: Configuration | None = None
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Values by name, and the number of the choice that a draw of kind `choice` took.
 
@@ -60,8 +71,6 @@ class NameDrawer:
         """
         names: dict[str, Any] = {}
         picks: dict[str, int] = {}
-        taken: list[int] = []
-        distinct = choices.integer(0, 7) > 0
         target = self._target
         for step in self._steps:
             draw = step.draw
@@ -71,10 +80,8 @@ class NameDrawer:
                 if step.beside is None:
                     names[draw.name] = _attribute(choices, low, high, step.factor, configuration)
                     continue
-                value = size_value(choices, low, max(low, min(high, self._room(step, names, budget))), taken)
-                names[draw.name] = value
-                if distinct:
-                    taken.append(value)
+                most = max(low, min(high, self._room(step, names, sizes.budget)))
+                names[draw.name] = sizes.size(choices, low, most, later=step.later, is_last=step.is_last)
             elif kind == "derived":
                 names[draw.name] = _bounded(draw, draw.value(names, target))  # type: ignore[misc]
             elif kind == "choice":
@@ -84,7 +91,7 @@ class NameDrawer:
                 picks[draw.name] = index = choices.pick(numbers)
                 names[draw.name] = _bounded(draw, draw.choices[index](names, target))
             elif kind == "run":
-                names[draw.name] = self._run(choices, step, names, budget, taken if distinct else [], configuration)
+                names[draw.name] = self._run(choices, step, names, sizes, configuration)
             else:
                 low, high = _lengths(draw, names, target)
                 lengths: Sequence[int] = range(low, high + 1)
@@ -110,8 +117,7 @@ class NameDrawer:
         choices: Choices,
         step: _Step,
         names: Mapping[str, Any],
-        budget: int,
-        taken: list[int],
+        sizes: Sizes,
         configuration: Configuration | None,
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
@@ -122,14 +128,14 @@ class NameDrawer:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
         least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
-        room = self._room(step, names, budget)
-        sizes: list[int] = []
-        for _ in range(length):
-            size = size_value(choices, least, max(least, min(most, room)), taken)
-            sizes.append(size)
-            taken.append(size)
-            room //= max(size, 1)
-        return tuple(sizes)
+        room = self._room(step, names, sizes.budget)
+        drawn: list[int] = []
+        for position in range(length):
+            later = step.later + length - 1 - position
+            is_last = step.is_last and position == length - 1
+            drawn.append(sizes.size(choices, least, max(least, min(most, room)), later=later, is_last=is_last))
+            room //= max(drawn[-1], 1)
+        return tuple(drawn)
 
     def is_attribute(self, name: str) -> bool:
         """Whether a name stands in no tensor's shape."""

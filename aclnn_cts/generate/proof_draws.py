@@ -14,7 +14,7 @@ from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, assignments, decisions, drawn, reason
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import BUDGETS
+from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import compile_shape
@@ -47,7 +47,7 @@ def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> li
     for number, choices in enumerate(decisions(spec, target.product, drawings, seed)):
         budget = BUDGETS[number % len(BUDGETS)]
         try:
-            names, _ = drawer.draw(choices, budget)
+            names, _ = drawer.draw(choices, mixed_sizes(choices, budget))
         except FAILURES as error:
             name, earlier = _first_failure(spec, target, number, drawings, seed)
             tally.add(number, "draws", name, f"draw {name}: fails", f"{earlier}: {reason(error)}")
@@ -70,7 +70,8 @@ def _first_failure(spec: Spec, target: Target, number: int, drawings: int, seed:
             item for index, item in enumerate(decisions(spec, target.product, drawings, seed)) if index == number
         )
         try:
-            names, _ = NameDrawer(part, target).draw(choices, BUDGETS[number % len(BUDGETS)])
+            sizes = mixed_sizes(choices, BUDGETS[number % len(BUDGETS)])
+            names, _ = NameDrawer(part, target).draw(choices, sizes)
         except FAILURES:
             return draw.name, assignments(names)
     return spec.draws[-1].name, assignments(names)

@@ -18,9 +18,11 @@ from aclnn_cts.core.dtypes import DTYPES, FLOATING
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, Options, row_labels
+from aclnn_cts.generate.covering import Cell, covering_array
 from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
-from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
+from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
+from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
@@ -36,6 +38,7 @@ _VALID = Origin(kind="valid")
 _ONE_PHASE = CallOptions(phases=1)
 _BOTH_PHASES = CallOptions()
 _SEEDS = 2**32 - 1
+_THOUSAND = 1_000
 _STEPPED = VIEWS.index("stepped")
 _WITHOUT_DATA = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("other", "complex"))
 """Dtypes of tensors that are descriptors alone."""
@@ -66,6 +69,7 @@ class Sampler:
             for family in ("float", "other")
         }
         self._by = spec.parameter(spec.modes.by).name if spec.modes is not None else ""
+        self._cells: dict[tuple[Regime, ...], tuple[Cell, ...]] = {}
 
     @property
     def dtype_rows(self) -> tuple[Mapping[str, str], ...]:
@@ -122,27 +126,43 @@ class Sampler:
             templates=templates,
         )
 
-    def draw(self, choices: Choices, *, budget: int | None = None, options: Options | None = None) -> Drawing:
+    def draw(
+        self,
+        choices: Choices,
+        *,
+        budget: int | None = None,
+        options: Options | None = None,
+        regime: Regime | None = None,
+        cell: Cell | None = None,
+    ) -> Drawing:
         """Every free choice of one valid case, with at most `budget` elements a tensor where one is given.
 
-        `options` narrow what is chosen among (`options(configuration)`).
+        `options` narrow what is chosen among (`options(configuration)`); a regime decides its sizes, and a cell of the
+        covering array all that the array covers.
         """
-        if options is None:
+        budgets: Sequence[int] = BUDGETS
+        if cell is not None:
+            dtypes, formats = self._dtype_rows[cell.dtypes], choices.pick(self._format_rows)
+            regime = cell.regime
+        elif options is None:
             dtypes, formats = choices.pick(self._dtype_rows), choices.pick(self._format_rows)
-            budgets: Sequence[int] = BUDGETS
         else:
             dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
             budgets = options.budgets
         configuration = None if options is None else options.configuration
-        names, picks = self._names.draw(choices, choices.pick(budgets) if budget is None else budget, configuration)
+        if regime is not None:
+            names, picks = self._names.draw(choices, draw_sizes(choices, regime, self.target), configuration)
+        else:
+            limit = choices.pick(budgets) if budget is None else budget
+            names, picks = self._names.draw(choices, mixed_sizes(choices, limit), configuration)
         modes = self.spec.modes
         if modes is not None:
             supported: Sequence[int] = modes.supported(self.target.product, dtypes[self._by])
             if configuration is not None:
                 supported = configuration.among("mode", supported, modes.names.__getitem__)
-            names[modes.attribute] = choices.pick(supported)
-        views = self._views(choices, options)
-        data = self._templates_for(choices, dtypes, options)
+            names[modes.attribute] = choices.pick(supported) if cell is None else cell.mode
+        views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
+        data = self._templates_for(choices, dtypes, options, cell)
         return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
 
     def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
@@ -155,24 +175,49 @@ class Sampler:
             views[name] = choices.pick(numbers)
         return views
 
+    def _view_of(self, choices: Choices, cell: Cell) -> dict[str, int]:
+        """The cell's view, of one tensor."""
+        return {choices.pick(self._strided): cell.view} if cell.view and self._strided else {}
+
     def _templates_for(
-        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None
+        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, cell: Cell | None
     ) -> dict[str, Template]:
         style = choices.integer(0, 15)
         kind = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
+        if cell is not None:
+            kind = DATA_KINDS[cell.data]
         data: dict[str, Template] = {}
+        hostile = choices.pick(self._inputs) if cell is not None and kind == "hostile" else None
         for item in self._inputs:
             family = "float" if dtypes[item.name] in FLOATING else "other"
-            chosen = kind if kind != "hostile" or choices.integer(0, 1) else "realistic"
+            chosen = kind if kind != "hostile" or choices.integer(0, 1) or item is hostile else "realistic"
             data[item.name] = choices.pick(self._templates[item.name, family][chosen])
             if options is not None and (item.name, family) in options.templates:
                 data[item.name] = choices.pick(options.templates[item.name, family])
         return data
 
-    def random_case(self, choices: Choices, number: int) -> Case:
-        """The random valid case of that number in its stream; now and then one is long."""
-        is_long = number % LONG_EVERY == LONG_EVERY - 1
-        return self.case(self.draw(choices, budget=LONG_BUDGET if is_long else None))
+    def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
+        """The random valid case of that number in its stream: the covering array's cells, then regimes by their shares.
+
+        `heavy` adds the regime of that name to both.
+        """
+        cells = self.cells(STANDARD if heavy else QUICK)
+        if number < len(cells):
+            return self.case(self.draw(choices, cell=cells[number]))
+        return self.case(self.draw(choices, regime=_regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)))
+
+    def cells(self, regimes: Sequence[Regime]) -> tuple[Cell, ...]:
+        """The covering array over these regimes."""
+        key = tuple(regimes)
+        if key not in self._cells:
+            modes = self.spec.modes
+            by_row = [
+                modes.supported(self.target.product, row[self._by]) if modes is not None else (0,)
+                for row in self._dtype_rows
+            ]
+            views = len(VIEWS) if self._strided else 1
+            self._cells[key] = covering_array(regimes, by_row, views=views, kinds=len(DATA_KINDS))
+        return self._cells[key]
 
     def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
         """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
@@ -255,6 +300,15 @@ class Sampler:
             key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
         }
         return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
+
+
+def _regime(thousandth: int, *, heavy: bool) -> Regime | None:
+    """The regime that a thousandth belongs to; None for mixed sizes."""
+    for regime, share in SHARES.items():
+        if thousandth < share:
+            return regime if heavy or regime is not Regime.HEAVY else None
+        thousandth -= share
+    return None
 
 
 def _data_value(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave, and what the field takes

@@ -9,19 +9,21 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from aclnn_cts.generate.choices import Choices
 
 __all__ = [
     "ATTRIBUTE_CLASSES",
     "BUDGETS",
-    "LONG_BUDGET",
-    "LONG_EVERY",
+    "MixedSizes",
+    "Sizes",
     "attribute_class",
     "attribute_value",
     "class_range",
     "factorise",
-    "size_value",
+    "mixed_sizes",
 ]
 
 PREFERRED = (
@@ -31,12 +33,42 @@ PREFERRED = (
 BUDGETS = (48, 48, 160, 160, 160, 512, 512, 1024)
 """Most elements of a tensor of a random case, drawn once a case."""
 
-LONG_BUDGET = 1 << 13
-"""The same for one random case in `LONG_EVERY`: what changes beyond a thousand elements shows in no other."""
-LONG_EVERY = 64
+
+class Sizes(Protocol):
+    """Draws the sizes of one case."""
+
+    @property
+    def budget(self) -> int:
+        """Most elements of a tensor."""
+        ...
+
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+        """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
+        ...
 
 
-def size_value(choices: Choices, low: int, high: int, taken: Sequence[int]) -> int:
+@dataclass(frozen=True, slots=True)
+class MixedSizes:
+    """Sizes of every sort, small ones first of all, and different from one another where `distinct`."""
+
+    budget: int
+    distinct: bool
+    taken: list[int] = field(default_factory=list)
+
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+        """A dimension in [low, high]: small, preferred or anything."""
+        value = _size_value(choices, low, high, self.taken)
+        if self.distinct:
+            self.taken.append(value)
+        return value
+
+
+def mixed_sizes(choices: Choices, budget: int) -> MixedSizes:
+    """Mixed sizes for one case; seven cases in eight have distinct ones."""
+    return MixedSizes(budget, choices.integer(0, 7) > 0)
+
+
+def _size_value(choices: Choices, low: int, high: int, taken: Sequence[int]) -> int:
     """A dimension in [low, high]: small, preferred or anything; away from the sizes already `taken` where it can be."""
     if high <= low:
         return low

@@ -28,7 +28,7 @@ from aclnn_cts.generate.drawing import DATA_KINDS
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import BUDGETS, LONG_BUDGET, LONG_EVERY
+from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
@@ -294,16 +294,3 @@ def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> No
     assert "integers" not in recipes
     assert {"normal", "wide"} <= recipes.keys()
     assert DATA_KINDS == ("exact", "realistic", "hostile")
-
-
-def test_now_and_then_a_random_case_is_long() -> None:
-    """What changes beyond a thousand elements must show somewhere, and most cases stay small."""
-    chosen = sampler("softmax_backward", "atlas-a2")
-    sizes = [
-        max(tensor.numel for _, tensor in chosen.random_case(StreamChoices(3, "x", number), number).tensors())
-        for number in range(LONG_EVERY * 12)
-    ]
-    long = sizes[LONG_EVERY - 1 :: LONG_EVERY]
-    assert max(BUDGETS) < max(long) <= LONG_BUDGET
-    del sizes[LONG_EVERY - 1 :: LONG_EVERY]
-    assert max(sizes) <= max(BUDGETS)

@@ -1,0 +1,133 @@
+"""Size regimes: what each draws, which of them a plan has, and that every two features of random cases meet."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+
+import pytest
+
+from aclnn_cts.checks.plan import PROFILES
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.drawing import DATA_KINDS
+from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, regimes_of
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.views import VIEWS
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
+
+SPECS = load_specs()
+TARGETS = [(spec, product) for spec in SPECS.values() for product in spec.products]
+each = pytest.mark.parametrize(("spec", "product"), TARGETS, ids=[f"{spec.stem}-{name}" for spec, name in TARGETS])
+
+
+def regimes(case: Case) -> frozenset[Regime]:
+    return regimes_of(tensor.shape for _, tensor in case.tensors())
+
+
+def planned(sampler: Sampler, name: str) -> list[Case]:
+    """The random cases of a profile's plan for values, at seed 0."""
+    profile = PROFILES[name]
+    stream = f"{sampler.spec.operator}/{sampler.target.product}/valid"
+    blocks = enumerate(stream_block(0, stream, 0, profile.random))
+    return [sampler.random_case(choices, number, heavy=profile.heavy) for number, choices in blocks]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([(1, 2, 3)], {Regime.TINY}),
+        ([(5, 13), (13,)], {Regime.ODD}),
+        ([(7, 31)], {Regime.ODD, Regime.EDGE}),
+        ([(8, 48)], {Regime.ALIGNED}),
+        ([(2, 1000)], {Regime.ALIGNED}),
+        ([(2, 4096)], {Regime.ALIGNED, Regime.LONG, Regime.REAL}),
+        ([(32, 32, 6)], {Regime.ALIGNED, Regime.WIDE}),
+        ([(2, 32_000)], {Regime.ALIGNED, Regime.LONG, Regime.REAL}),
+        ([(600, 600)], {Regime.ALIGNED, Regime.HEAVY}),
+        ([()], set()),
+        ([(0, 8)], set()),
+    ],
+)
+def test_the_regimes_of_shapes(shapes: list[tuple[int, ...]], expected: set[Regime]) -> None:
+    assert regimes_of(shapes) == expected
+
+
+@each
+def test_the_quick_plan_has_every_regime_for_every_row_of_dtypes_within_65536_elements(
+    spec: Spec, product: str
+) -> None:
+    sampler = Sampler(spec, Target(product))
+    met: dict[tuple[str, ...], Counter[Regime]] = defaultdict(Counter)
+    for case in planned(sampler, "quick"):
+        # A size that is derived from others may leave the limit: a time axis by its padding.
+        assert max(tensor.numel for _, tensor in case.tensors()) <= (1 << 16) + 3 * 255
+        met[tuple(tensor.dtype for _, tensor in case.tensors())].update(regimes(case))
+    assert len(met) == len(sampler.dtype_rows)
+    for row, found in met.items():
+        assert set(QUICK) <= found.keys(), row
+
+
+@each
+def test_cases_are_drawn_for_every_regime(spec: Spec, product: str) -> None:
+    sampler = Sampler(spec, Target(product))
+    for regime in STANDARD:
+        found = [
+            regimes(sampler.case(sampler.draw(choices, regime=regime)))
+            for choices in stream_block(1, f"regime/{regime.value}", 0, 40)
+        ]
+        assert sum(regime in each for each in found) >= 5, regime
+
+
+def test_both_channels_of_a_convolution_are_multiples_of_16_in_some_quick_cases() -> None:
+    sampler = Sampler(SPECS["aclnnConvTbcBackward"], Target())
+    weights = [dict(case.tensors())["weight"].shape for case in planned(sampler, "quick")]
+    assert sum(channels % 16 == 0 and outputs % 16 == 0 for _, channels, outputs in weights) >= 3
+
+
+def test_the_shares_of_a_long_plan_are_as_stated() -> None:
+    sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target())
+    first = len(sampler.cells(STANDARD))
+    cases = planned(sampler, "standard")[first:]
+    found = Counter(regime for case in cases for regime in regimes(case))
+    assert sum(SHARES.values()) < 1_000
+    for regime in (Regime.LONG, Regime.WIDE, Regime.REAL, Regime.HEAVY):
+        # Mixed sizes and other regimes are in it too, and not all that are drawn for it.
+        assert found[regime] >= len(cases) * SHARES[regime] / 1_000 / 2, regime
+
+
+@each
+def test_every_two_features_that_can_meet_do(spec: Spec, product: str) -> None:
+    sampler = Sampler(spec, Target(product))
+    modes = [
+        spec.modes.supported(product, row[spec.modes.by]) if spec.modes is not None else (0,)
+        for row in sampler.dtype_rows
+    ]
+    views = range(len(VIEWS)) if sampler.strided else (0,)
+    factors = (QUICK, range(len(modes)), views, range(len(DATA_KINDS)), sorted({mode for row in modes for mode in row}))
+    wanted = {
+        (one, two, first, second)
+        for one, two in itertools.combinations(range(len(factors)), 2)
+        for first in factors[one]
+        for second in factors[two]
+        if (one, two) != (1, 4) or second in modes[first]  # type: ignore[index]
+    }
+    cells = sampler.cells(QUICK)
+    rows = [(cell.regime, cell.dtypes, cell.view, cell.data, cell.mode) for cell in cells]
+    assert all(row[4] in modes[row[1]] for row in rows)
+    met = {(one, two, row[one], row[two]) for row in rows for one, two in itertools.combinations(range(5), 2)}
+    assert met == wanted
+    # All of them are in the quick plan.
+    assert len(cells) <= PROFILES["quick"].random
+
+
+def test_a_cell_decides_what_it_names() -> None:
+    sampler = Sampler(SPECS["aclnnConvTbcBackward"], Target())
+    for number, cell in enumerate(sampler.cells(QUICK)):
+        [choices] = stream_block(0, "cells", number, 1)
+        drawing = sampler.draw(choices, cell=cell)
+        assert drawing.dtypes == sampler.dtype_rows[cell.dtypes]
+        assert drawing.names["cubeMathType"] == cell.mode
+        assert set(drawing.views.values()) == ({cell.view} if cell.view else set())
