@@ -34,7 +34,12 @@ _CASE_SCHEMA = "../specs/case.schema.json"
 def pages(specs: Specs) -> Mapping[str, str]:
     """The text of every page by its path below this folder."""
     made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
-    made |= {f"{_OPERATORS}/README.md": _index(specs), "promises.md": _promises(), "regimes.md": _regimes(), "power.md": power_page(specs)}
+    made |= {
+        f"{_OPERATORS}/README.md": _index(specs),
+        "promises.md": _promises(),
+        "regimes.md": _regimes(),
+        "power.md": power_page(specs),
+    }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
     schema = json.dumps(case_schema(), indent=1) + "\n"
@@ -66,7 +71,7 @@ def _regimes() -> Iterator[str]:
     yield from head("aclnn_cts/generate/regimes.py")
     yield "# Size regimes"
     yield ""
-    yield "Kernels have one path for full tiles, one for tails, and another for what exceeds a core's memory. A regime is a"
+    yield "Kernels have one path for full tiles, one for tails, and one for what exceeds a core's memory. A regime is a"
     yield "class of sizes that leads to such a path. A case may be in several."
     yield ""
     yield "The first random cases of a plan are a covering array: every two of regime, dtypes, layout, kind of data and"
