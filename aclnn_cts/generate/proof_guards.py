@@ -71,12 +71,18 @@ def _larger(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def _free(sampler: Sampler, drawing: Drawing, name: str, changed: Case) -> bool:
-    """Whether the draws themselves could have given the changed case: the size then depends on no other."""
+    """Whether the draws themselves could have given the changed case: the size then depends on no other.
+
+    A size that follows from other names is free where one of those gives it within its bounds: what a floor division
+    leaves over.
+    """
     wanted = [_sizes(value) for value in changed.arguments.values()]
     shape = sampler.spec.parameter(name).shape
     derived = {draw.name for draw in sampler.spec.draws if draw.kind not in ("integer", "run")}
     for item in shape.items if shape is not None else ():
         if item.node.value in derived:
+            if _left_over(sampler, drawing, wanted):
+                return True
             continue
         drawn = drawing.names.get(str(item.node.value)) if item.node.kind == "name" else None
         larger: list[Any] = [drawn + 1] if isinstance(drawn, int) else []
@@ -88,6 +94,25 @@ def _free(sampler: Sampler, drawing: Drawing, name: str, changed: Case) -> bool:
             except FAILURES:
                 continue
             if [_sizes(other) for other in case.arguments.values()] == wanted:
+                return True
+    return False
+
+
+def _left_over(sampler: Sampler, drawing: Drawing, wanted: list[tuple[int, ...]]) -> bool:
+    """Whether one integer draw, one larger or smaller and within its bounds, gives these sizes."""
+    for draw in sampler.spec.draws:
+        value = drawing.names.get(draw.name)
+        if draw.kind != "integer" or not isinstance(value, int):
+            continue
+        low, high = draw.bounds(drawing.names, sampler.target)
+        for other in (value - 1, value + 1):
+            if not low <= other <= high:
+                continue
+            try:
+                case = sampler.case(drawing, way=Way(text="", assign={draw.name: other}))
+            except FAILURES:
+                continue
+            if [_sizes(argument) for argument in case.arguments.values()] == wanted:
                 return True
     return False
 

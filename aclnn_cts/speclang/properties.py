@@ -59,6 +59,8 @@ class Implied:
 
     constraints: list[dict[str, Any]] = field(default_factory=list)
     origins: list[Path] = field(default_factory=list)
+    grouped: set[str] = field(default_factory=set)
+    """Ids of those whose group is written, or written to be none."""
 
     def of(self, name: str, key: str) -> list[dict[str, Any]]:
         """The constraints that a property of a parameter made."""
@@ -98,17 +100,64 @@ def imply(
                 problems.add(path, f"{item['name']} is of kind {kind}; {key} is a property of {' or '.join(entry.of)}")
         tiers.append(found)
         drawn.append(_parameter(item, kind, found))
-    for key, entry in PROPERTIES.items():
+    for key in PROPERTIES:
         for number, item in enumerate(parameters):
-            earlier: list[str] = []
-            for place, tier in enumerate(tiers[number].get(key, ())):
-                path = ("parameters", number, key, *((place,) if isinstance(item.get(key), list) else ()))
-                made = _constraint(str(item["name"]), entry, tier, earlier, implied, path, problems)
-                earlier.append(made["id"])
-                if made["id"] not in replaced:
-                    implied.constraints.append(made)
-                    implied.origins.append(path)
+            places = range(len(tiers[number].get(key, ())))
+            is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
+            paths: list[Path] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
+            _add(implied, str(item["name"]), key, tiers[number].get(key, ()), paths, replaced, problems)
+    _group_what_breaks_together(implied)
     return drawn, implied
+
+
+def _add(
+    implied: Implied,
+    name: str,
+    key: str,
+    tiers: Sequence[Mapping[str, Any]],
+    paths: Sequence[Path],
+    replaced: frozenset[str],
+    problems: Problems,
+) -> None:
+    """Add the constraints of one property of one parameter, unless they are written out."""
+    earlier: list[str] = []
+    for tier, path in zip(tiers, paths, strict=True):
+        made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
+        earlier.append(made["id"])
+        if "group" in tier:
+            implied.grouped.add(made["id"])
+        if made["id"] not in replaced:
+            implied.constraints.append(made)
+            implied.origins.append(path)
+
+
+def _group_what_breaks_together(implied: Implied) -> None:
+    """Groups where none is written: lists of dtypes that have to be equal, and tensors that a size empties together."""
+    free = [item for item in implied.constraints if item["id"] not in implied.grouped]
+    followed = {
+        item["of"]: item["as"] for item in free if item["kind"] == "same_dtype" and item["strength"] == "listed"
+    }
+    roots: dict[str, list[dict[str, Any]]] = {}
+    for item in free:
+        if item["kind"] in ("dtype", "same_dtype") and item["strength"] == "listed":
+            roots.setdefault(_root(str(item["of"]), followed), []).append(item)
+    groups = [members for members in roots.values() if len({item["of"] for item in members}) > 1]
+    together = [(members, "dtype" if len(groups) == 1 else f"{members[0]['of']}.dtype") for members in groups]
+    together.append(([item for item in free if item["kind"] == "not_empty"], "empty"))
+    for members, name in together:
+        promises = {(item["strength"], str(item.get("status"))) for item in members}
+        if len(members) > 1 and len(promises) == 1:
+            for item in members:
+                item["group"] = name
+
+
+def _root(name: str, followed: Mapping[str, Any]) -> str:
+    """The parameter at whose dtype a chain of equalities ends."""
+    seen = {name}
+    while (after := str(followed.get(name, name))) not in seen:
+        seen.add(after)
+        name = after
+    return name
 
 
 def _tiers(

@@ -22,7 +22,7 @@ from tests.speclang.small_spec import messages
 LISTING = Path(__file__).parents[1] / "fixtures" / "spec_listing"
 """The five specs in the full form, as they were written out before the short form."""
 STEMS = sorted(path.stem for path in LISTING.glob("*.json"))
-CHARACTERS = 69_500
+CHARACTERS = 69_300
 """Of the five specs together in one layout, below; written out in full they have 168,500."""
 
 SHORT = """\
@@ -174,6 +174,17 @@ def test_a_word_is_the_promise_of_a_property(written: str, strength: str) -> Non
 def test_a_property_may_imply_nothing(written: str) -> None:
     content = full(changed("strided: true", f"strided: true, {written}"))
     assert "x.not_empty" not in [item["id"] for item in content["constraints"]]
+
+
+def test_what_cannot_be_broken_alone_is_one_group() -> None:
+    text = changed(", group: dtype}", "}\n  same_dtype_as: ACLNN_ERR_PARAM_INVALID").replace(
+        "  - {name: out,", "  - {name: y, type: const aclTensor *, shape: '[*A]', dtypes: floats}\n  - {name: out,"
+    )
+    content = full(text)
+    groups = {item["id"]: item["group"] for item in content["constraints"] if "group" in item}
+    dtypes = dict.fromkeys(("x.dtype", "out.dtype", "out.same_dtype"), "dtype")
+    assert groups == {**dtypes, "x.not_empty": "empty", "y.not_empty": "empty"}
+    assert "group" not in entry(full(text.replace("y, type", "y, empty: {group: null}, type")), "y.not_empty")
 
 
 def test_a_promise_of_its_own_replaces_the_default_one() -> None:
