@@ -61,8 +61,8 @@ _FORM = "form"
 def group(failures: Mapping[Fingerprint, int]) -> tuple[tuple[Fingerprint, ...], ...]:
     """The findings among failures, each as its fingerprints; the most frequent ones come first.
 
-    `failures`: the number of failures by fingerprint. Their order is of no account. Grouping the fingerprints of one
-    finding again gives that finding.
+    `failures`: the number of failures by fingerprint. Their order is of no account. What else fails for an operator is:
+    shares are of all its failures, so that a part of a run can be grouped otherwise than the whole.
     """
     by_operator: dict[str, list[Fingerprint]] = defaultdict(list)
     for item in sorted(failures, key=lambda item: (-failures[item], repr(item))):

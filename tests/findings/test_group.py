@@ -112,9 +112,3 @@ def test_what_no_wrong_value_explains_stays_apart(fault: str) -> None:
 
 def test_nothing_failed() -> None:
     assert group({}) == ()
-
-
-@given(runs)
-def test_a_finding_grouped_again_is_the_same_finding(failures: dict[Fingerprint, int]) -> None:
-    for members in group(failures):
-        assert group({item: failures[item] for item in members}) == (members,)
