@@ -102,8 +102,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     if measured is None:
         yield "Not measured yet; `make bench-findings ARGS=--store` does."
     else:
-        rows = [(row.what, row.figure, row.verdict) for row in findings.shown(measured.rounds)]
-        yield from table(("figure", "measured", "goal"), rows)
+        shown = [(row.what, row.figure, row.verdict) for row in findings.shown(measured.rounds)]
+        yield from table(("figure", "measured", "goal"), shown)
         yield ""
         yield provenance([measured])
     yield ""
