@@ -83,7 +83,9 @@ def audit(
     found = differences(document, spec)
     if out is not None:
         _write(out, document, spec, result, claims)
-    if as_json:
+    if str(out) == "-":
+        pass  # the claims file is there
+    elif as_json:
         for item in _documents(result, found, document):
             emit(item)
     else:

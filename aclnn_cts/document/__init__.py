@@ -1,4 +1,4 @@
-"""Operator documents as data: read, audited against specs, drafted as specs.
+"""Operator documents as data: read with an address for each statement, audited against specs, drafted as specs.
 
-It may read what the spec language knows and runs no operator; start in `read.py`.
+May import `core` and `speclang`. Start in `read`; `audit` and `draft` use what it makes.
 """

@@ -124,7 +124,8 @@ class _Drafter:
         self._tables: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._draws: list[dict[str, Any]] = []
         self._shaped: dict[str, bool] = {}
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._tables_of: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self._drawn: dict[str, set[str]] = {}
         self._read: dict[str, tuple[Statement, ...]] = {}
         self.open: list[OpenPlace] = []
 
@@ -188,7 +189,7 @@ class _Drafter:
 
     def _parameter(self, item: CParameter) -> dict[str, Any]:
         row = self._document.rows.get(item.name) or Row(item.name, {})
-        entry = self._entries[item.name] = {"name": item.name, "type": item.type}
+        entry: dict[str, Any] = {"name": item.name, "type": item.type}
         role = self._role(item, row)
         if role != _role_of_type(item.type):
             entry["role"] = role
@@ -258,16 +259,12 @@ class _Drafter:
             found = dtypes_by_product(self._document, same.other, self._products)
         if found is not None and all(found[0].values()):
             self._read[name] = found[1]
+            self._tables_of[name] = found[0]
             entry["dtypes"] = self._promised(Topic.DTYPE, name, self._table(found[0]), default="dtypes")
-            judged = JUDGED_OUTPUTS if entry.get("role", _role_of_type(entry["type"])) == "output" else JUDGED_INPUTS
-            if any(dtype not in judged for words in found[0].values() for dtype in words):
-                self._leave_dtypes(name, entry["dtypes"])
-                if other is not None and other in self._read:
-                    # Valid calls take the dtype from there.
-                    self._leave_dtypes(other, self._entries[other].get("dtypes"))
         elif other is None:
             entry["dtypes"] = ["FLOAT"]
             self._leave(name, "dtypes", Column.DTYPE, Column.USAGE)
+        self._leave_unjudged(name, entry, other)
         if other is not None:
             value: object = other
             if self._promises.names(Topic.SAME_DTYPE, name) and self._promises.has(Topic.DTYPE):
@@ -276,12 +273,20 @@ class _Drafter:
                 value = {"is": other, "status": _LISTED}
             entry["same_dtype_as"] = value
 
-    def _leave_dtypes(self, name: str, dtypes: object) -> None:
-        """Leave a list open that holds dtypes which cannot be judged yet: where it is written, once."""
-        table = dtypes["is"] if isinstance(dtypes, dict) else dtypes
+    def _leave_unjudged(self, name: str, entry: Mapping[str, Any], other: str | None) -> None:
+        """Leave open where valid calls would take dtypes that cannot be judged yet: a list, a table, or an equality."""
+        own = {dtype for words in self._tables_of.get(name, {}).values() for dtype in words}
+        self._drawn[name] = self._drawn.get(other, set()) if other is not None else own
+        judged = JUDGED_OUTPUTS if entry.get("role", _role_of_type(entry["type"])) == "output" else JUDGED_INPUTS
+        if self._drawn[name] <= judged:
+            return
+        given = entry.get("dtypes")
+        table = given["is"] if isinstance(given, dict) else given
         at = f"tables.{table}" if isinstance(table, str) else f"parameters.{name}.dtypes"
+        if other is not None:
+            at = f"parameters.{name}.dtype"
         if at not in {place.at for place in self.open}:
-            self._open(at, self._read[name])
+            self._open(at, self._read.get(name, ()))
 
     def _table(self, dtypes: Mapping[str, tuple[str, ...]]) -> object:
         """A list where all products have the same dtypes, else the name of a table."""

@@ -1,0 +1,102 @@
+"""`spec draft` and `spec audit` on the command line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Called
+
+DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
+TWIST = str(DOCUMENTS / "aclnnTwistBackward.md")
+Call = Callable[..., Called]
+
+FUNCTION = "clauses: {function: [{en: 'Its gradient.', zh: '其梯度。', promise: values}]}\n"
+
+
+def settled(call: Call) -> None:
+    """Draft a spec into the folder `mine`, and settle its one open place."""
+    assert call("spec", "draft", TWIST, "-o", "mine/twist_backward.yaml").code == 0
+    path = Path("mine/twist_backward.yaml")
+    text, _, _ = path.read_text(encoding="utf-8").partition("open:\n")
+    path.write_text(text + FUNCTION, encoding="utf-8")
+
+
+def test_draft_lint_and_refusal(call: Call) -> None:
+    drafted = call("spec", "draft", TWIST, "-o", "mine/twist_backward.yaml")
+    assert (drafted.code, drafted.out) == (0, "")
+    linted = call("spec", "lint", "mine/twist_backward.yaml")
+    assert linted.code == 0
+    assert "open: clauses.function; read function/1#" in linted.out
+    [line] = call("spec", "lint", "mine/twist_backward.yaml", "--json").lines
+    assert line["open"] is True
+    assert line["line"] > 1
+    shown = call("spec", "show", "twist_backward", "--specs", "mine")
+    assert (shown.code, "a draft, open at clauses.function" in shown.err) == (2, True)
+
+
+def test_draft_to_standard_output_replaces_only_drafts(call: Call) -> None:
+    text = call("spec", "draft", TWIST).out
+    assert text.startswith("# Drafted from the document of aclnnTwistBackward; open places: 1.")
+    Path("x.yaml").write_text(text, encoding="utf-8")
+    assert call("spec", "draft", TWIST, "-o", "x.yaml").code == 0
+    Path("x.yaml").write_text("mine: true\n", encoding="utf-8")
+    assert call("spec", "draft", TWIST, "-o", "x.yaml").code == 2
+
+
+def test_audit_from_nothing_to_claims_to_a_newer_edition(call: Call) -> None:
+    settled(call)
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document")
+    first = call(*words, TWIST, "--json")
+    assert first.code == 1
+    assert {line["state"] for line in first.lines} == {"open"}
+    claims = "mine/claims/twist_backward.yaml"
+    assert call(*words, TWIST, "-o", claims).code == 1
+    left = [line for line in call(*words, TWIST, "--json").lines if line["state"] == "open"]
+    assert 0 < len(left) < len(first.lines) / 2
+    path = Path(claims)
+    text, _, opened = path.read_text(encoding="utf-8").partition("open:\n")
+    added = "".join(line.replace("- ", "", 1) + ": [function.1]\n" for line in opened.splitlines())
+    path.write_text(text.replace("claims:\n", f"claims:\n{added}"), encoding="utf-8")
+    assert call(*words, TWIST).code == 0
+    Path("newer.md").write_text(
+        Path(TWIST).read_text(encoding="utf-8").replace("圈数越多越慢。", "圈数越多越快。"), encoding="utf-8"
+    )
+    newer = call(*words, "newer.md")
+    assert newer.code == 1
+    assert newer.out.startswith("changed  limits/3#")
+    assert "claimed by function.1" in newer.out
+    carried = call(*words, "newer.md", "-o", "next.yaml")
+    assert carried.code == 1
+    assert "limits/3#" in Path("next.yaml").read_text(encoding="utf-8").partition("open:\n")[2]
+
+
+def test_audit_says_where_facts_differ(call: Call) -> None:
+    settled(call)
+    path = Path("mine/twist_backward.yaml")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("range: {is: [0, 8]", "range: {is: [0, 9]"), encoding="utf-8"
+    )
+    shutil.copy(TWIST, "other.md")
+    text = Path("other.md").read_text(encoding="utf-8").replace("<td>0-8</td>", "<td>0-7</td>")
+    Path("other.md").write_text(text, encoding="utf-8")
+    lines = call("spec", "audit", "twist_backward", "--specs", "mine", "--document", "other.md", "--json").lines
+    differ = {line["address"]: (line["document"], line["spec"]) for line in lines if line["state"] == "differs"}
+    assert differ["params/gradOutput/rank"] == ("0 to 7", "0 to 8")
+
+
+def test_audit_of_another_operators_document(call: Call) -> None:
+    called = call("spec", "audit", "softmax_backward", "--document", TWIST)
+    assert called.code == 2
+    assert "describes aclnnTwistBackward; expected a document of aclnnSoftmaxBackward" in called.err
+
+
+def test_what_a_document_holds_is_printable(call: Call) -> None:
+    settled(call)
+    text = Path(TWIST).read_text(encoding="utf-8").replace("圈数越多越慢。", "a\x1b[31mb\u202ec")
+    Path("other.md").write_text(text, encoding="utf-8")
+    for option in ((), ("--json",)):
+        called = call("spec", "audit", "twist_backward", "--specs", "mine", "--document", "other.md", *option)
+        assert "limits/3" in called.out
+        assert not {"\x1b", "\u202e"} & set(called.out + called.err)
