@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
@@ -31,8 +32,10 @@ from aclnn_cts.campaign.resuming import (
     spec_file,
 )
 from aclnn_cts.campaign.status import Status, Watcher, Watchers
+from aclnn_cts.checks.sentinel import rejection_text, sentinel, sentinel_trial, sentinels_refused
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import grouped_in
@@ -53,11 +56,14 @@ from aclnn_cts.store.manifest import (
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
+from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.trial_runner import Bench
 
 __all__ = ["CHUNK_SECONDS", "Ended", "fuzz", "seconds_of"]
 
+_REJECTING = "rejecting"
+"""Setting of a manifest: the operators that reject their sentinel, and what came back, where there are any."""
 CHUNK_SECONDS = 600.0
 """After so long a chunk is broken off."""
 
@@ -94,9 +100,20 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     if not operators:
         names = ", ".join(spec.operator for spec in options.operators)
         raise UsageError(f"--product {product}: none of {names} supports it and is offered by the adapter; name others")
+    rejecting = {
+        spec.operator: of_first_phase(sentinel_trial(Sampler(spec, options.settings.target)))
+        for spec in operators
+        if spec.operator in manifest.settings.get(_REJECTING, {})
+    }
+    for name, trial in rejecting.items():
+        watching.notice(rejection_text(name, trial, str(manifest.settings[_REJECTING][name])))
+    tried = tuple(spec for spec in operators if spec.operator not in rejecting)
+    if not tried:
+        # Nothing but the rejections is there to record.
+        options = replace(options, stop=replace(options.stop, chunks=0))
     factors = {spec.operator: Factors(Sampler(spec, options.settings.target)) for spec in operators}
     schedule = Schedule(
-        operators=operators,
+        operators=tried,
         factors=factors,
         product=product,
         seed=options.seed,
@@ -119,6 +136,9 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
                 coverage[name] = promise_coverage(
                     each, seed=options.seed, unsafe=options.settings.unsafe, phases=options.settings.phases
                 )
+            rejections = [
+                trial for trial in rejecting.values() if earlier is None or not _is_recorded(options.out, trial)
+            ]
             head = Head(
                 memory=memory,
                 dispatcher=dispatcher,
@@ -127,7 +147,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
                 spec_folders=options.settings.spec_folders,
                 watchers=[watching],
                 ran_on=ran_on(manifest),
-                pinned=_pinned(waivers, operators, memory, options.seed),
+                pinned=_pinned([*rejections, *pinned_trials(waivers, operators)], memory, options.seed),
             )
             why = head.run()
         except KeyboardInterrupt:
@@ -144,11 +164,16 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
         return Ended(summary=writer.summary, status=status, why=why)
 
 
-def _pinned(waivers: Waivers, operators: Sequence[Spec], memory: Memory, seed: int) -> list[Chunk]:
-    """The cases that waivers pin, without those that an earlier session of the campaign has judged."""
+def _pinned(pins: Iterable[Trial], memory: Memory, seed: int) -> list[Chunk]:
+    """Trials that come first, without those that an earlier session of the campaign has judged."""
     judged = memory.evidence.passed | memory.evidence.failed
-    trials = [pin for pin in pinned_trials(waivers, operators) if not {pin.id, case_id(pin.case)} & judged]
+    trials = [pin for pin in pins if not {pin.id, case_id(pin.case)} & judged]
     return pinned_chunks(trials, seed=seed)
+
+
+def _is_recorded(run: Path, trial: Trial) -> bool:
+    with RunDirectory(run).results() as results:
+        return any(results.records(Query(trial_id=trial.id), limit=1))
 
 
 def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
@@ -189,6 +214,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
         environment: Mapping[str, Any] = dict(host.environment)
         capabilities = host.capabilities
         bench = Bench(specs=options.specs, host=host, settings=settings)
+        rejecting = _rejecting(bench, options) if earlier is None else {}
         for spec in options.operators:
             if settings.target.product in spec.products:
                 # Whatever is wrong with an oracle is said before the campaign has a directory.
@@ -202,7 +228,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     )
     options = replace(options, settings=settings)
     if earlier is None:
-        return options, _manifest(options, environment, capabilities), waivers, ""
+        return options, _manifest(options, environment, capabilities, rejecting), waivers, ""
     return (
         options,
         earlier,
@@ -216,7 +242,26 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     )
 
 
-def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
+def _rejecting(bench: Bench, options: CampaignOptions) -> dict[str, str]:
+    """The operators that reject their sentinel where statuses alone are judged, with what came back."""
+    capabilities, product = bench.host.capabilities, bench.settings.target.product
+    if bench.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):
+        return {}
+    scope = bench.settings.scope
+    cases = [
+        sentinel(bench.sampler(spec))
+        for spec in options.operators
+        if product in spec.products and (scope is None or scope.offers(spec.operator, product))
+    ]
+    return sentinels_refused(bench.host, cases, options.specs, phases=1)
+
+
+def _manifest(
+    options: CampaignOptions,
+    environment: Mapping[str, Any],
+    capabilities: Capabilities,
+    rejecting: Mapping[str, str],
+) -> Manifest:
     settings = options.settings
     # So many at least that no worker waits for the generation before; with a number of chunks that number alone counts.
     generation = GENERATION if options.stop.chunks is not None else max(GENERATION, 2 * options.workers)
@@ -238,6 +283,7 @@ def _manifest(options: CampaignOptions, environment: Mapping[str, Any], capabili
             "cluster": options.cluster,
             **settings.recorded(),
             "workers": options.workers,
+            **({_REJECTING: dict(rejecting)} if rejecting else {}),
         },
         environment=(
             environment_facts()

@@ -20,7 +20,7 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["device_check", "sentinel", "sentinel_trial", "sentinels_refused"]
+__all__ = ["device_check", "rejection_text", "sentinel", "sentinel_trial", "sentinels_refused"]
 
 _STREAM = "sentinel"
 _TRIES = 200
@@ -68,6 +68,15 @@ def sentinels_refused(
         if outcome.ended != Ended.INEXPRESSIBLE and (outcome.ended != Ended.RETURNED or outcome.status):
             found[call.case.operator] = _told(outcome)
     return found
+
+
+def rejection_text(operator: str, trial: Trial, what: str) -> str:
+    """What a person is told of an operator that rejects its sentinel where statuses alone are judged."""
+    call = f"the example of {trial.case.origin.source}" if trial.promise == EXAMPLE.id else "a known-good call"
+    return (
+        f"{operator}: rejects {call} ({what}), so that negative tests would be meaningless. It is a finding, and "
+        "nothing else of the operator is tried. Check that the operator package matches the device and --product"
+    )
 
 
 def device_check(

@@ -14,7 +14,7 @@ from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.checks.promises import as_trial
-from aclnn_cts.checks.sentinel import sentinel_trial, sentinels_refused
+from aclnn_cts.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
@@ -250,16 +250,8 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, teller: _Telle
             if options.profile is not None:
                 teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
                 teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
-            teller.tell(Notice(message=_rejects(spec, trial, refused[spec.operator])))
+            teller.tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
-
-
-def _rejects(spec: Spec, trial: Trial, what: str) -> str:
-    call = f"the example of {trial.case.origin.source}" if trial.promise == "example" else "a known-good call"
-    return (
-        f"{spec.operator}: rejects {call} ({what}), so that negative tests would be meaningless. It is a finding, and "
-        "nothing else of the operator is tried. Check that the operator package matches the device and --product"
-    )
 
 
 def _is_asked(spec: Spec, options: RunOptions) -> bool:

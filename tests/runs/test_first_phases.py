@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from aclnn_cts.core.case import first_phase
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Result, RunVerdict, Skip
 from aclnn_cts.reports.ctrf import ctrf_bytes
+from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.text import phrase
@@ -130,6 +132,22 @@ def test_a_campaign_of_first_phases_calls_no_second_one(ran: Run) -> None:
     assert "--phases both: the campaign in" in other.err
 
 
+@pytest.mark.parametrize("names", [("softmax_backward", "embedding_dense_backward"), ("softmax_backward",)])
+def test_a_campaign_drops_an_operator_that_rejects_its_example_and_finds_that(ran: Run, names: tuple[str, ...]) -> None:
+    chunks = ("--chunks", "2", "--chunk-trials", "16")
+    run = ran("fuzz", *names, "--adapter", REFUSES_SOFTMAX, *chunks, *ONE)
+    assert run.code == 1, run.err
+    mine = [record for record in run.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
+    assert {(record.trial.promise, record.verdict.kind) for record in mine} == {("example", "valid call rejected")}
+    others = run.directory.summary().operators.get("aclnnEmbeddingDenseBackward")
+    assert (others is not None and others.total.cases > 0) == (len(names) > 1)
+    assert "aclnnSoftmaxBackward: rejects the example" in " ".join((run.out + run.err).split())
+    again = ran("fuzz", *names, "--adapter", REFUSES_SOFTMAX, "--chunks", "3", "--resume", out=run.path)
+    assert again.code == 1, again.err
+    after = [record for record in again.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
+    assert len(after) == len(mine)
+
+
 def test_an_example_is_the_known_good_call_where_it_keeps_its_document_s_rules(ran: Run) -> None:
     # The example of ConvTbc breaks a rule of its own document: another valid call stands for it.
     refuses = "wrong_adapters:Refusing,when=rank(weight) >= 0"
@@ -173,6 +191,11 @@ def test_what_documents_only_suggest_is_a_table_and_with_strict_limits_a_failure
     assert f"| {phrase(f'fact.{kind}', 'en')} | {seen.constraint} | 1 |" in table
     [shown] = json.loads(ctrf_bytes(report, None, "en"))["results"]["summary"]["extra"]["observations"]
     assert (shown["what"], shown["constraint"], shown["trials"]) == (kind, seen.constraint, 1)
+    page = render_html(report, sections=["statuses"])
+    [listed] = re.findall(r'<table class="observations">.*?</table>', page, re.DOTALL)
+    assert phrase(f"fact.{kind}", "en") in listed
+    assert phrase(f"fact.{kind}", "zh") in listed
+    assert f"<code>{seen.trial[:16]}</code>" in listed
     strict = ran("run", "--adapter", adapter, "--cases", cases, *ONE, "--strict-limits")
     assert (strict.code, strict.kinds) == (1, ["failed status"])
     assert kind in strict.records[0].verdict.message
