@@ -14,6 +14,7 @@ from benchmarks import (
     campaign_memory,
     campaign_rates,
     campaign_scaling,
+    conditions,
     isolation,
     overlapping,
 )
@@ -95,6 +96,17 @@ def _bundle(found: Mapping[str, Measured]) -> Iterator[str]:
     yield SPREAD
 
 
+def _conditions(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
+    rows = list(conditions.shown(measured.rounds))
+    yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
+    yield ""
+    yield (
+        "The catalogue of [seeded faults](power.md) states what sets a fault off, where a condition on a valid call "
+        "says that. A fault without a named condition counts as one that every call sets off."
+    )
+
+
 def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     yield from table(isolation.TITLES, list(isolation.overheads(measured.rounds)))
@@ -143,6 +155,13 @@ SECTIONS: Sequence[Section] = (
         sources=(bench_report.NAME,),
         measure="make bench-report ARGS=--store",
         body=_rows((bench_report.NAME, bench_report.shown)),
+    ),
+    Section(
+        page="report.md",
+        name="conditions",
+        sources=(conditions.NAME,),
+        measure="make bench-conditions ARGS=--store",
+        body=_conditions,
     ),
     Section(
         page="compare-and-bundle.md",

@@ -296,7 +296,7 @@ def _content_features(cases: Sequence[Case]) -> Iterator[_Feature]:
 
 def _is_ordinary(feature: _Feature) -> bool:
     """Whether so many calls hold a value that it is nothing special: most data show a fault or hide it."""
-    return _is_special(feature.text) and np.count_nonzero(feature.values == 1) > _RARE * feature.values.size
+    return _is_special(feature.text) and bool(np.count_nonzero(feature.values == 1) > _RARE * feature.values.size)
 
 
 def _is_special(text: str) -> bool:
@@ -446,7 +446,7 @@ def _feature(text: str, arguments: Sequence[Mapping[str, Argument]], cases: Sequ
     if len(distinct) + (not known.all()) < 2:
         return None
     if all(isinstance(value, float) or _is_integer(value) for value in distinct):
-        whole = all(value == int(value) for value in distinct)
+        whole = all(not isinstance(value, float) or value.is_integer() for value in distinct)
         return _Feature(text, np.array([value or 0 for value in found], np.int64 if whole else np.float64), known)
     words = sorted({_word(value) for value in distinct})
     codes = {word: code for code, word in enumerate(words)}
@@ -509,8 +509,8 @@ def _best(tests: _Tests, fails: _Mask, inside: _Mask, least: float) -> _Test | N
     calls = _Calls(failing=failing.size, passing=passing.size, least=least)
     found = [_residue_test(feature, failing, passing, calls) for feature in tests.numbers]
     if tests.texts:
-        held = (np.count_nonzero(tests.masks[:, places], axis=1) for places in (failing, passing))
-        gains = calls.gains(*held, tests.bits)
+        held, others = (np.count_nonzero(tests.masks[:, places], axis=1) for places in (failing, passing))
+        gains = calls.gains(held, others, tests.bits)
         place = int(np.argmax(gains))
         found.insert(0, _Test(tests.texts[place], tests.masks[place], float(gains[place])))
     return max(
