@@ -58,14 +58,14 @@ class Profile(msgspec.Struct, frozen=True):
     """Trials of each law."""
     life_cycle: int
     """Trials of each promise of the life cycle."""
-    heavy: bool
+    heavy: bool = False
     """Whether random cases include the regime `heavy`: 2^18 to 2^22 elements a tensor."""
 
 
 PROFILES: Mapping[str, Profile] = {
     entry.name: entry
     for entry in (
-        Profile("quick", random=300, breaks=6, memory=24, laws=8, life_cycle=3, heavy=False),
+        Profile("quick", random=300, breaks=6, memory=24, laws=8, life_cycle=3),
         Profile("standard", random=5_000, breaks=40, memory=400, laws=100, life_cycle=20, heavy=True),
         Profile("thorough", random=50_000, breaks=200, memory=4_000, laws=1_000, life_cycle=100, heavy=True),
     )

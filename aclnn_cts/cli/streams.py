@@ -22,8 +22,8 @@ def sound_process() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number, which is this one.
-            os.open(os.devnull, os.O_RDWR)
+            # The lowest free number, which is this one. Workers inherit it: else theirs would be closed.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003 - its only parameter
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:

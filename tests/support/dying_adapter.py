@@ -1,6 +1,7 @@
 """The reference, but a process ends while it is opened: `--adapter dying_adapter:Dying,who=runner` or `who=worker`.
 
-A worker is a process with a runner of its own that the head has started; the head opens the implementation first.
+With `who=nobody` none does. A worker is a process that the head has started, with a runner of its own; the head opens
+the implementation first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Dying(ReferenceAdapter):
     def open(self, target: Target, specs: Mapping[str, Spec]) -> ReferenceSession:
         if self._who == "runner":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif b"spawn_main" in Path(f"/proc/{judge_process()}/cmdline").read_bytes():
+        elif self._who == "worker" and b"spawn_main" in Path(f"/proc/{judge_process()}/cmdline").read_bytes():
             os.kill(judge_process(), signal.SIGKILL)
             signal.pause()
         return ReferenceSession(target, specs)

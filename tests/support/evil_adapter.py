@@ -9,6 +9,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
@@ -38,8 +39,11 @@ class _Session(ReferenceSession):
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         return [
-            msgspec.structs.replace(outcome, ended=Ended.RAISED, message=EVIL)
-            if next(self._calls) % 3 == 2
-            else outcome
-            for outcome in super().run(calls)
+            msgspec.structs.replace(outcome, ended=Ended.RAISED, message=EVIL) if _is_small(call) else outcome
+            for call, outcome in zip(calls, super().run(calls), strict=True)
         ]
+
+
+def _is_small(call: Call) -> bool:
+    out = call.case.arguments.get("out")
+    return isinstance(out, Tensor) and len(out.shape) == 2 and out.numel < 10
