@@ -124,6 +124,7 @@ class _Drafter:
         self._tables: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._draws: list[dict[str, Any]] = []
         self._shaped: dict[str, bool] = {}
+        self._sizes = {size for row in document.rows.values() for size in shape_of(row) or ()}
         self._tables_of: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._drawn: dict[str, set[str]] = {}
         self._read: dict[str, tuple[Statement, ...]] = {}
@@ -348,7 +349,8 @@ class _Drafter:
         return self._promised(Topic.RANK, name, low if low == high else [low, high])
 
     def _run(self) -> str:
-        used = {draw.get("run") for draw in self._draws} | {draw.get("name") for draw in self._draws} | set(self._names)
+        drawn = {draw.get("run") or draw.get("name") for draw in self._draws}
+        used = drawn | self._sizes | set(self._names)
         return next(
             name
             for count in range(1, len(self._names) + 3)
