@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.core.errors import UsageError
@@ -28,7 +29,7 @@ _TEXT = 300
 """Characters of a statement that are shown."""
 
 
-@click.command()
+@command(example="aclnn-cts spec audit softmax_backward --document aclnnSoftmaxBackward.md")
 @click.argument("operator", metavar="OP")
 @click.option(
     "--document",
@@ -62,10 +63,6 @@ def audit(
     Every table cell, error row, list item and remark is a statement with an address. The claims file says which
     clauses encode it, or why no test can. Against another edition, new, changed and vanished statements are listed.
     Exits 1 where anything is listed.
-
-    \b
-    Example:
-      aclnn-cts spec audit softmax_backward --document aclnnSoftmaxBackward.md
     """
     from aclnn_cts.document.agreement import differences
     from aclnn_cts.document.audit import audit as audited

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import output_file, output_option
 from aclnn_cts.cli.output import count, note
 
 
-@click.command()
+@command(example="aclnn-cts spec draft aclnnTanhBackward.md -o mine/tanh_backward.yaml")
 @click.argument("document", metavar="DOC", type=click.Path(path_type=Path))
 @output_option(text="The spec file (.yaml), instead of standard output.")
 def draft(*, document: Path, out: Path | None) -> int:
@@ -18,10 +19,6 @@ def draft(*, document: Path, out: Path | None) -> int:
 
     Prototype, products, dtypes, formats, ranks and listed status codes come from the document's tables. What they do
     not say in a usual form is left open, with the statements to read. `aclnn-cts spec lint` lists the open places.
-
-    \b
-    Example:
-      aclnn-cts spec draft aclnnTanhBackward.md -o mine/tanh_backward.yaml
     """
     from aclnn_cts.document.draft import HEAD, draft_spec
     from aclnn_cts.document.read import read_document

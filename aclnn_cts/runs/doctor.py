@@ -26,8 +26,10 @@ from aclnn_cts.speclang.load import Specs, load_specs
 __all__ = ["LIBRARIES", "describe_surroundings"]
 
 LIBRARIES = (
+    "allpairspy",
     "click",
     "hypothesis",
+    "markdown-it-py",
     "ml_dtypes",
     "mpmath",
     "msgspec",
@@ -37,6 +39,7 @@ LIBRARIES = (
     "pytest",
     "pyyaml",
     "rich",
+    "selectolax",
     "torch",
     "torch_npu",
 )

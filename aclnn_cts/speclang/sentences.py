@@ -108,7 +108,8 @@ class Sentences:
             lists = {name: separator.join(values) for name, values in by_product.items() if name in stated}
             if len(set(lists.values())) <= 1:
                 return next(iter(lists.values()), "")
-            return "; ".join(f"{values} ({_titles([name], language)})" for name, values in lists.items())
+            between, form = ("；", "{}（{}）") if language == "zh" else ("; ", "{} ({})")
+            return between.join(form.format(values, _titles([name], language)) for name, values in lists.items())
         if "is" in rule:
             return str(rule["is"])
         bounds = rule.get("in")

@@ -97,7 +97,11 @@ def _set(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
         ("unknown_tensor_key", "softmax_backward", _set("arguments", "out", "tensor", "dtpye", value="FLOAT")),
         ("unknown_dtype", "softmax_backward", _set("arguments", "out", "tensor", "dtype", value="FLOAT32")),
         ("unknown_format", "softmax_backward", _set("arguments", "out", "tensor", "format", value="NDD")),
-        ("too_few_values", "softmax_backward", _set("arguments", "output", "tensor", "data", value={"values": [1]})),
+        (
+            "too_few_values",
+            "softmax_backward",
+            _set("arguments", "output", "tensor", value={"shape": [2], "dtype": "FLOAT", "data": {"values": [1]}}),
+        ),
         (
             "unknown_recipe",
             "softmax_backward",

@@ -52,7 +52,7 @@ def test_an_implementation_that_is_killed_while_it_is_opened(
 
 def test_the_gate_says_so_too(tmp_path: Path) -> None:
     words = ("pytest", "-q", "-p", "no:cacheprovider", "-p", "aclnn_cts.plugin", "--pyargs", "aclnn_cts.suites")
-    done = ended(tmp_path, *words, "--adapter", ADAPTER, "--op", "softmax_backward")
+    done = ended(tmp_path, *words, "--aclnn-adapter", ADAPTER, "--aclnn-op", "softmax_backward")
     assert done.returncode == 3, done
     assert "its runner ended while opening it: the runner died by SIGKILL" in done.stdout
     assert "Traceback" not in done.stdout

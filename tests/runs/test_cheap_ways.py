@@ -253,7 +253,7 @@ def _waived(ran: Run, folder: Path) -> Got:
 def _gate(ran: Run, folder: Path) -> Got:
     words = ("-p", "aclnn_cts.plugin", "--pyargs", "aclnn_cts.suites", "-p", "no:cacheprovider", "-k", "memory")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, "--adapter", cheap("nothing"), "--op", SOFTMAX],
+        [sys.executable, "-m", "pytest", *words, "--aclnn-adapter", cheap("nothing"), "--aclnn-op", SOFTMAX],
         cwd=folder,
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}", "COLUMNS": "200"},
         capture_output=True,

@@ -154,7 +154,7 @@ def nothing_left(wrong: list[str]) -> Iterator[None]:
 
     The working directory is another empty folder.
     """
-    shared_memory, descriptors, here = _names(SHARED_MEMORY), _descriptors(), Path.cwd()
+    shared_memory, descriptors, children, here = _names(SHARED_MEMORY), _descriptors(), _children(), Path.cwd()
     with tempfile.TemporaryDirectory(prefix="aclnn-cts-left-") as name:
         temporary, working = Path(name, "temporary"), Path(name, "working")
         temporary.mkdir()
@@ -175,8 +175,11 @@ def nothing_left(wrong: list[str]) -> Iterator[None]:
     left = sorted(name for name in new if not _in_use(SHARED_MEMORY / name))
     wrong += [f"left in shared memory: {name}" for name in left]
     wrong += [f"left open: {what}" for what in sorted((_descriptors() - descriptors).elements())]
-    for file in Path("/proc/self/task").glob("*/children"):
-        wrong += [f"left running: process {child}" for child in file.read_text().split()]
+    wrong += [f"left running: process {child}" for child in sorted(_children() - children)]
+
+
+def _children() -> set[str]:
+    return {child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()}
 
 
 def _descriptors() -> Counter[str]:
