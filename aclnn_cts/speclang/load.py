@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,7 @@ def _shown(path: Path) -> str:
     return f"specs/{path.name}" if path.parent == folder else str(path)
 
 
+@functools.lru_cache(maxsize=1)
 def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
     path = folder / "interface.yaml"
     if not path.exists():
@@ -92,20 +94,35 @@ def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
 def load_specs(folders: Sequence[Path] = ()) -> Specs:
     """Load the package's operators and those of `folders`. Any mistake is a UsageError that shows the first few."""
     interface, messages = _interface(package_folder())
-    specs: list[Spec] = []
-    for folder in (package_folder(), *folders):
-        for path in _operator_files(folder):
-            spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
-            messages = (*messages, *problems.sorted())
-            if spec is not None:
-                specs.append(spec)
-                if spec.open:
-                    messages = (*messages, _draft(spec))
+    specs, problems = _shipped(package_folder(), interface)
+    messages = (*messages, *problems)
+    for folder in folders:
+        more, problems = _read(folder, interface)
+        specs = (*specs, *more)
+        messages = (*messages, *problems)
     if messages:
         shown = "\n".join(messages[:5])
-        more = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
-        raise UsageError(f"{shown}{more}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
+        rest = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
+        raise UsageError(f"{shown}{rest}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
     return Specs(specs, interface)
+
+
+def _read(folder: Path, interface: Interface) -> tuple[Sequence[Spec], Sequence[str]]:
+    """The specs of a folder, and what is wrong with them."""
+    specs: list[Spec] = []
+    messages: list[str] = []
+    for path in _operator_files(folder):
+        spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+        messages += problems.sorted()
+        if spec is not None:
+            specs.append(spec)
+            if spec.open:
+                messages.append(_draft(spec))
+    return specs, messages
+
+
+# What ships with the package stays as it is while a process runs.
+_shipped = functools.lru_cache(maxsize=1)(_read)
 
 
 def _draft(spec: Spec) -> str:

@@ -168,6 +168,7 @@ def test_the_run_s_screen_says_software_device(tmp_path: Path, capsys: pytest.Ca
     assert "Ran on: software device (loopback) standing in for Ascend310P3, atlas-inference; no hardware" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", SOC)
 def test_first_phases_alone_need_no_runtime_where_the_product_is_stated(
     product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

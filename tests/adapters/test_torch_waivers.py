@@ -116,6 +116,7 @@ def below_the_bar(records: Iterable[Record]) -> Iterator[str]:
     yield from (" ".join(key) for key, good in dtypes.items() if not good)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("product", "profile"), [("atlas-a2", SMALL), ("atlas-training", None), ("atlas-inference", None)]
 )

@@ -178,12 +178,14 @@ def test_fuzz_that_finds_nothing(call: Call, snapshot: SnapshotAssertion) -> Non
     assert called == snapshot
 
 
+@pytest.mark.slow
 def test_fuzz_with_a_finding(call: Call, snapshot: SnapshotAssertion) -> None:
     called = call("fuzz", "softmax_backward", *SMALL, "--adapter", "rare_adapter:Rare,fault=tail", "-o", "run")
     assert called.code == 1
     assert called == snapshot
 
 
+@pytest.mark.slow
 def test_the_last_ten_lines_of_make_run_begin_with_the_verdict(call: Call) -> None:
     """`make run` is this command for all operators: words first, then figures, then what to do next."""
     pytest.importorskip("torch")

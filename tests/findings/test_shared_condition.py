@@ -153,6 +153,7 @@ def test_without_failing_or_passing_calls_there_is_none() -> None:
     assert shared_condition(calls(9, 0), []) is None
 
 
+@pytest.mark.slow
 def test_terminal_page_and_json_name_it(ran: Callable[..., Ran]) -> None:
     run = ran("run", "softmax_backward", "--adapter", "rare_adapter:Rare,fault=tail")
     assert run.code == 1

@@ -66,6 +66,7 @@ def test_no_english_sentence_stands_on_the_chinese_page(full: Acceptance, blocks
     assert left == set()
 
 
+@pytest.mark.slow
 def test_no_english_sentence_hides_as_code(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     """Expressions of a spec have a few words in a row."""
     left = {(block.section, run) for block in blocks["zh, code too"] for run in english(block.text)}
@@ -77,6 +78,7 @@ def test_chinese_has_its_own_marks(blocks: dict[str, list[Block]]) -> None:
     assert left == set()
 
 
+@pytest.mark.slow
 def test_no_mark_of_code_is_shown_as_it_was_written(blocks: dict[str, list[Block]]) -> None:
     shown = {(block.section, block.text) for name in ("en", "zh") for block in blocks[name] if "`" in block.text}
     assert shown == set()

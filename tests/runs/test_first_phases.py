@@ -132,6 +132,7 @@ def test_a_campaign_of_first_phases_calls_no_second_one(ran: Run) -> None:
     assert "--phases both: the campaign in" in other.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("softmax_backward", "embedding_dense_backward"), ("softmax_backward",)])
 def test_a_campaign_drops_an_operator_that_rejects_its_example_and_finds_that(ran: Run, names: tuple[str, ...]) -> None:
     chunks = ("--chunks", "2", "--chunk-trials", "16")

@@ -35,6 +35,7 @@ def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
     worker.bench.host.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["life-cycle/phase-one-alone", "law/repeat"])
 def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWorker, name: str) -> None:
     met = Trial(name, softmax((3, 5)).case)
