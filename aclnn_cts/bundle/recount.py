@@ -50,6 +50,12 @@ _NO_RECORD = (
 )
 
 
+def _word(value: object) -> str:
+    if not isinstance(value, str):
+        raise HarnessError(f"{shown(value)} where a word is expected")
+    return value
+
+
 def _dtypes(arguments: Mapping[str, Any]) -> Iterator[str]:
     """The tensors of a case in JSON with their dtypes, as `grad FLOAT`."""
     for name, value in arguments.items():
@@ -138,13 +144,17 @@ class Recount:
         promise(trial["promise"], where="trial.promise")
         chosen_rulers(tuple(verdict.get("rulers", ())))
         case = trial["case"]
-        self.operators.setdefault(case["operator"], OperatorSummary()).count(
-            case.get("origin", {}).get("kind", ""),
+        self.operators.setdefault(_word(case["operator"]), OperatorSummary()).count(
+            _word(case.get("origin", {}).get("kind", "")),
             aim(trial["promise"], trial.get("parameters", {})),
-            Verdict(result=verdict["result"], kind=verdict.get("kind", ""), judged=verdict.get("judged", "")),
-            waived=bool(record["waiver"]),
+            Verdict(
+                result=_word(verdict["result"]),
+                kind=_word(verdict.get("kind", "")),
+                judged=_word(verdict.get("judged", "")),
+            ),
+            waived=bool(_word(record["waiver"])),
             dtypes=_dtypes(case["arguments"]),
-            rule=record["signature"].get("constraint", ""),
+            rule=_word(record["signature"].get("constraint", "")),
             every=True,
         )
         if verdict["result"] == Result.FAILED:

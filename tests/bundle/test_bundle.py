@@ -228,6 +228,7 @@ DECEITS: list[tuple[Callable[[dict[str, bytes], dict[str, Any]], None], str]] = 
     (edited("records/000000.jsonl", b'"seed":5', b'"seed":9'), "its trial is not the one that its id names"),
     (edited("records/000000.jsonl", b'"format":"aclnn-cts/record/1"', b'"format":"x"'), "is no record of the format"),
     (edited("records/000000.jsonl", b"\n", b"\nnonsense\n"), "is no record of the format"),
+    (edited("records/000000.jsonl", b'"result":"failed"', b'"result":7'), "7 where a word is expected"),
     (edited("run/summary.json", b'"failed": 2', b'"failed": 1'), "$.failed does not follow from the counts by kind"),
     (edited("run/summary.json", b'"verdict": "fails"', b'"verdict": "conforms"'), "$.verdict does not follow"),
     (less_failures, "are stated; the records have"),
