@@ -10,6 +10,7 @@ import msgspec
 
 from aclnn_cts.campaign.kept_coverage import COVERAGE_STATE
 from aclnn_cts.campaign.resuming import SESSION_STATE
+from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.store.files import write_atomically
@@ -22,8 +23,12 @@ __all__ = ["export_campaign"]
 def export_campaign(run: RunDirectory) -> Path:
     """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
     path = run.path / EXPORT
-    write_atomically(path, (msgspec.json.encode(_sound(line)) + b"\n" for line in _lines(run)))
+    write_atomically(path, (_encoded(line) for line in _lines(run)))
     return path
+
+
+def _encoded(line: dict[str, Any]) -> bytes:
+    return printable_json(msgspec.json.encode(_sound(line)).decode()).encode() + b"\n"
 
 
 def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ from aclnn_cts.triage.dedup import Members
 from tests.reports.runs import small_run
 
 SPECS = load_specs()
-PLAN = Profile("small", random=100, breaks=1, memory=0, laws=0, life_cycle=0)
+PLAN = Profile("small", random=300, breaks=1, memory=0, laws=0, life_cycle=0)
 HELD_TO_VALUES = ("values", "boundary", "precision")
 """Promises whose valid calls are held to `values`."""
 INVALID = 161002
