@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.layouts import storage_dtype
 
 __all__ = ["ALIGNMENT", "GUARD", "Layout", "Place", "UnsafeViewError", "check_view", "layout"]
@@ -19,6 +20,8 @@ GUARD = 256
 """Bytes of the guard band on each side of a storage; the one behind it also takes the rest up to the alignment."""
 
 _MAX_RANK = 32
+_ADDRESSED = 2**48
+"""Elements; more than that no array can have, even where another dimension is 0."""
 _COUNTED = 2**16
 """Elements up to which the places of a doubtful view are compared one by one."""
 
@@ -74,6 +77,8 @@ def check_view(tensor: Tensor) -> str | None:
         return f"shape {list(shape)} or storage_shape {storage_shape} has a negative dimension"
     if len(shape) > _MAX_RANK:
         return f"rank {len(shape)}; views of more than {_MAX_RANK} dimensions cannot be made"
+    if 0 in shape and math.prod(filter(None, shape)) > _ADDRESSED:
+        return f"shape {shown(list(shape))}: its sizes beside the 0 exceed what memory has"
     if tensor.offset < 0:
         return f"offset {tensor.offset} lies before the storage"
     reason = _check_strides(shape, strides) if strides is not None else None

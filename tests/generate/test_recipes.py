@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.layouts import float_layout, to_storage
+from aclnn_cts.generate.placement import check_view
 from aclnn_cts.generate.recipes import RECIPES, array
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
 from aclnn_cts.generate.value_analysis import lattice, value_range
@@ -247,3 +249,10 @@ def test_the_documentation_names_every_recipe_and_what_it_reads() -> None:
         name.strip("`"): set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", reads))) for name, reads, *_ in rows
     }
     assert documented == {name: set(recipe.reads) for name, recipe in RECIPES.items()}
+
+
+def test_an_empty_tensor_of_impossible_sizes_is_refused() -> None:
+    tensor = Tensor(shape=(0, 2**62, 2**62), dtype="FLOAT", data=Data(recipe="zeros"))
+    with pytest.raises(UsageError, match=r"arguments\.x\.tensor\.shape: .*expected sizes that an empty array can have"):
+        array(tensor, name="x", arrays={})
+    assert check_view(tensor) is not None
