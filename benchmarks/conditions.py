@@ -210,7 +210,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/report.md")
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
-    faults = [entry for entry in with_trigger(specs) if options.op in (None, entry.operator)]
+    chosen = {spec.operator for spec in specs.select([options.op] if options.op else [])}
+    faults = [entry for entry in with_trigger(specs) if entry.operator in chosen]
     rows = []
     for row in measured(faults, specs, seconds=options.seconds):
         rows.append(row)
