@@ -95,7 +95,8 @@ def audit(document: Document, spec: Spec, claims: Claims | None) -> Audit:
     left = list(claims.claims if claims is not None else ())
     found = _matched(document.statements, left)
     same = claims is not None and claims.document.sha256 == document.sha256
-    entries = [_entry(statement, found.get(statement.address), claims is not None) for statement in document.statements]
+    has_claims = claims is not None
+    entries = [_entry(item, found.get(item.address), has_claims=has_claims) for item in document.statements]
     used = {id(claim) for claim in found.values()}
     entries += [Entry(State.GONE, claim.address, None, claim) for claim in left if id(claim) not in used]
     claimed = {
@@ -104,7 +105,7 @@ def audit(document: Document, spec: Spec, claims: Claims | None) -> Audit:
     return Audit(tuple(entries), same, tuple(clause.at for clause in spec.clauses if clause.at not in claimed))
 
 
-def _entry(statement: Statement, claim: Claim | None, has_claims: bool) -> Entry:  # noqa: FBT001 - one caller
+def _entry(statement: Statement, claim: Claim | None, *, has_claims: bool) -> Entry:
     if claim is None:
         state = State.NEW if has_claims else State.OPEN
     elif not claim.reference.endswith(f"#{statement.digest}"):

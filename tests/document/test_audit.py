@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.document.agreement import differences, proposals
@@ -14,6 +15,7 @@ from aclnn_cts.document.model import Document
 from aclnn_cts.document.read import parse_document
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.schema import DocumentModel
 
 TEXT = (Path(__file__).parents[1] / "fixtures" / "documents" / "aclnnTwistBackward.md").read_text(encoding="utf-8")
@@ -179,3 +181,8 @@ def test_mistakes_in_claims_files(tmp_path: Path, spec: Spec, text: str, message
     with pytest.raises(UsageError, match=message) as raised:
         read_claims(write(tmp_path, text), spec)
     assert str(raised.value).startswith(str(tmp_path))
+
+
+def test_every_stock_reason_of_specs_is_a_reason_of_claims() -> None:
+    words = yaml.safe_load((package_folder() / "wording.yaml").read_text(encoding="utf-8"))
+    assert set(words["reasons"]) <= {reason.value for reason in NotTestable}
