@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-findings bench-bundle bench-fuzz bench-gate \
-	bench-conditions \
+	bench-conditions bench-scale \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
 	loopback clean
 
@@ -74,6 +74,9 @@ bench-conditions: $(STAMP)
 bench-findings: $(STAMP)
 	@$(BIN)/python -m benchmarks.findings --workers $(JOBS) $(ARGS)
 
+bench-scale: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_scale $(ARGS)
+
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
 
@@ -83,6 +86,7 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.bench --store
 	$(BIN)/python -m benchmarks.bench_fuzz --store
 	$(BIN)/python -m benchmarks.bench_gate --store
+	$(BIN)/python -m benchmarks.bench_scale --store
 	$(BIN)/python -m benchmarks.bench_report --store
 	$(BIN)/python -m benchmarks.bench_bundle --store
 	$(BIN)/python -m benchmarks.conditions --store

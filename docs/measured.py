@@ -10,6 +10,7 @@ from benchmarks import (
     bench,
     bench_bundle,
     bench_report,
+    bench_scale,
     campaign_faults,
     campaign_memory,
     campaign_rates,
@@ -96,6 +97,16 @@ def _bundle(found: Mapping[str, Measured]) -> Iterator[str]:
     yield SPREAD
 
 
+def _scale(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
+    rows = list(bench_scale.shown(measured.rounds))
+    yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows[:3]])
+    yield ""
+    yield from table(bench_scale.TITLES, list(bench_scale.columns(measured.rounds)))
+    yield ""
+    yield f"Goals of the efficiency: {tally(rows).removeprefix('Goals met: ')}"
+
+
 def _conditions(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     rows = list(conditions.shown(measured.rounds))
@@ -141,6 +152,13 @@ SECTIONS: Sequence[Section] = (
         sources=(overlapping.NAME,),
         measure="make bench-fuzz ARGS='--only overlap --store'",
         body=_overlap,
+    ),
+    Section(
+        page="campaigns.md",
+        name="scale",
+        sources=(bench_scale.NAME,),
+        measure="make bench-scale ARGS=--store",
+        body=_scale,
     ),
     Section(
         page="cann.md",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import own_file
@@ -60,12 +61,15 @@ from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["CHUNK_SECONDS", "Ended", "fuzz", "seconds_of"]
+__all__ = ["CHUNK_SECONDS", "Ended", "OpenDispatcher", "fuzz", "seconds_of"]
 
 _REJECTING = "rejecting"
 """Setting of a manifest: the operators that reject their sentinel, and what came back, where there are any."""
 CHUNK_SECONDS = 600.0
 """After so long a chunk is broken off."""
+
+OpenDispatcher: TypeAlias = Callable[[CampaignOptions], AbstractContextManager[Dispatcher]]
+"""Opens the workers of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,12 @@ class Ended:
     why: str
 
 
-def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
+def fuzz(
+    options: CampaignOptions, watchers: Sequence[Watcher] = (), *, dispatcher: OpenDispatcher | None = None
+) -> Ended:
     """Run a session. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
 
+    `dispatcher` opens the workers; the default is processes of this machine, or Ray actors where a cluster is named.
     Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
     disk is full: what was committed before can be resumed.
     """
@@ -123,7 +130,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
     )
     # Workers first: they open while the rest is made ready, and where none can be there is nothing to keep.
     with (
-        _dispatcher(options) as dispatcher,
+        (dispatcher or _dispatcher)(options) as workers,
         _writer(options, manifest, operators, resume=earlier is not None) as writer,
     ):
         coverage: dict[str, PromiseCoverage] = {}
@@ -141,7 +148,7 @@ def fuzz(options: CampaignOptions, watchers: Sequence[Watcher] = ()) -> Ended:
             ]
             head = Head(
                 memory=memory,
-                dispatcher=dispatcher,
+                dispatcher=workers,
                 specs=options.specs,
                 stop=options.stop,
                 spec_folders=options.settings.spec_folders,
