@@ -40,14 +40,14 @@ _ROWS = {
     "mutants": "core speclang store sandbox execution checks findings trials",
     "bundle": "core speclang generate store execution checks findings repro",
     "interop": "core speclang generate",
-    "runs": (
-        "core speclang adapters.protocol adapters.registry store sandbox execution checks findings "
-        "findings.waivers trials triage"
-    ),
     "campaign.corpus": "core speclang generate store checks",
     "campaign.fleet": (
         "core speclang judgement adapters.protocol adapters.registry store sandbox execution checks findings "
         "findings.waivers trials triage campaign.corpus"
+    ),
+    "runs": (
+        "core speclang adapters.protocol adapters.registry store sandbox execution checks findings "
+        "findings.waivers trials triage campaign.corpus campaign.fleet"
     ),
     "campaign": (
         "core speclang generate adapters.protocol adapters.registry store execution checks findings findings.waivers "

@@ -1,88 +1,105 @@
-"""Several judges at once: each a fresh process with an implementation of its own, parts handed out one by one.
+"""The plan of a run on several workers, its parts handed out one by one.
 
-Results come back in the order of the plan, whatever the workers' pace: a run's records do not depend on their number.
+Results come in the order of the plan, whatever the workers' pace: a run's records do not depend on their number.
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
+import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
+from aclnn_cts.campaign.corpus.chunk import PLAN, Chunk
+from aclnn_cts.campaign.fleet.dispatch import LocalDispatcher
+from aclnn_cts.campaign.fleet.jobs import Failed, PlanJob, PlanResult, WorkerOptions
+from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
+from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Lost
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
-from aclnn_cts.findings.waivers.matching import waivers_of_run
-from aclnn_cts.sandbox.collector import keep_for_good
-from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
-from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Judged
 
-__all__ = ["PoolOptions", "judge_parts"]
+__all__ = ["judge_parts"]
 
 AHEAD = 3
-"""Parts a worker has waiting, so that it never idles while the head stores."""
-
-_BENCH: list[tuple[Bench, int]] = []
-"""The worker process's own bench; filled once by `_open`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolOptions:
-    """What every worker is opened with."""
-
-    settings: BenchSettings
-    seed: int
-    workers: int
-    waivers: tuple[Waiver, ...]
-    head: int = field(default_factory=os.getpid)
-    """The process that hands out the parts."""
+"""Parts a worker that may be finished before an earlier one is: bounds what waits in memory."""
+TRIES = 2
+"""Workers that a part may cost."""
+_WAIT_SECONDS = 0.5
 
 
-def _open(options: PoolOptions) -> None:
-    leave_interrupts_to_the_head(options.head)
-    settings = options.settings
-    specs = load_specs(settings.spec_folders)
-    host = settings.open_host(specs)
-    waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
-    bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
-    _BENCH.append((bench, options.seed))
-    keep_for_good()
+@dataclass(slots=True)
+class _Handout:
+    """Which parts are under way, and what came of those that are not yet in turn."""
+
+    chunks: Sequence[Chunk]
+    next: int = 0
+    """To be handed out."""
+    again: list[int] = field(default_factory=list)
+    working: dict[int, int] = field(default_factory=dict)
+    """Number of the part by slot."""
+    tries: Counter[int] = field(default_factory=Counter)
+    finished: dict[int, PlanResult] = field(default_factory=dict)
+
+    def take(self, told: int, most: int) -> int | None:
+        """The next part, where less than `most` are not told by now; None where there is none."""
+        if self.again:
+            return self.again.pop()
+        if self.next == len(self.chunks) or self.next - told >= most:
+            return None
+        self.next += 1
+        return self.next - 1
+
+    def heard(self, event: Event) -> None:
+        """Take an answer, or hand a part out again whose worker was lost."""
+        if isinstance(event, Done):
+            number = self.working.pop(event.slot)
+            if isinstance(event.answer, Failed):
+                raise (UsageError if event.answer.usage else HarnessError)(event.answer.message)
+            if isinstance(event.answer, PlanResult):
+                self.finished[number] = event.answer
+        elif isinstance(event, Lost):
+            number = self.working.pop(event.slot)
+            self.tries[number] += event.begun
+            if self.tries[number] >= TRIES:
+                part = self.chunks[number].parts[0]
+                raise HarnessError(
+                    f"{part.operator}, check {part.promise}: {TRIES} workers were lost with it, the last since "
+                    f"{event.reason}; run with fewer workers if memory is short, or with --workers 1 to see why"
+                )
+            self.again.append(number)
 
 
-def _work(part: Part) -> list[tuple[Part, int, Judged]]:
-    bench, seed = _BENCH[0]
-    return list(bench.run_parts([part], seed=seed))
+def judge_parts(
+    parts: Sequence[Part], *, settings: BenchSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
+) -> Iterator[tuple[Part, int, Judged]]:
+    """Judge parts on so many worker processes, as `Bench.run_parts` does in this one.
 
-
-def judge_parts(parts: Sequence[Part], options: PoolOptions) -> Iterator[tuple[Part, int, Judged]]:
-    """Judge parts on `options.workers` processes, as `Bench.run_parts` does on one.
-
-    HarnessError where a worker cannot be opened or dies.
+    A part whose worker is lost is run again by another. HarnessError where it costs that one too, and where no worker
+    can be opened.
     """
-    with ProcessPoolExecutor(
-        options.workers, mp_context=worker_context(), initializer=_open, initargs=(options,)
-    ) as pool:
-        waiting: deque[Future[list[tuple[Part, int, Judged]]]] = deque()
-        remaining = iter(parts)
-        try:
-            for part in remaining:
-                with interrupts_held_back():
-                    waiting.append(pool.submit(_work, part))
-                if len(waiting) >= AHEAD * options.workers:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        except BrokenProcessPool:
-            raise HarnessError(
-                "a worker process ended before its work, killed from outside or by the system for want of memory;"
-                " run with fewer workers, or with --workers 1 to see why"
-            ) from None
-        finally:
-            # Waiting here costs nothing, since Python waits for the workers when it ends; and there it may wake a
-            # pool through a pipe that is just being closed, which ends in a traceback.
-            pool.shutdown(wait=True, cancel_futures=True)
+    options = WorkerOptions(settings=settings, waivers=waivers, conformance=True)
+    handout = _Handout(
+        [
+            Chunk(index=number, seed=seed, snapshot="", phase=PLAN, operator=part.operator, parts=(part,))
+            for number, part in enumerate(parts)
+        ]
+    )
+    told = 0
+    with (
+        scratch_folder(memory_folder()) as folder,
+        contextlib.closing(LocalDispatcher([options] * workers, folder=folder)) as dispatcher,
+    ):
+        while told < len(parts):
+            for slot, place in enumerate(dispatcher.slots):
+                if place.health == Health.READY and (number := handout.take(told, AHEAD * workers)) is not None:
+                    handout.working[slot] = number
+                    dispatcher.submit(slot, PlanJob(handout.chunks[number]))
+            while told in handout.finished:
+                yield from handout.finished.pop(told).batches
+                told += 1
+            if told < len(parts):
+                for event in dispatcher.wait(_WAIT_SECONDS):
+                    handout.heard(event)

@@ -23,7 +23,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
-from aclnn_cts.runs.pool import PoolOptions, judge_parts
+from aclnn_cts.runs.pool import judge_parts
 from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
 from aclnn_cts.speclang.load import Specs, package_folder
@@ -309,10 +309,9 @@ def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
 ) -> Iterator[tuple[Part, int, Judged]]:
     if options.workers > 1:
-        pool = PoolOptions(
-            settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
+        yield from judge_parts(
+            parts, settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
         )
-        yield from judge_parts(parts, pool)
         return
     phase = ("", "")
     for part, number, judged in bench.run_parts(parts, seed=options.seed):

@@ -59,19 +59,31 @@ def test_the_gate_says_so_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@named(
-    ("words", "message"),
-    [
-        ("run", ("run", "softmax_backward"), "a worker process ended before its work, killed from outside"),
-        (
-            "fuzz",
-            ("fuzz", "softmax_backward", "--chunks", "1"),
-            f"a worker's process ended while opening --adapter {ADAPTER},who=worker: it was ended by SIGKILL",
-        ),
-    ],
-)
-def test_a_worker_that_is_killed_while_it_is_opened(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+@named("words", [("run", ("run", "softmax_backward")), ("fuzz", ("fuzz", "softmax_backward", "--chunks", "1"))])
+def test_a_worker_that_is_killed_while_it_is_opened(words: tuple[str, ...], tmp_path: Path) -> None:
     done = ended(tmp_path, "aclnn_cts", *words, "--workers", "2", "--adapter", f"{ADAPTER},who=worker")
     assert done.returncode == 3, done
+    message = f"a worker's process ended while opening --adapter {ADAPTER},who=worker: it was ended by SIGKILL"
     assert f"error: {message}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_survives_a_worker_that_is_killed(tmp_path: Path) -> None:
+    done = _with_killed_workers(tmp_path, times=1)
+    assert done.returncode == 0, done
+    assert (tmp_path / "marks" / "0").exists()
+
+
+@pytest.mark.slow
+def test_a_part_of_the_plan_that_costs_two_workers_ends_the_run(tmp_path: Path) -> None:
+    done = _with_killed_workers(tmp_path, times=99)
+    assert done.returncode == 3, done
+    assert "error: aclnnSoftmaxBackward, check example: 2 workers were lost with it, the last since" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def _with_killed_workers(folder: Path, *, times: int) -> subprocess.CompletedProcess[str]:
+    (folder / "marks").mkdir()
+    adapter = f"{ADAPTER},who=working,marks={folder}/marks,times={times}"
+    return ended(folder, "aclnn_cts", "run", "softmax_backward", "--workers", "2", "--adapter", adapter)

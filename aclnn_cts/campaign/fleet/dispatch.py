@@ -1,4 +1,4 @@
-"""Workers of a campaign on this machine: processes that are handed jobs, watched, and replaced when they are lost."""
+"""Workers on this machine: processes that are handed jobs, watched, and replaced when they are lost."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from aclnn_cts.campaign.fleet.jobs import (
     Gone,
     Job,
     Opened,
+    PlanResult,
     WorkerOptions,
     decode_answer,
     decode_job,
@@ -38,6 +39,9 @@ __all__ = ["Dispatcher", "Done", "Health", "LocalDispatcher", "Lost", "Slot", "d
 
 LEASE_SECONDS = 900.0
 """A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
+
+CLOSE_SECONDS = 5.0
+"""How long idle workers are waited for that put their device away."""
 
 
 class Dispatcher(Protocol):
@@ -152,8 +156,15 @@ class LocalDispatcher:
         return events
 
     def close(self) -> None:
-        """End all workers at once."""
+        """End all workers: at once those that work, and the others when they have put their device away."""
         for worker in self._workers:
+            if worker.opened and not worker.busy and worker.connection is not None:
+                worker.connection.close()
+                worker.connection = None
+        until = self._clock() + CLOSE_SECONDS
+        for worker in self._workers:
+            if worker.process is not None and worker.connection is None:
+                worker.process.join(max(until - self._clock(), 0.0))
             self._stop(worker)
 
     def _heard(self, number: int) -> list[Event]:
@@ -295,7 +306,9 @@ def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: 
         while True:
             job = decode_job(connection.recv_bytes())
             try:
-                answer: ChunkResult | Examined | Failed = worker.do(job)
+                answer: ChunkResult | PlanResult | Examined | Failed = worker.do(job)
+            except (UsageError, HarnessError) as error:
+                answer = Failed(str(error), usage=isinstance(error, UsageError))
             except Exception as error:  # noqa: BLE001 - a mistake in one job must not end the night
                 answer = Failed(f"{type(error).__name__}: {error}"[:2000])
             if reason := worker.bench.host.gone:

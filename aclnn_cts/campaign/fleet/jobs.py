@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,14 @@ import msgspec
 
 from aclnn_cts.campaign.corpus.chunk import Chunk
 from aclnn_cts.campaign.corpus.corpus import Learned
+from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.trial_runner import Judged
 
 __all__ = [
     "KNOWN",
@@ -28,6 +31,8 @@ __all__ = [
     "Gone",
     "Job",
     "Opened",
+    "PlanJob",
+    "PlanResult",
     "WorkerOptions",
     "decode_answer",
     "decode_job",
@@ -45,8 +50,10 @@ class WorkerOptions:
 
     settings: BenchSettings
     waivers: tuple[Waiver, ...]
-    chunk_seconds: float
+    chunk_seconds: float = math.inf
     """After so long a chunk is broken off where it is: calls that hang would make it last for hours."""
+    conformance: bool = False
+    """Whether it works for a conformance run, which confirms failures at once."""
 
 
 class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
@@ -57,6 +64,12 @@ class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
     """Ids of trials."""
     seconds: float | None = None
     """After so long it is broken off, where that is less than any chunk may take."""
+
+
+class PlanJob(msgspec.Struct, frozen=True, tag="plan"):
+    """Run the parts of a chunk as a conformance run does, which keeps every record."""
+
+    chunk: Chunk
 
 
 class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
@@ -74,7 +87,7 @@ class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""
 
 
-Job = ChunkJob | ExamineJob
+Job = ChunkJob | PlanJob | ExamineJob
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
@@ -112,6 +125,14 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     """What its worker has seen so far."""
 
 
+class PlanResult(msgspec.Struct, frozen=True, tag="planned", kw_only=True):
+    """All that the parts of a chunk came to."""
+
+    index: int
+    batches: tuple[tuple[Part, int, Judged], ...]
+    """As `Bench.run_parts` gives them."""
+
+
 class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
     """What became of a finding's trials."""
 
@@ -132,10 +153,10 @@ class Gone(msgspec.Struct, frozen=True, tag="gone"):
     """The implementation is gone, and the worker with it: what a job came to that it could not finish."""
 
     reason: str
-    answer: ChunkResult | Examined | Failed
+    answer: ChunkResult | PlanResult | Examined | Failed
 
 
-Answer = Opened | Failed | ChunkResult | Examined | Gone
+Answer = Opened | Failed | ChunkResult | PlanResult | Examined | Gone
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict's facts

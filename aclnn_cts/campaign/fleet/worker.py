@@ -1,4 +1,4 @@
-"""A worker of a campaign: owns one device, judges chunks, and looks into findings."""
+"""A worker of a run or campaign: owns one device, judges chunks, and looks into findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import cast
 from aclnn_cts.campaign.corpus.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.fleet.inflight_log import Notes, NotingHost
-from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Examined, ExamineJob, WorkerOptions
+from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Examined, Job, PlanJob, PlanResult, WorkerOptions
 from aclnn_cts.campaign.fleet.tally import SAMPLE, Tally
 from aclnn_cts.campaign.fleet.triage import Examiner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
@@ -37,10 +37,13 @@ class CampaignWorker:
     chunk_seconds: float
     _factors: dict[str, Factors] = field(default_factory=dict)
 
-    def do(self, job: ChunkJob | ExamineJob) -> ChunkResult | Examined:
+    def do(self, job: Job) -> ChunkResult | PlanResult | Examined:
         """Do a job."""
         if isinstance(job, ChunkJob):
             return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
+        if isinstance(job, PlanJob):
+            chunk = job.chunk
+            return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
         return Examiner(specs=self.specs, bench=self.bench, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset(), seconds: float | None = None) -> ChunkResult:
@@ -138,6 +141,9 @@ def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
     if notes is not None and not host.isolated:
         host = cast("SessionHost", NotingHost(host, notes))
     waivers = waivers_of_run(options.waivers, settings=settings, environment=host.environment, specs=specs)
-    # Whether a failure is one of company is asked once a finding, not once a worker.
-    bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
+    if options.conformance:
+        bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
+    else:
+        # Whether a failure depends on earlier calls is asked once a finding, not once a worker.
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
     return CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)
