@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Part
+from aclnn_cts.checks.value_check import with_values
 from aclnn_cts.core.case import Case, Origin, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
@@ -28,7 +29,7 @@ from aclnn_cts.execution.judging import Judge, Limits, widened
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.law import judge_law, law_output
+from aclnn_cts.judgement.law import RELATION_FACT, judge_law, law_output
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.load import package_folder
@@ -156,7 +157,7 @@ class LawPromise:
         return made
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
-        """The relations among the calls, once all of them came back in form."""
+        """The relations among the calls and the values of each, once all of them came back in form."""
         if evaluation.broken:
             names = ", ".join(item.id for item in evaluation.broken)
             raise UsageError(
@@ -169,8 +170,9 @@ class LawPromise:
                     return verdict
         if forms:
             return forms[0]
+        judge = judge.with_answers(performed)
         limits = [judge.limits(item) for item in performed]
-        return judge_law(
+        relation = judge_law(
             law_of(judge.spec, trial.promise),
             _input(judge.spec, trial),
             _law_calls(performed, limits, coarse=False),
@@ -178,6 +180,7 @@ class LawPromise:
             coarse=lambda: _law_calls(performed, limits, coarse=True),
             mode=judge.spec.mode(trial.case).name,
         )
+        return with_values(relation, [judge.values(item) for item in performed], check=RELATION_FACT)
 
 
 def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:

@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True):
     breaks: int
     """Invalid cases for each constraint."""
     memory: int
-    """Random cases whose memory alone is judged, by layout."""
+    """Random cases planned for their memory."""
     laws: int
     """Trials of each law."""
     life_cycle: int

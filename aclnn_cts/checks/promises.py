@@ -14,6 +14,8 @@ from aclnn_cts.checks.laws import PREFIX, LawPromise, shipped_laws
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
+from aclnn_cts.checks.value_check import with_values
+from aclnn_cts.core.aims import is_valid_call
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
@@ -22,7 +24,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.core.verdict import Judged, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
@@ -41,6 +43,7 @@ __all__ = [
     "build_registry",
     "check_trial",
     "derived_trial",
+    "judges_values",
     "promise",
 ]
 
@@ -216,7 +219,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A call writes its outputs and nothing else."""
+    """A call writes its outputs and nothing else; what it writes is right too."""
 
     id: str = "memory"
     sentence: str = "a call writes all of its outputs' elements and nothing else: no guard, no gap of a view, no input"
@@ -231,8 +234,12 @@ class Memory:
         return (trial.case,)
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
-        """What became of the memory, whatever the values are."""
-        return judge.memory(performed[0])
+        """What became of the memory, then the values."""
+        memory = judge.memory(performed[0])
+        if memory.judged != Judged.MEMORY:
+            return memory if memory.result != Result.FAILED else with_values(memory, (), check=self.id)
+        values = judge.values(performed[0])
+        return values if values.result == Result.PASSED else with_values(memory, [values], check=self.id)
 
 
 def build_registry(promises: Sequence[Promise]) -> Mapping[str, Promise]:
@@ -261,7 +268,12 @@ PROMISES: Mapping[str, Promise] = build_registry(
 
 
 VALUED: frozenset[str] = frozenset({"values", "example", "precision"})
-"""Those that ask for the values of their trial's first call, so that a batch of them can be looked at together."""
+"""Those that ask for the values of their trial's call, whatever the document says of it."""
+
+
+def judges_values(trial: Trial) -> bool:
+    """Whether the values of every call of a trial are judged, so that a batch of them can be looked at together."""
+    return trial.promise in VALUED or (is_valid_call(trial) and trial.case.call.phases != 1)
 
 
 def promise(identifier: str, *, where: str) -> Promise:

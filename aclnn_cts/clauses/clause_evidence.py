@@ -36,8 +36,8 @@ __all__ = ["Speakers", "key_of"]
 _STATUS = "status"
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
 _LIMIT = "boundary"
-_LIKE_VALUES = frozenset({_LIMIT, "precision"})
-"""Promises whose valid calls are held to `values` too."""
+_LIKE_VALUES = frozenset({_LIMIT, "memory", "precision"})
+"""Promises whose valid call is held to `values` too."""
 _OF_MEMORY = Fault.of(Family.MEMORY)
 _OF_BROKEN = Fault.of(Family.ACCEPTED)
 

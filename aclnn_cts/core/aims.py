@@ -21,7 +21,7 @@ class Aim:
     STATUS = "status"
     """A call that breaks a rule, whose status is held against that rule."""
     MEMORY = "memory"
-    """A call that the document supports, of which only the memory that it writes is looked at."""
+    """A call that the document supports, planned for the memory that it writes; its values are judged after that."""
 
 
 _BREAKING = frozenset({"status", "life-cycle/repeated-failure"})

@@ -12,6 +12,9 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
 __all__ = [
+    "FAILED_CHECKS",
+    "UNJUDGED_VALUES",
+    "VALUE_CHECK",
     "Deviation",
     "Judged",
     "MagnitudeCounts",
@@ -26,7 +29,17 @@ __all__ = [
     "Signature",
     "Skip",
     "Verdict",
+    "failed_on_values",
 ]
+
+FAILED_CHECKS = "failed checks"
+"""The key of `Verdict.facts` under which a failed law or memory trial names the checks that failed: `VALUE_CHECK`,
+`relation` (of a law), `memory`. The first is the one that the verdict is of."""
+
+VALUE_CHECK = "values"
+
+UNJUDGED_VALUES = "values not judged"
+"""The key of `Verdict.facts` that says why the values of a law or memory trial were not judged (`Skip`)."""
 
 
 class Result:
@@ -221,6 +234,11 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     rulers: Mapping[str, Mapping[str, RulerResult]] = {}
     """By ruler and output: all rulers on the outputs at fault (of what is waived on a sample) and on a sample of all
     calls, those that gate on all that passed."""
+
+
+def failed_on_values(verdict: Verdict) -> bool:
+    """Whether a trial of another promise failed since a call's values are wrong."""
+    return VALUE_CHECK in verdict.facts.get(FAILED_CHECKS, ())[:1]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -205,6 +205,19 @@ class Judge:
             answers = {}
         return replace(self, answers=answers, spared=spared)
 
+    def with_answers(self, calls: Iterable[Performed]) -> Judge:
+        """The same judge, which has asked the oracle about calls of any size that came back in form.
+
+        So `limits` and `values` of one call ask it once.
+        """
+        return replace(
+            self,
+            answers={
+                id(item): self.answers.get(id(item)) or self._answer(self._opened(item, self._outputs(item.case)))
+                for item in calls
+            },
+        )
+
     def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
         """The compute models of a call's outputs."""
         return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
@@ -231,6 +244,7 @@ class Judge:
             question=question,
             expected=expected,
             models=models,
+            operands=operands,
             outputs=asked,
             unrounded=unrounded,
         )
@@ -271,6 +285,11 @@ class Judge:
 
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
+        if (answer := self.answers.get(id(performed))) is not None:
+            return {
+                item.output: Limits(expected=item.expected, model=item.model, operands=answer.operands[item.output])
+                for item in answer.outputs
+            }
         opened = self._opened(performed, self._outputs(performed.case))
         expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
         return {

@@ -16,7 +16,7 @@ from aclnn_cts.judgement.elements import sorted_elements
 from aclnn_cts.judgement.finer import finer_than_asked
 from aclnn_cts.judgement.magnitude import by_magnitude
 from aclnn_cts.judgement.model import ComputeModel
-from aclnn_cts.judgement.operands import OperandRule, OperandValues, operand_rule, operand_values
+from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values
 
 __all__ = ["Answer", "Opened", "look_at", "look_at_operands", "with_magnitudes"]
 
@@ -42,6 +42,7 @@ class Answer:
     question: OracleInput
     expected: Expected
     models: Mapping[str, ComputeModel]
+    operands: Mapping[str, OperandFacts]
     outputs: Sequence[Compared]
     unrounded: Sequence[Compared]
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""

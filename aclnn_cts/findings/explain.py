@@ -15,7 +15,7 @@ from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Deviation, Record
+from aclnn_cts.core.verdict import Deviation, Record, failed_on_values
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Clause, Spec
 
@@ -60,7 +60,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
             yield f"outcome: {_outcome_text(outcome)}"
             yield from _stray_writes(outcome)
     for deviation in verdict.deviations:
-        yield _sides_text(deviation) if law else _deviation_text(deviation)
+        yield _sides_text(deviation) if law and not failed_on_values(verdict) else _deviation_text(deviation)
     for name, fact in verdict.facts.items():
         yield f"fact: {name} = {fact}"
     yield f"trial {record.trial_id}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.promises import VALUED, promise
+from aclnn_cts.checks.promises import judges_values, promise
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.observations import strict, with_executor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_on_values
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
@@ -53,9 +53,9 @@ class Verdicts:
         valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
         places: dict[int, int] = {}
         for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
-            if first < last and trial.promise in VALUED:
-                valued[trial.case.operator].append(batch.performed[first])
-                if self.sparing and not batch.evaluations[place].broken:
+            if first < last and judges_values(trial):
+                valued[trial.case.operator].extend(batch.performed[first:last])
+                if self.sparing and first + 1 == last and not batch.evaluations[place].broken:
                     places[id(batch.performed[first])] = place
 
         def spared(performed: Performed, verdict: Verdict) -> bool:
@@ -114,7 +114,7 @@ class Verdicts:
             or signature(
                 verdict,
                 operator=trial.case.operator,
-                promise=trial.promise,
+                promise=VALUE_CHECK if failed_on_values(verdict) else trial.promise,
                 constraint=constraint if evaluation.broken else "",
                 dtype=_dtype_class(spec, trial.case),
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import FAILED_CHECKS, Result, Skip
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.oracles import softmax_backward
@@ -194,18 +195,31 @@ def test_a_base_that_the_law_cannot_use_is_told() -> None:
 
 
 def test_a_failure_is_told_with_the_law_its_calls_and_both_sides() -> None:
-    made = bench(Emulated(fault="clipped"))
-    record = next(record for record in records(made, "law/linear", SOFTMAX, 24) if record.verdict.kind == Fault.LAW)
+    made = bench(Emulated(fault="wavers"), Target(product="atlas-a2", deterministic=True))
+    record = next(record for record in records(made, "law/repeat", SOFTMAX, 24) if record.verdict.kind == Fault.LAW)
+    assert record.verdict.facts[FAILED_CHECKS] == ["relation"]
     text = "\n".join(explain(record, specs()[SOFTMAX]))
-    assert "law linear: the result is linear in the gradient" in text
-    assert "chosen: way " in text
-    assert "call 3: gradOutput  " in text
-    assert "f(g1)" in record.verdict.message
+    assert f"law repeat: {laws.law_of(specs()[SOFTMAX], 'law/repeat').en}" in text
+    assert "chosen: " in text
+    assert "call 1: " in text
     assert "worst out[" in text
     assert ": left " in text
     assert ", right " in text
     chinese = "\n".join(explain(record, specs()[SOFTMAX], language="zh"))
-    assert "结果对梯度是线性的" in chinese
+    assert laws.law_of(specs()[SOFTMAX], "law/repeat").zh in chinese
+
+
+def test_a_failure_of_values_and_relation_says_both() -> None:
+    """The values of one call decide; the relation that they break is named beside them."""
+    made = bench(Emulated(fault="clipped"))
+    failed = [item for item in records(made, "law/linear", SOFTMAX, 24) if item.verdict.result == Result.FAILED]
+    record = next(item for item in failed if item.verdict.facts[FAILED_CHECKS] == ["values", "relation"])
+    assert (record.verdict.kind, record.signature.promise) == (Fault.VALUE, "values")
+    assert re.match(r"call \d of \d: out\[", record.verdict.message)
+    assert "f(g1)" in record.verdict.message
+    text = "\n".join(explain(record, specs()[SOFTMAX]))
+    assert "law linear: the result is linear in the gradient" in text
+    assert ": left " not in text
 
 
 def test_first_phases_alone_compare_nothing() -> None:
