@@ -9,7 +9,7 @@ STAMP := .venv/installed
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-findings bench-bundle bench-fuzz bench-gate \
 	bench-conditions bench-scale \
-	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick \
+	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback clean
 
 run: $(STAMP)
@@ -130,6 +130,12 @@ power: $(STAMP)
 
 power-quick: $(STAMP)
 	$(BIN)/aclnn-cts faults --min-kill-rate 0.9 --workers $(JOBS) $(ARGS)
+
+# Mutants that the commit's hash draws, on both profiles; minutes on quick, an hour on standard.
+power-generated: $(STAMP)
+	$(BIN)/aclnn-cts mutants --profile quick --witness-calls 100000 --workers $(JOBS) -o reports/generated_quick.json $(ARGS)
+	$(BIN)/aclnn-cts mutants --profile standard --witness-calls 100000 --min-kill-rate 0.97 --workers $(JOBS) \
+		-o reports/generated_standard.json $(ARGS)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build

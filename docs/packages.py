@@ -37,7 +37,10 @@ _ROWS = {
     "repro": "core speclang generate judgement store sandbox execution checks",
     "triage": "core speclang generate adapters.results store sandbox execution checks findings trials",
     "clauses": "core speclang judgement store checks findings triage",
-    "mutants": "core speclang store sandbox execution checks findings trials",
+    "mutants": (
+        "core speclang generate formula oracles adapters.protocol adapters.registry store sandbox execution checks "
+        "oracle_check findings trials"
+    ),
     "bundle": "core speclang generate store execution checks findings repro",
     "interop": "core speclang generate",
     "campaign.corpus": "core speclang generate store checks",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, read_catalogue
-from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix
+from aclnn_cts.mutants.generated_power import GeneratedMatrix, read_generated
+from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix, shipped_matrix
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.provenance import MadeBy
 from benchmarks import findings
@@ -19,7 +21,7 @@ __all__ = ["gate_time", "made_by_text", "power_page"]
 def power_page(specs: Specs) -> Iterator[str]:
     """The lines of `docs/power.md`."""
     catalogue, matrix = read_catalogue(specs), read_matrix()
-    yield from head("adapters/loopback/faults.yaml, reports/kill_matrix.json and benchmarks/figures/gate.json")
+    yield from head("adapters/loopback/faults.yaml, reports/*.json and benchmarks/figures/gate.json")
     yield "# The harness's own power"
     yield ""
     yield (
@@ -40,6 +42,7 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield "aclnn-cts faults                              # all of them on the quick profile, survivors first"
     yield "aclnn-cts faults --fault softmax.sign         # one of them, and the failure as a user would see it"
     yield "aclnn-cts faults --list                       # the catalogue"
+    yield "aclnn-cts mutants                             # generated mutants, drawn by the commit's hash"
     yield "```"
     yield ""
     yield (
@@ -51,9 +54,88 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield f"The quick profile is the gate. {gate_time()}"
     yield ""
     yield from _figures(matrix)
+    yield from _generated()
     yield from _cells(catalogue, matrix, specs)
     yield from _faults(catalogue, matrix)
     yield from _decoys(catalogue, matrix)
+
+
+def _generated() -> Iterator[str]:
+    yield "## Generated mutants"
+    yield ""
+    yield (
+        "A generated mutant is the reference with one change: an element of an output zeroed, doubled, negated, stale "
+        "or off by 2 ulp; two rows or columns swapped; a contribution of a sum dropped or added twice; operands "
+        "rounded to HFLOAT32, BF16 or FLOAT16; a listed check skipped; a class of valid calls rejected. It misbehaves "
+        "in every call, or where its trigger fires: a remainder of a size, a threshold, a dtype, a layout, the last "
+        "block, or two of these."
+    )
+    yield ""
+    yield (
+        "Mutants are drawn by the commit's hash, with no code of an operator and apart from what plans calls. A "
+        "survivor meets witness calls that the plan does not have: where nothing leaves the bound in any of them, it "
+        "counts as equivalent. A mutant is rare where it fires in fewer than 1 of 100 witness calls. Decoys compute "
+        "the same in another order."
+    )
+    yield ""
+    matrices = [read_generated(path) for path in sorted(shipped_matrix().parent.glob("generated_*.json"))]
+    if not matrices:
+        yield "Not measured yet; `make power-generated` does."
+        yield ""
+    for matrix in sorted(matrices, key=lambda item: list(PROFILES).index(item.profile)):
+        yield from _generated_profile(matrix)
+
+
+def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
+    yield f"### On the {matrix.profile} profile"
+    yield ""
+    yield made_by_text(matrix.made_by)
+    yield ""
+    operators = list(dict.fromkeys(row.operator for row in matrix.mutants))
+    rows = []
+    for name in (*operators, ""):
+        mutants = [row for row in matrix.mutants if name in ("", row.operator)]
+        decoys = [row for row in matrix.decoys if name in ("", row.operator)]
+        rows.append(
+            (
+                f"`{name}`" if name else "all",
+                str(len(mutants)),
+                str(sum(row.equivalent for row in mutants)),
+                *(_share(*matrix.rate(rare=rare, operator=name)) for rare in (False, True)),
+                f"{sum(bool(row.accused) for row in decoys)} of {len(decoys)}",
+            )
+        )
+    columns = ("operator", "mutants", "equivalent", "found", "found of rare ones", "decoys accused")
+    yield from table(columns, rows)
+    yield ""
+    calls = sorted({row.witness_calls for row in matrix.mutants if row.change != "check skipped"})
+    yield (
+        f"Witness calls of each trigger: {', '.join(f'{number:,}' for number in calls)}. At most "
+        f"{matrix.witness_values:,} of those in which a survivor fires were judged, and as many of the plan."
+    )
+    yield ""
+    if not matrix.survivors:
+        yield "No mutant survives."
+        yield ""
+        return
+    yield "Survivors, with the calls of the plan that meet the trigger:"
+    yield ""
+    survivors = (
+        (
+            f"`{row.id}`",
+            row.text,
+            "rare" if row.rare else "",
+            f"{row.reached:,}",
+            "one of them shows it where its values are judged" if row.unjudged else "",
+        )
+        for row in sorted(matrix.survivors, key=lambda row: (row.rare, row.operator, row.id))
+    )
+    yield from table(("mutant", "what it does", "", "planned calls", ""), survivors)
+    yield ""
+
+
+def _share(found: int, number: int) -> str:
+    return f"{found} of {number}" + (f", {found / number:.1%}" if number else "")
 
 
 def gate_time() -> str:

@@ -51,6 +51,7 @@ COMMANDS = (
     CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),
     CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a standalone program that reproduces a case."),
     CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Measure how many seeded faults (mutants) are found."),
+    CommandEntry("mutants", "aclnn_cts.cli.mutants:mutants", "Measure how many generated mutants are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
 )
 

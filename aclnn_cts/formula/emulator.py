@@ -285,7 +285,7 @@ class Emulator(Backend[Emulated]):
         return terms
 
     def sum(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
-        if self.variant.order == FASTEST and array.there is None:
+        if self.variant.order == FASTEST and array.there is None and not self._kind():
             return self._done("sum", np.asarray(_ADD(array.v, axis=axes, keepdims=keepdims)))
         values = array.v if array.there is None else np.where(array.there, array.v, array.v.dtype.type(0.0))
         wide = False
@@ -338,8 +338,8 @@ class Emulator(Backend[Emulated]):
 
     def einsum(self, subscripts: str, left: Emulated, right: Emulated) -> Emulated:
         plan = contract(subscripts, left.shape, right.shape)
-        fastest = self.variant.order == FASTEST
-        if fastest and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
+        fastest, kind = self.variant.order == FASTEST, self._kind()
+        if fastest and not kind and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
             return self._done("sum of products", plan(left.v, right.v))
         of_element = math.prod(plan.left_shape[:-1]) * plan.right_shape[-1]
         masks = None
@@ -354,7 +354,10 @@ class Emulator(Backend[Emulated]):
 
         if fastest:
             step = max(MOST_TERMS // max(of_element, 1), 1)
-            parts = [np.add.reduce(products(at, at + step), axis=0) for at in range(0, max(plan.terms, 1), step)]
+            count = max(plan.terms - (kind == "last term dropped"), 0)
+            parts = [np.add.reduce(products(at, min(at + step, count)), axis=0) for at in range(0, max(count, 1), step)]
+            if kind == "last term twice" and count:
+                parts.append(np.add.reduce(products(count - 1, count), axis=0))
             return self._done("sum of products", plan.apart(np.add.reduce(np.stack(parts), axis=0)))
         if of_element * plan.terms > MOST_TERMS:
             raise TooManyTermsError(f"{subscripts}: {plan.terms} products for each of {of_element} elements")

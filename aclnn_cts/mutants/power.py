@@ -6,20 +6,16 @@ is told nothing of it. Attempts are independent, so they are spread over process
 
 from __future__ import annotations
 
-import os
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Event
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
 from aclnn_cts.core.env import variable_set
-from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
@@ -28,10 +24,10 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import group
 from aclnn_cts.mutants.fault_attempt import Attempt
-from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
+from aclnn_cts.mutants.spread import Worker, spread
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
-from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.load import Specs
 from aclnn_cts.trials.trial_runner import Bench
 
 __all__ = ["FAULT_VARIABLE", "Expanded", "Task", "attempt", "attempts", "switched_on"]
@@ -164,18 +160,14 @@ def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Ex
                 return
 
 
-_WORKER: list[tuple[Specs, Event, Expanded, int]] = []
-"""The worker process's own; filled once by `_open`."""
+@functools.cache
+def _expanded() -> Expanded:
+    """The process's own."""
+    return Expanded()
 
 
-def _open(head: int, stop: Event, workers: int) -> None:
-    leave_interrupts_to_the_head(head)
-    _WORKER.append((load_specs(), stop, Expanded(), workers))
-
-
-def _work(task: Task) -> Attempt:
-    specs, stop, expanded, workers = _WORKER[0]
-    return attempt(task, specs, stopped=stop.is_set, expanded=expanded, workers=workers)[0]
+def _work(task: Task, worker: Worker) -> Attempt:
+    return attempt(task, worker.specs, stopped=worker.stopped, expanded=_expanded(), workers=worker.workers)[0]
 
 
 def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None, None]:
@@ -183,18 +175,4 @@ def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None,
 
     Close the iterator where not all results are wanted: what runs then is given up.
     """
-    context = worker_context()
-    stop = context.Event()
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers)
-    ) as pool:
-        try:
-            with interrupts_held_back():
-                futures = [pool.submit(_work, task) for task in tasks]
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise HarnessError("a worker died; run with --fault to see of what") from None
-        finally:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+    return spread(_work, tasks, workers=workers, advice="run with --fault to see of what")

@@ -20,7 +20,7 @@ __all__ = ["Beginning", "Checkout", "MadeBy", "checkout"]
 _ROOT = Path(__file__).resolve().parents[2]
 _PRIVATE = ("machine.name", "python.executable")
 """What a run's own manifest tells of its machine, and a published document need not."""
-_NO_PART = (":!benchmarks", ":!docs", ":!tests", ":!*.md", ":!reports/kill_matrix.json")
+_NO_PART = (":!benchmarks", ":!docs", ":!tests", ":!*.md", ":!reports/*.json")
 """Files of a checkout that have no part in what is measured; some are written from what was."""
 
 

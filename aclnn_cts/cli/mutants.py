@@ -1,0 +1,237 @@
+"""`aclnn-cts mutants`: how many generated mutants the harness finds, and whether it accuses a correct variant."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aclnn_cts.cli.command import command
+from aclnn_cts.cli.options import json_option, output_file, output_option
+from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.load import Specs, load_specs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aclnn_cts.mutants.generated_power import DecoyResult, GeneratedMatrix, MutantResult, OperatorTask, Wanted
+
+__all__ = ["mutants"]
+
+_ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
+
+
+@command(example="aclnn-cts mutants --op softmax_backward --number 12")
+@click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
+@click.option(
+    "--mutant", "ids", multiple=True, metavar="ID", help="Only these mutants or decoys; may be given several times."
+)
+@click.option(
+    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
+)
+@click.option("--seed", metavar="TEXT", help="Seed of the mutants; default: the commit's hash.")
+@click.option(
+    "--plan-seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="Seed of the plan."
+)
+@click.option(
+    "--number", default=36, show_default=True, type=click.IntRange(1, 9999), metavar="N", help="Mutants per operator."
+)
+@click.option(
+    "--witness-calls",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(1, 10**7),
+    metavar="N",
+    help="Calls outside the plan on which each trigger is evaluated.",
+)
+@click.option(
+    "--witness-values",
+    default=500,
+    show_default=True,
+    type=click.IntRange(1, 10**6),
+    metavar="N",
+    help="Calls judged at most to show that a survivor changes a value.",
+)
+@click.option(
+    "--min-kill-rate",
+    "share",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Share of the mutants that must be found; rare and equivalent ones do not count.",
+)
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Processes.")
+@click.option("--list", "listed", is_flag=True, help="List the mutants and decoys; run nothing.")
+@output_option(text="Write the measurement.")
+@json_option
+def mutants(  # noqa: PLR0913 - one parameter an option
+    *,
+    operators: tuple[str, ...],
+    ids: tuple[str, ...],
+    profile_name: str,
+    seed: str | None,
+    plan_seed: int,
+    number: int,
+    witness_calls: int,
+    witness_values: int,
+    share: float,
+    workers: int,
+    listed: bool,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure how many generated mutants are found; generated decoys must pass.
+
+    A mutant is the reference with one change, in every call or where a trigger fires. A decoy is a correct
+    implementation that computes in another order. The exit code is 1 where a decoy is accused, or where fewer
+    mutants are found than --min-kill-rate asks for.
+    """
+    from aclnn_cts.checks.plan import profile
+    from aclnn_cts.mutants.generated_power import OperatorTask, Wanted
+
+    specs = load_specs()
+    wanted = Wanted(
+        profile=profile(profile_name),
+        seed=_commit() if seed is None else seed,
+        plan_seed=plan_seed,
+        count=number,
+        witness_calls=witness_calls,
+        witness_values=witness_values,
+    )
+    names = [specs.find(word, where="--op").operator for word in operators] or list(specs)
+    tasks = [OperatorTask(operator=name, wanted=wanted, ids=ids or None) for name in dict.fromkeys(names)]
+    tasks = _known(tasks, specs, ids)
+    note(f"mutants of seed {wanted.seed}; `--seed {wanted.seed}` repeats them")
+    if listed:
+        _list(tasks, specs, as_json=as_json)
+        return 0
+    return _measure(tasks, wanted, share=share, workers=workers, out=out, as_json=as_json)
+
+
+def _commit() -> str:
+    """The hash of the commit that is measured."""
+    from aclnn_cts.store.provenance import checkout
+
+    found = checkout()
+    if found is None:
+        raise UsageError("--seed: this installation is no checkout, so there is no commit to take it from; give a text")
+    return found.commit
+
+
+def _known(tasks: Sequence[OperatorTask], specs: Specs, ids: Sequence[str]) -> list[OperatorTask]:
+    """The tasks that have some of the ids, all of them without ids; UsageError for an id that none has."""
+    from aclnn_cts.mutants.generated_power import population
+
+    if not ids:
+        return list(tasks)
+    known: dict[str, list[str]] = {}
+    for task in tasks:
+        known[task.operator] = [item.id for group in population(specs[task.operator], task.wanted) for item in group]
+    for identifier in ids:
+        if not any(identifier in names for names in known.values()):
+            raise UsageError(
+                f"--mutant {shown(identifier)}: no operator here has it; `aclnn-cts mutants --list` shows all, "
+                "and --number says how many there are"
+            )
+    return [task for task in tasks if set(ids) & set(known[task.operator])]
+
+
+def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None:
+    from aclnn_cts.mutants.generated_power import population
+
+    made = table("ID", "CHANGE", "WHAT IT DOES")
+    for task in tasks:
+        found, decoys = population(specs[task.operator], task.wanted, ids=task.ids)
+        rows = [(item.id, item.change.value, item.text()) for item in found]
+        rows += [(item.id, "decoy", item.text()) for item in decoys]
+        for name, change, text in rows:
+            if as_json:
+                emit({"id": name, "operator": task.operator, "change": change, "text": text})
+            else:
+                made.add_row(name, change, text)
+    if not as_json:
+        show_table(console(), made)
+
+
+def _measure(
+    tasks: Sequence[OperatorTask], wanted: Wanted, *, share: float, workers: int, out: Path | None, as_json: bool
+) -> int:
+    from aclnn_cts.mutants.generated_power import MUTANTS_FILE, GeneratedMatrix, MutantResult, measurements
+    from aclnn_cts.store.provenance import Beginning
+
+    output = None if out is None else output_file(out, written_by_us=MUTANTS_FILE)
+    printed_there = output is not None and output.is_standard_output
+    if printed_there and as_json:
+        raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
+    beginning = Beginning(click.get_current_context().obj)
+    results: list[MutantResult | DecoyResult] = []
+    with contextlib.closing(measurements(tasks, workers=workers)) as found:
+        for number, done in enumerate(found, start=1):
+            results += done
+            note(f"{number} of {count(len(tasks), 'operator')}")
+    places = {task.operator: place for place, task in enumerate(tasks)}
+    results.sort(key=lambda row: places[row.operator])
+    matrix = GeneratedMatrix(
+        profile=wanted.profile.name,
+        seed=wanted.seed,
+        plan_seed=wanted.plan_seed,
+        witness_values=wanted.witness_values,
+        made_by=beginning.ended(),
+        mutants=tuple(row for row in results if isinstance(row, MutantResult)),
+        decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
+    )
+    if output is not None:
+        output.write(matrix.to_json())
+    if as_json:
+        sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
+    else:
+        _show(console(errors=printed_there), matrix)
+    killed, judged = matrix.rate(rare=False)
+    if matrix.accused or killed < share * judged:
+        return 1
+    if errors := sum(row.errors for row in matrix.decoys):
+        raise HarnessError(f"{count(errors, 'trial')} of decoys could not be judged")
+    return 0
+
+
+def _show(screen: Console, matrix: GeneratedMatrix) -> None:
+    made = table("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS")
+    for row in matrix.survivors:
+        rare = " (rare)" if row.rare else ""
+        unjudged = " (values not judged there)" if row.unjudged else ""
+        made.add_row(row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}")
+    if matrix.survivors:
+        show_table(screen, made)
+        screen.print()
+    for decoy in matrix.accused:
+        wrap(screen, f"ACCUSED {decoy.id}: {decoy.text}")
+        for text in decoy.signatures:
+            wrap(screen, text, indent=2)
+    for line in _summary(matrix):
+        wrap(screen, line)
+
+
+def _summary(matrix: GeneratedMatrix) -> Iterator[str]:
+    equivalent = [row for row in matrix.mutants if row.equivalent]
+    yield (
+        f"{matrix.profile} profile, seed {matrix.seed}: {count(len(matrix.mutants), 'mutant')}, "
+        f"{len(equivalent)} equivalent in all calls that were judged"
+    )
+    for rare, words in ((False, "found"), (True, "found of those that fire in fewer than 1 of 100 witness calls")):
+        killed, judged = matrix.rate(rare=rare)
+        if judged:
+            yield f"{words}: {killed} of {judged} ({killed / judged:.1%})"
+    if matrix.decoys:
+        cases = sum(row.cases for row in matrix.decoys)
+        yield f"{count(len(matrix.decoys), 'decoy')}, {cases:,} cases: {len(matrix.accused)} accused"
+    if matrix.survivors:
+        first = matrix.survivors[0]
+        yield f"--adapter {_ADAPTER},mutant={first.id},seed={matrix.seed} lets any command meet the first survivor."

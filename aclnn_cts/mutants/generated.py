@@ -1,0 +1,187 @@
+"""Generated mutants: a correct implementation with one change, in every call or where a trigger fires.
+
+They need no code of an operator: a spec and a formula give them all. Triggers and changes come from a text, as a rule
+the commit's hash, so that a commit is measured with mutants that nobody saw before.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
+
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.target import Target
+from aclnn_cts.formula.emulator import ORDERS
+from aclnn_cts.generate.choices import Choices, StreamChoices
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.mutants.triggers import Asks, Condition, TriggerDrawer, holds
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["Change", "GeneratedDecoy", "GeneratedMutant", "draw_decoys", "draw_mutants"]
+
+
+class Change(enum.Enum):
+    """What a mutant does where its trigger fires."""
+
+    ZERO = "zeroed"
+    DOUBLE = "doubled"
+    NEGATE = "negated"
+    STALE = "stale"
+    ULPS = "2 ulp off"
+    ROWS = "rows swapped"
+    COLUMNS = "columns swapped"
+    DROP = "contribution dropped"
+    TWICE = "contribution twice"
+    ROUND = "operand rounded"
+    SKIP = "check skipped"
+    REJECT = "call rejected"
+
+
+_OF_AN_ELEMENT = (Change.ZERO, Change.DOUBLE, Change.NEGATE, Change.STALE, Change.ULPS)
+_OF_A_SUM = (Change.DROP, Change.TWICE)
+_FORMATS = ("HFLOAT32", "BF16", "FLOAT16")
+_PLACES = 1 << 16
+
+
+class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
+    """One change and its trigger."""
+
+    id: str
+    operator: str
+    change: Change
+    conditions: tuple[Condition, ...] = ()
+    """The trigger: all of them together; none: every call."""
+    output: str = ""
+    place: int = 0
+    """Which element, row, column or sum: a share of 2^16."""
+    operand: str = ""
+    """The input that is rounded; empty: all."""
+    format: str = ""
+    constraint: str = ""
+    """The check that is skipped."""
+
+    def fires(self, case: Case, broken: Collection[str]) -> bool:
+        """Whether a call that breaks these constraints meets the trigger and has what is changed."""
+        if self.change is Change.SKIP:
+            return self.constraint in broken and holds(self.conditions, case)
+        if broken:
+            return False
+        if self.change is not Change.REJECT:
+            output = case.arguments.get(self.output)
+            if case.call.phases != 2 or not isinstance(output, Tensor) or 0 in output.shape:
+                return False
+        return holds(self.conditions, case)
+
+    def at(self, number: int) -> int:
+        """Which of so many places is changed: one of the last block where the trigger is about that."""
+        for condition in self.conditions:
+            if condition.asks is Asks.TAIL and number > condition.number:
+                rest = number % condition.number or condition.number
+                return number - rest + (self.place * rest) // _PLACES
+        return (self.place * number) // _PLACES
+
+    def text(self) -> str:
+        """The mutant in words."""
+        trigger = " and ".join(condition.text() for condition in self.conditions)
+        return f"{self._what()}{f', where {trigger}' if trigger else ''}"
+
+    def _what(self) -> str:
+        share = f"at {self.place / _PLACES:.0%}"
+        if self.change in _OF_AN_ELEMENT:
+            return f"{self.output}: the element {share} {self.change.value}"
+        if self.change in (Change.ROWS, Change.COLUMNS):
+            return f"{self.output}: two {self.change.value} {share}"
+        if self.change in _OF_A_SUM:
+            return f"the last contribution of a sum {'dropped' if self.change is Change.DROP else 'added twice'}"
+        if self.change is Change.ROUND:
+            return f"{self.operand or 'all operands'} rounded to {self.format}"
+        if self.change is Change.SKIP:
+            return f"the check {self.constraint} skipped"
+        return "valid calls rejected"
+
+
+class GeneratedDecoy(msgspec.Struct, frozen=True, kw_only=True):
+    """A correct implementation that computes in another order, in every call or where a trigger fires."""
+
+    id: str
+    operator: str
+    order: str
+    """One of the emulator's; empty: the reference as it is."""
+    fused: bool = False
+    reciprocal: bool = False
+    flushes: bool = False
+    tilt: float = 0.0
+    key: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+    def text(self) -> str:
+        """The decoy in words."""
+        if not self.order:
+            return "the correctly rounded result"
+        ways = {"products fused": self.fused, "reciprocals": self.reciprocal, "subnormals flushed": self.flushes}
+        words = [f"sums {self.order}", *(word for word, is_so in ways.items() if is_so)]
+        words += [f"functions {self.tilt:+g} of their stated error"] if self.tilt else []
+        trigger = " and ".join(condition.text() for condition in self.conditions)
+        return ", ".join(words) + (f", where {trigger}" if trigger else "")
+
+
+def draw_mutants(spec: Spec, target: Target, *, seed: str, count: int, sums: bool) -> Iterator[GeneratedMutant]:
+    """Mutants number 0 to `count` - 1 of an operator; any number is the same, however many there are.
+
+    `sums`: the operator has a formula, in whose sums contributions can be dropped.
+    """
+    drawer = TriggerDrawer(spec, target)
+    changes = [item for item in Change if sums or item not in _OF_A_SUM]
+    checks = [item.id for item in spec.constraints_for(target.product) if item.strength == Strength.LISTED]
+    rows = Sampler(spec, target).dtype_rows
+    floats = [name for name in spec.inputs if any(row[name] in FLOATING for row in rows)]
+    for number in range(count):
+        choices = _choices(seed, spec, "mutants", number)
+        change = changes[number % len(changes)]
+        if change is Change.SKIP and not checks:
+            change = Change.ZERO
+        conditions = drawer.draw(choices, least=int(change is Change.REJECT), tail=change in _OF_AN_ELEMENT)
+        # A check is skipped in few calls as it is: mostly in all of them.
+        if change is Change.SKIP and choices.chance(3, 4):
+            conditions = ()
+        output = next((item.tensor for item in conditions if item.asks is Asks.TAIL), None)
+        yield GeneratedMutant(
+            id=f"{spec.stem}.{number}",
+            operator=spec.operator,
+            change=change,
+            conditions=conditions,
+            output=output or choices.pick(spec.outputs),
+            place=choices.pick((0, _PLACES - 1, choices.integer(0, _PLACES - 1))),
+            operand=choices.pick(("", *floats)) if change is Change.ROUND else "",
+            format=_FORMATS[number // len(changes) % len(_FORMATS)] if change is Change.ROUND else "",
+            constraint=choices.pick(checks) if change is Change.SKIP else "",
+        )
+
+
+def draw_decoys(spec: Spec, target: Target, *, seed: str, orders: Sequence[str] = ORDERS) -> Iterator[GeneratedDecoy]:
+    """The decoys of an operator: the reference as it is, and one for each order of summation."""
+    yield GeneratedDecoy(id=f"{spec.stem}.decoy", operator=spec.operator, order="")
+    drawer = TriggerDrawer(spec, target)
+    for number, order in enumerate(orders):
+        choices = _choices(seed, spec, "decoys", number)
+        yield GeneratedDecoy(
+            id=f"{spec.stem}.decoy-{order}",
+            operator=spec.operator,
+            order=order,
+            fused=choices.chance(1, 2),
+            reciprocal=choices.chance(1, 2),
+            flushes=choices.chance(1, 4),
+            tilt=choices.pick((0.0, 1.0, -1.0, 2.0)),
+            key=choices.integer(0, 2**31),
+            conditions=drawer.draw(choices) if choices.chance(1, 2) else (),
+        )
+
+
+def _choices(seed: str, spec: Spec, purpose: str, number: int) -> Choices:
+    key = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big") >> 1
+    return StreamChoices(key, f"{purpose}/{spec.operator}", number)

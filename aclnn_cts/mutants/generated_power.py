@@ -1,0 +1,379 @@
+"""Measuring with generated mutants: which of them a plan finds, and which of the others could be found at all.
+
+A plan is expanded once. Of a mutant those trials alone are run whose calls meet its trigger, in the plan's order up to
+the first failure: all others come out as they do on the reference, which a decoy shows. Of a survivor each call of the
+plan in which it fires is judged by itself, then witness calls (`witness`) are: where nothing leaves the bound in any,
+the mutant is equivalent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.checks.laws import law_ids
+from aclnn_cts.checks.plan import Profile, plan_parts
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_decoys, draw_mutants
+from aclnn_cts.mutants.mutated_session import MutatedSession
+from aclnn_cts.mutants.spread import Worker, spread
+from aclnn_cts.mutants.witness import Witnesses
+from aclnn_cts.oracles import registry
+from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.provenance import MadeBy
+from aclnn_cts.trials.calls import calls_of
+from aclnn_cts.trials.trial_runner import Bench
+
+__all__ = ["FORMAT", "MUTANTS_FILE", "DecoyResult", "GeneratedMatrix", "MutantResult", "OperatorTask", "Wanted"]
+__all__ += ["measure_operator", "measurements", "population", "read_generated"]
+
+FORMAT = "aclnn-cts/generated-mutants/1"
+MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
+"""Files of `GeneratedMatrix.to_json`."""
+
+RARE = 100
+"""A mutant is rare where it fires in fewer than one of so many witness calls."""
+_PROMISE = {False: "values", True: "status"}
+"""By whether a check is skipped: what a single call is judged by."""
+_FIRST_SLICE, _SLICE = 8, 64
+"""Trials that are run together: few at first, since most mutants are found by the first that they fire in."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured of every operator."""
+
+    profile: Profile
+    seed: str
+    """Of mutants and triggers: the commit's hash, or another text."""
+    plan_seed: int = 0
+    count: int = 36
+    """Mutants of an operator."""
+    witness_calls: int = 20_000
+    """Calls on which each trigger is evaluated."""
+    witness_values: int = 500
+    """Of the calls in which a survivor fires: how many are judged at most."""
+
+
+class OperatorTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One operator, and which of its mutants and decoys."""
+
+    operator: str
+    wanted: Wanted
+    ids: tuple[str, ...] | None = None
+    """None: all mutants and decoys."""
+
+
+class MutantResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one mutant."""
+
+    id: str
+    operator: str
+    change: str
+    text: str
+    found: bool
+    promise: str = ""
+    """Of the first failure, and so are kind and cases."""
+    kind: str = ""
+    cases: int = 0
+    """The place of the first failing trial in the plan; 0 where there is none."""
+    reached: int
+    """Calls of the plan that meet the trigger."""
+    witness_calls: int
+    """Witness calls on which the trigger was evaluated."""
+    fired: int
+    """Of these, how many meet the trigger."""
+    judged: int = 0
+    """Calls in which it fires that were judged by themselves, those of the plan first: survivors alone are."""
+    changed: bool = False
+    """Whether the judge found a fault in one of them."""
+
+    unjudged: bool = False
+    """Whether a call of the plan shows the fault where it is judged by itself, although its trial did not."""
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether neither the plan nor a witness call shows a change beyond the bound."""
+        return not self.found and not self.changed
+
+    @property
+    def survives(self) -> bool:
+        """Whether it can be told from correct behaviour, and the plan did not."""
+        return not self.found and self.changed
+
+    @property
+    def rare(self) -> bool:
+        """Whether it fires in fewer than one of 100 witness calls."""
+        return self.fired * RARE < self.witness_calls
+
+
+class DecoyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one decoy on the whole plan."""
+
+    id: str
+    operator: str
+    text: str
+    cases: int
+    accused: int
+    errors: int = 0
+    signatures: tuple[str, ...] = ()
+    """Of its failures: mistakes of the harness."""
+
+
+class GeneratedMatrix(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it, as it is published."""
+
+    format: str = FORMAT
+    profile: str
+    seed: str
+    plan_seed: int
+    witness_values: int
+    made_by: MadeBy | None = None
+    mutants: tuple[MutantResult, ...]
+    decoys: tuple[DecoyResult, ...]
+
+    @property
+    def survivors(self) -> tuple[MutantResult, ...]:
+        """Mutants that a witness call shows and the plan does not."""
+        return tuple(row for row in self.mutants if row.survives)
+
+    @property
+    def accused(self) -> tuple[DecoyResult, ...]:
+        """Decoys that failed a trial."""
+        return tuple(row for row in self.decoys if row.accused)
+
+    def rate(self, *, rare: bool, operator: str = "") -> tuple[int, int]:
+        """Of the mutants that are (not) rare and not equivalent: how many were found, and how many there are."""
+        rows = [
+            row for row in self.mutants if row.rare is rare and not row.equivalent and operator in ("", row.operator)
+        ]
+        return sum(row.found for row in rows), len(rows)
+
+    def to_json(self) -> bytes:
+        """The document, one mutant or decoy a line."""
+        document = msgspec.to_builtins(self)
+        encode = msgspec.json.encode
+        lines = [f'  "{key}": {encode(document[key]).decode()}' for key in document if key not in ("mutants", "decoys")]
+        for key in ("mutants", "decoys"):
+            rows = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
+            lines.append(f'  "{key}": [\n{rows}\n  ]' if rows else f'  "{key}": []')
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def read_generated(path: Path) -> GeneratedMatrix:
+    """Read a published measurement; UsageError for a file that is none."""
+    expected = "a measurement, as `aclnn-cts mutants -o` writes one"
+    content = read_outside(path, limit=DOCUMENT_BYTES, expected=expected)
+    try:
+        matrix = msgspec.convert(strict_json(content, where=str(path), expected=expected), GeneratedMatrix)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{path}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
+    if matrix.format != FORMAT:
+        raise UsageError(f"{path}: format {shown(matrix.format)}; expected {FORMAT!r}")
+    return matrix
+
+
+def population(
+    spec: Spec, wanted: Wanted, *, ids: Sequence[str] | None = None
+) -> tuple[list[GeneratedMutant], list[GeneratedDecoy]]:
+    """The mutants and decoys of an operator, those of `ids` where they are given."""
+    sums = registry.load_formula(spec.stem) is not None
+    mutants = draw_mutants(spec, Target(), seed=wanted.seed, count=wanted.count, sums=sums)
+    decoys = draw_decoys(spec, Target(), seed=wanted.seed)
+    return (
+        [item for item in mutants if ids is None or item.id in ids],
+        [item for item in decoys if ids is None or item.id in ids],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One trial, and each of its calls with the constraints that it breaks."""
+
+    trial: Trial
+    calls: tuple[tuple[Case, frozenset[str]], ...]
+
+
+def measure_operator(
+    task: OperatorTask, specs: Specs, *, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[MutantResult | DecoyResult]:
+    """What came of an operator's mutants and decoys, one after the other. Where `stopped` holds, it ends."""
+    spec, wanted = specs[task.operator], task.wanted
+    target = Target()
+    if target.product not in spec.products:
+        return
+    mutants, decoys = population(spec, wanted, ids=task.ids)
+    session = MutatedSession(target, specs)
+    settings = BenchSettings(adapter="reference", target=target)
+    with InProcessHost(session) as host:
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
+        plan = _plan(spec, wanted, bench)
+        for decoy in decoys:
+            if stopped():
+                return
+            session.switch(decoy)
+            yield _decoy(decoy, bench.run(item.trial for item in plan))
+        found: dict[str, tuple[int, Record] | None] = {}
+        for mutant in mutants:
+            if stopped():
+                return
+            session.switch(mutant)
+            found[mutant.id] = _first_failure(mutant, plan, bench)
+        witnesses = _Witnessing(spec, wanted, mutants, frozenset(name for name, first in found.items() if not first))
+        for mutant in mutants:
+            if stopped():
+                return
+            session.switch(mutant)
+            first = found[mutant.id]
+            reached = [(case, broken) for item in plan for case, broken in item.calls if mutant.fires(case, broken)]
+            judged, unjudged, changed = 0, False, False
+            if first is None:
+                trials = [Trial(_PROMISE[mutant.change is Change.SKIP], case) for case, _ in reached]
+                judged, unjudged = _shows(trials[: wanted.witness_values], bench)
+                changed = unjudged
+                if not changed:
+                    more, changed = _shows(witnesses.trials(mutant), bench)
+                    judged += more
+            yield MutantResult(
+                id=mutant.id,
+                operator=mutant.operator,
+                change=mutant.change.value,
+                text=mutant.text(),
+                found=first is not None,
+                promise=first[1].trial.promise if first is not None else "",
+                kind=first[1].verdict.kind if first is not None else "",
+                cases=first[0] if first is not None else 0,
+                reached=len(reached),
+                witness_calls=witnesses.calls[mutant.id],
+                fired=witnesses.fired[mutant.id],
+                judged=judged,
+                changed=changed,
+                unjudged=unjudged,
+            )
+
+
+def _work(task: OperatorTask, worker: Worker) -> list[MutantResult | DecoyResult]:
+    return list(measure_operator(task, worker.specs, stopped=worker.stopped))
+
+
+def measurements(
+    tasks: Sequence[OperatorTask], *, workers: int
+) -> Generator[list[MutantResult | DecoyResult], None, None]:
+    """Measure on so many processes, an operator at a time; close the iterator where not all results are wanted."""
+    return spread(_work, tasks, workers=workers, advice="run with --mutant to see of what")
+
+
+def _plan(spec: Spec, wanted: Wanted, bench: Bench) -> list[_Planned]:
+    """The trials of the plan in its order."""
+    parts = plan_parts([spec], product=bench.settings.target.product, chosen=wanted.profile, laws=law_ids)
+    capabilities = bench.host.capabilities
+    planned = []
+    for part in parts:
+        for trial in bench.expand(part, seed=wanted.plan_seed):
+            asked = calls_of(trial, bench.specs, capabilities=capabilities)
+            calls = {id(item.case): item.case for item in asked}
+            planned.append(_Planned(trial, tuple((case, _broken(spec, case)) for case in calls.values())))
+    return planned
+
+
+def _broken(spec: Spec, case: Case) -> frozenset[str]:
+    return frozenset(item.id for item in evaluate(spec, case).broken)
+
+
+def _first_failure(mutant: GeneratedMutant, plan: Sequence[_Planned], bench: Bench) -> tuple[int, Record] | None:
+    """The place in the plan of the first trial that fails, and its record."""
+    places = [
+        place for place, item in enumerate(plan) if any(mutant.fires(case, broken) for case, broken in item.calls)
+    ]
+    if mutant.change is Change.STALE:
+        # What is stale is of the call before, which is made as well.
+        places = sorted({near for place in places for near in (place - 1, place) if near >= 0})
+    for chosen in _slices(places):
+        records = _records(bench.run(plan[place].trial for place in chosen))
+        for place, record in zip(chosen, records, strict=True):
+            if record.verdict.result == Result.FAILED:
+                return place + 1, record
+    return None
+
+
+def _slices(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    start, step = 0, _FIRST_SLICE
+    while start < len(places):
+        yield places[start : start + step]
+        start, step = start + step, min(2 * step, _SLICE)
+
+
+def _records(judged: Iterable[object]) -> list[Record]:
+    return [record for batch in judged for record in batch.records]  # type: ignore[attr-defined]  # batches of a bench
+
+
+def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
+    records = _records(judged)
+    failed = [record for record in records if record.verdict.result == Result.FAILED]
+    return DecoyResult(
+        id=decoy.id,
+        operator=decoy.operator,
+        text=decoy.text(),
+        cases=len(records),
+        accused=len(failed),
+        errors=sum(record.verdict.result == Result.ERROR for record in records),
+        signatures=tuple(dict.fromkeys(record.signature.text() for record in failed)),
+    )
+
+
+class _Witnessing:
+    """How often triggers fire in witness calls, and of some mutants the first calls in which theirs does."""
+
+    def __init__(self, spec: Spec, wanted: Wanted, mutants: Sequence[GeneratedMutant], kept: frozenset[str]) -> None:
+        made = Witnesses(spec, Target())
+        most = wanted.witness_values
+        self.fired = dict.fromkeys((mutant.id for mutant in mutants), 0)
+        self.calls = dict.fromkeys(self.fired, 0)
+        self._kept: dict[str, list[tuple[str, Case]]] = {mutant.id: [] for mutant in mutants}
+        ordinary = [mutant for mutant in mutants if mutant.change is not Change.SKIP]
+        nothing: frozenset[str] = frozenset()
+        for case in made.calls(wanted.witness_calls) if ordinary else ():
+            for mutant in ordinary:
+                self.calls[mutant.id] += 1
+                if mutant.fires(case, nothing):
+                    self.fired[mutant.id] += 1
+                    if mutant.id in kept and len(self._kept[mutant.id]) < most:
+                        self._kept[mutant.id].append((_PROMISE[False], case))
+        for mutant in mutants:
+            if mutant.change is not Change.SKIP:
+                continue
+            for case, broken in made.broken(spec.constraint(mutant.constraint), most):
+                self.calls[mutant.id] += 1
+                if mutant.fires(case, broken):
+                    self.fired[mutant.id] += 1
+                    if mutant.id in kept:
+                        self._kept[mutant.id].append((_PROMISE[True], case))
+
+    def trials(self, mutant: GeneratedMutant) -> list[Trial]:
+        """Trials of the calls that were kept."""
+        return [Trial(promise, case) for promise, case in self._kept[mutant.id]]
+
+
+def _shows(trials: Sequence[Trial], bench: Bench) -> tuple[int, bool]:
+    """How many trials were judged, up to the first slice with a failure, and whether there was one."""
+    judged = 0
+    for chosen in _slices(range(len(trials))):
+        records = _records(bench.run(trials[place] for place in chosen))
+        judged += len(records)
+        if any(record.verdict.result == Result.FAILED for record in records):
+            return judged, True
+    return judged, False

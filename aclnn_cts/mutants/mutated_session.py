@@ -1,0 +1,315 @@
+"""The reference with a generated mutant in it: correct results, changed where the mutant's trigger fires."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Adapter, Buffers, Call, Capabilities, Session, TensorBuffer
+from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
+from aclnn_cts.core.statuses import STATUSES, SUCCESS
+from aclnn_cts.core.target import Target
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import widened
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
+from aclnn_cts.formula.mutants import Mutant
+from aclnn_cts.formula.special import DOUBLE
+from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
+from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.oracles import registry
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
+
+__all__ = ["MutantAdapter", "MutatedSession"]
+
+_SUCCESS = STATUSES[SUCCESS]
+_INVALID = STATUSES["ACLNN_ERR_PARAM_INVALID"]
+
+_SUMS = ("sum", "scatter", "sum of products")
+_OF_A_SUM: Mapping[Change, str] = {Change.DROP: "last term dropped", Change.TWICE: "last term twice"}
+
+
+class MutatedSession:
+    """A session of the reference in which one mutant or decoy at a time is switched on."""
+
+    def __init__(self, target: Target, specs: Mapping[str, Spec]) -> None:
+        self._specs, self._target = specs, target
+        self._plain = _reference(target, specs)
+        self._judges = Judges(has_statuses=True)
+        self._mutant: GeneratedMutant | None = None
+        self._decoy: GeneratedDecoy | None = None
+        self._skipping: Session = self._plain
+        self._before: NDArray[Any] | None = None
+        """The mutant's output in the call before, flat: what a stale element holds."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of the reference."""
+        return self._plain.capabilities
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """That of the reference, and what is switched on."""
+        switched = self._mutant or self._decoy
+        return {**self._plain.environment, "mutant": "none" if switched is None else switched.text()}
+
+    def switch(self, subject: GeneratedMutant | GeneratedDecoy | None) -> None:
+        """Have this mutant or decoy from now on, and no memory of earlier calls; None: the reference alone."""
+        self._mutant = subject if isinstance(subject, GeneratedMutant) else None
+        self._decoy = subject if isinstance(subject, GeneratedDecoy) else None
+        self._before = None
+        if self._mutant is not None and self._mutant.change is Change.SKIP:
+            spec = _without(self._specs[self._mutant.operator], self._mutant.constraint)
+            self._skipping = _reference(self._target, {spec.operator: spec})
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Make the calls."""
+        return [self._call(call) for call in calls]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _call(self, call: Call) -> Outcome:
+        mutant, decoy = self._mutant, self._decoy
+        if decoy is not None and decoy.order:
+            return self._reordered(call, decoy)
+        if mutant is None or call.case.operator != mutant.operator:
+            return self._made(call)
+        broken = {item.id for item in evaluate(self._specs[mutant.operator], call.case).broken}
+        if not mutant.fires(call.case, broken):
+            outcome = self._made(call)
+        elif mutant.change is Change.REJECT:
+            return Outcome(phase_one=_INVALID)
+        elif mutant.change is Change.SKIP:
+            return self._unchecked(call)
+        elif mutant.change is Change.ROUND:
+            return self._made(_with_rounded(call, mutant))
+        else:
+            outcome = self._made(call)
+            if _has_values(call, outcome):
+                self._change(call, mutant)
+        if mutant.change is Change.STALE and _has_values(call, outcome):
+            self._remember(call, mutant)
+        return outcome
+
+    def _made(self, call: Call) -> Outcome:
+        return self._plain.run([call])[0]
+
+    def _unchecked(self, call: Call) -> Outcome:
+        outcome = self._skipping.run([call])[0]
+        if outcome.ended == Ended.RAISED:
+            # The reference computes nothing of such a call; an implementation without the check answers something.
+            return Outcome(phase_one=_SUCCESS, phase_two=_SUCCESS if call.case.call.phases == 2 else None)
+        return outcome
+
+    def _change(self, call: Call, mutant: GeneratedMutant) -> None:
+        """Make the change in the outputs of a call that succeeded."""
+        if mutant.change in _OF_A_SUM:
+            self._change_sum(call, mutant)
+            return
+        view, dtype = _outputs(call)[mutant.output].view, _dtype(call.case, mutant.output)
+        if mutant.change in (Change.ROWS, Change.COLUMNS):
+            axis = view.ndim - (1 if mutant.change is Change.COLUMNS else 2)
+            if axis >= 0 and view.shape[axis] > 1:
+                first = mutant.at(view.shape[axis] - 1)
+                pair = np.moveaxis(view, axis, 0)[first : first + 2]
+                pair[...] = pair[::-1].copy()
+            return
+        place = mutant.at(view.size)
+        index = np.unravel_index(place, view.shape)
+        if mutant.change is Change.STALE:
+            if self._before is not None:
+                # The first call after this one sees the element as it was computed, not as it was left.
+                view[index] = self._before[place % self._before.size]
+            return
+        value = float(view[index])
+        changed = {Change.ZERO: 0.0, Change.DOUBLE: 2.0 * value, Change.NEGATE: -value}.get(mutant.change)
+        if changed is None:
+            step = 2.0 * float(spacing(np.array(value), BINARY_FORMATS[dtype]))
+            changed = value + float(np.copysign(step, value))
+        view[index] = to_dtype(np.array(changed), dtype)
+
+    def _remember(self, call: Call, mutant: GeneratedMutant) -> None:
+        buffer = _outputs(call).get(mutant.output)
+        if buffer is None or not buffer.view.size:
+            return
+        held = buffer.view.dtype
+        if self._before is None or self._before.dtype == held:
+            self._before = buffer.view.reshape(-1).copy()
+        else:
+            self._before = buffer.view.reshape(-1).astype(held)
+
+    def _change_sum(self, call: Call, mutant: GeneratedMutant) -> None:
+        """Drop the last contribution of one of the formula's sums, or add it twice."""
+        operator = registry.load_formula(self._specs[mutant.operator].stem)
+        if operator is None or call.buffers is None:
+            return
+        case = call.case
+        inputs = {name: buffer.view for name, buffer in call.buffers.inputs.items()}
+        question = OracleInput(tensors=widened(case, inputs), arguments=case.arguments, target=case.target)
+        with np.errstate(all="ignore"):
+            right, names = _evaluated(operator, question, None)
+            sums = [place for place, name in enumerate(names) if name in _SUMS]
+            if not sums:
+                return
+            place = sums[mutant.at(len(sums))]
+            wrong, _ = _evaluated(operator, question, Mutant(place, _OF_A_SUM[mutant.change]))
+            for name, buffer in call.buffers.outputs.items():
+                if name in wrong:
+                    shape, dtype = buffer.view.shape, _dtype(case, name)
+                    other = np.broadcast_to(wrong[name] != right[name], shape)
+                    other = other & ~(np.isnan(wrong[name]) & np.isnan(right[name]))
+                    np.copyto(buffer.view, to_dtype(np.broadcast_to(wrong[name], shape), dtype), where=other)
+
+    def _reordered(self, call: Call, decoy: GeneratedDecoy) -> Outcome:
+        """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
+        outcome = self._made(call)
+        case = call.case
+        if call.buffers is None or not _has_values(call, outcome) or case.operator != decoy.operator:
+            return outcome
+        inputs = {name: buffer.view for name, buffer in call.buffers.inputs.items()}
+        tensors = widened(case, inputs)
+        spec = self._specs[case.operator]
+        if (
+            evaluate(spec, case).broken
+            or not all(condition.holds(case) for condition in decoy.conditions)
+            or not all(np.isfinite(array).all() for array in tensors.values() if array.dtype == np.float64)
+        ):
+            return outcome
+        for name, values in self._emulated(spec, case, inputs, decoy).items():
+            np.copyto(call.buffers.outputs[name].view, values)
+        return outcome
+
+    def _emulated(
+        self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], decoy: GeneratedDecoy
+    ) -> Mapping[str, NDArray[Any]]:
+        """The outputs of an emulation; none where a sum is too long for one, or there is no formula."""
+        operator = registry.load_formula(spec.stem)
+        if operator is None:
+            return {}
+        judge = self._judges.of(spec)
+        performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
+        models = judge.models(performed)
+        arithmetics = {name: model.arithmetic for name, model in models.items()}
+        question = msgspec.structs.replace(judge.question(performed), arithmetics=arithmetics)
+        subject = Subject(operator=operator, question=question, models=models, expected={}, operands={})
+        variant = Variant(
+            order=decoy.order,
+            fused=decoy.fused,
+            reciprocal=decoy.reciprocal,
+            flushes=decoy.flushes,
+            tilt=decoy.tilt,
+            key=decoy.key,
+        )
+        try:
+            outputs = subject.emulated(variant).outputs
+        except TooManyTermsError:
+            return {}
+        with np.errstate(all="ignore"):
+            return {name: stored(np.asarray(values), models[name].output.name) for name, values in outputs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MutantAdapter:
+    """`--adapter aclnn_cts.mutants.mutated_session:MutantAdapter,mutant=ID,seed=TEXT`: one mutant, for any command."""
+
+    mutant: str
+    seed: str
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> MutatedSession:
+        """Open the reference with the mutant. UsageError for an id that no operator has."""
+        stem, _, number = self.mutant.rpartition(".")
+        spec = next((spec for spec in specs.values() if spec.stem == stem), None)
+        if spec is None or not number.isdecimal() or len(number) > _MOST_DIGITS:
+            raise UsageError(f"mutant={self.mutant}: expected an id as `aclnn-cts mutants --list` shows them")
+        sums = registry.load_formula(spec.stem) is not None
+        *_, mutant = draw_mutants(spec, target, seed=self.seed, count=int(number) + 1, sums=sums)
+        session = MutatedSession(target, specs)
+        session.switch(mutant)
+        return session
+
+
+_MOST_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """An input whose values were rounded."""
+
+    view: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """The memory of a call with other inputs."""
+
+    inputs: Mapping[str, TensorBuffer]
+    outputs: Mapping[str, TensorBuffer]
+    memory: NDArray[Any] = field(repr=False)
+
+
+def _reference(target: Target, specs: Mapping[str, Spec]) -> Session:
+    adapter: Adapter = load(choose("reference"))
+    return adapter.open(target, specs)
+
+
+def _without(spec: Spec, constraint: str) -> Spec:
+    """The spec of an implementation that does not look at one constraint."""
+    compiled = {
+        product: tuple(row for row in rows if row[3].id != constraint) for product, rows in spec.compiled.items()
+    }
+    pointers = tuple(item for item in spec.pointers if item[1].id != constraint)
+    return dataclasses.replace(spec, compiled=compiled, pointers=pointers)
+
+
+def _with_rounded(call: Call, mutant: GeneratedMutant) -> Call:
+    """The call with operands rounded to the mutant's format; those of other dtypes are as they were."""
+    buffers = call.buffers
+    if buffers is None:
+        return call
+    inputs: dict[str, TensorBuffer] = dict(buffers.inputs)
+    for name, buffer in buffers.inputs.items():
+        dtype = _dtype(call.case, name)
+        if dtype in FLOATING and mutant.operand in ("", name):
+            values = round_to(widen(buffer.view), BINARY_FORMATS[mutant.format])
+            inputs[name] = _Rounded(to_dtype(values, dtype))
+    changed: Buffers = _Changed(inputs, buffers.outputs, buffers.memory)
+    return dataclasses.replace(call, buffers=changed)
+
+
+def _evaluated(
+    operator: Operator, question: OracleInput, mutant: Mutant | None
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The results of the formula in float64, and the names of its operations."""
+    f = Emulator(DOUBLE, Variant(order=FASTEST), mutant=mutant)
+    results = operator.evaluate(operator.judging, f, question)
+    values = {name: np.asarray(result.v) for name, result in results.items() if isinstance(result, Emulated)}
+    return values, [operation.name for operation in f.operations]
+
+
+def _has_values(call: Call, outcome: Outcome) -> bool:
+    written = call.buffers is not None and call.case.call.phases == 2
+    return written and outcome.ended == Ended.RETURNED and outcome.status == _SUCCESS
+
+
+def _outputs(call: Call) -> Mapping[str, TensorBuffer]:
+    return {} if call.buffers is None else call.buffers.outputs
+
+
+def _dtype(case: Case, name: str) -> str:
+    descriptor = case.arguments[name]
+    return descriptor.dtype if isinstance(descriptor, Tensor) else ""

@@ -1,0 +1,71 @@
+"""Measurements spread over processes, each with the specs that it loaded once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.synchronize import Event
+from typing import TypeVar
+
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
+from aclnn_cts.speclang.load import Specs, load_specs
+
+__all__ = ["Worker", "spread"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """What a process has for all of its tasks."""
+
+    specs: Specs
+    workers: int
+    """Processes like this one that share the machine."""
+    stop: Event
+
+    def stopped(self) -> bool:
+        """Whether what is left of the tasks is not wanted any more."""
+        return self.stop.is_set()
+
+
+_WORKER: list[Worker] = []
+"""The process's own; filled once by `_open`."""
+
+
+def _open(head: int, stop: Event, workers: int) -> None:
+    leave_interrupts_to_the_head(head)
+    _WORKER.append(Worker(specs=load_specs(), workers=workers, stop=stop))
+
+
+def _call(work: Callable[[T, Worker], R], task: T) -> R:
+    return work(task, _WORKER[0])
+
+
+def spread(
+    work: Callable[[T, Worker], R], tasks: Sequence[T], *, workers: int, advice: str
+) -> Generator[R, None, None]:
+    """Results of a module's function as they are ready. HarnessError, which ends in `advice`, where a worker dies.
+
+    Close the iterator where not all results are wanted: what runs then is told to stop.
+    """
+    context = worker_context()
+    stop = context.Event()
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers)
+    ) as pool:
+        try:
+            with interrupts_held_back():
+                futures = [pool.submit(_call, work, task) for task in tasks]
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool:
+            raise HarnessError(f"a worker died; {advice}") from None
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
