@@ -46,6 +46,8 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 ("profile", run.profile),
             ):
                 SubElement(properties, "property", name=key, value=_clean(value))
+        found = {card.id for unit in units for card in unit.unwaived}
+        SubElement(properties, "property", name="findings", value=str(len(found)))
         for unit in units:
             _add(suite, unit)
     root.attrib.update({name: str(number) for name, number in totals.items()})

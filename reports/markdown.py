@@ -114,7 +114,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         yield f"| {plain_text(name)} | " + " | ".join(map(str, numbers)) + " |"
     yield ""
     yield from _observations(report, language)
-    unwaived = [card for card in report.findings if card.waived < card.number]
+    unwaived = report.unwaived_findings
     yield f"### {word('section.findings')}: {len(unwaived)} {word('numbers.unwaived')} / {len(report.findings)}"
     yield ""
     if not unwaived:

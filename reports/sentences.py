@@ -38,9 +38,7 @@ def verdict_text(report: Acceptance, language: Language) -> str:
         "passed": count_text(ends.passed),
         "waived": count_text(ends.waived),
         "unwaived": count_text(ends.unwaived),
-        "findings": count_text(
-            sum(card.waived < card.number for card in report.findings) if ends.unwaived else len(report.findings)
-        ),
+        "findings": count_text(len(report.unwaived_findings if ends.unwaived else report.findings)),
     }
     verdict = report.verdict
     if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):

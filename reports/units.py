@@ -117,8 +117,6 @@ def _often(card: FindingCard) -> Iterator[str]:
     yield f"met in {_counted(card.by_promise(joined=False))}"
     if joined := card.by_promise(joined=True):
         yield f"looks the same in {_counted(joined)}; their calls were not made again one by one"
-    if card.alike:
-        yield f"{card.alike} more show only after other calls, in other outputs, dtypes, modes or manners"
     if card.waived:
         yield f"{card.waived} of {card.number} recorded failures are waived"
 

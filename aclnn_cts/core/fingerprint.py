@@ -52,6 +52,14 @@ class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     fingerprints: tuple[Fingerprint, ...]
     """The most frequent one first."""
-    failures: int
+    numbers: tuple[int, ...]
+    """Failures of each."""
+    order_dependent: bool = False
+    """Whether its failures show only after other calls."""
     waiver: str = ""
     """The waiver that accepts them; failures that it does not accept are findings of their own."""
+
+    @property
+    def failures(self) -> int:
+        """Of all of them."""
+        return sum(self.numbers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aclnn_cts.core.fault_words import fault_words
 from aclnn_cts.core.fingerprint import GroupedFinding
 from aclnn_cts.core.verdict import Record, Result, Signature
-from aclnn_cts.findings.fingerprint import findings_of, fingerprint
+from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
@@ -49,11 +49,11 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
     """The findings of a run as it has stored them, unwaived ones first, then by number of cases."""
     with run.results() as results:
         found = findings_of(results)
-        places = {(item.waiver, each): number for number, item in enumerate(found) for each in item.fingerprints}
+        place = indexed(found)
         worst: dict[int, Record] = {}
         signatures: dict[int, dict[Signature, None]] = {}
         for record in results.records(Query(result=Result.FAILED), worst_first=True):
-            number = places[record.waiver, fingerprint(record)]
+            number = place(record.waiver, fingerprint(record))
             worst.setdefault(number, record)
             signatures.setdefault(number, {})[record.signature] = None
         # Waived findings are one line each, without what their failures share.

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding, Looks
-from aclnn_cts.core.verdict import Deviation, Record, Result
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.verdict import Deviation, Record, Result, Signature
+from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import group
 from aclnn_cts.findings.signature import symptom
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
-__all__ = ["findings_of", "fingerprint", "grouped", "grouped_in"]
+__all__ = ["findings_of", "findings_together", "fingerprint", "grouped", "grouped_in", "indexed"]
 
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
 _ROUNDING = 2.0**-6
@@ -58,21 +61,41 @@ def _of_element(worst: Deviation) -> Looks:
     return Looks.ROUNDING if small else Looks.WRONG
 
 
-def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:
-    """The findings of failed records, those without a waiver first; each waiver has findings of its own."""
+def grouped(failures: Iterable[Record], order_dependent: Collection[Signature] = ()) -> tuple[GroupedFinding, ...]:
+    """The findings of failed records, those without a waiver first; each waiver has findings of its own.
+
+    `order_dependent`: signatures of those that show only after other calls, beside those that say so themselves.
+    """
     numbers: dict[str, Counter[Fingerprint]] = {}
+    after: set[Fingerprint] = set()
     for record in failures:
-        numbers.setdefault(record.waiver, Counter())[fingerprint(record)] += 1
+        found = fingerprint(record)
+        numbers.setdefault(record.waiver, Counter())[found] += 1
+        if record.after or record.signature in order_dependent:
+            after.add(found)
+    return _grouped(numbers, after)
+
+
+def _grouped(
+    numbers: Mapping[str, Mapping[Fingerprint, int]], after: Collection[Fingerprint]
+) -> tuple[GroupedFinding, ...]:
     return tuple(
-        GroupedFinding(fingerprints=members, failures=sum(counts[item] for item in members), waiver=waiver)
+        GroupedFinding(
+            fingerprints=members,
+            numbers=tuple(counts[item] for item in members),
+            waiver=waiver,
+            order_dependent=all(item in after for item in members),
+        )
         for waiver, counts in sorted(numbers.items())
-        for members in group(counts)
+        for members in group(counts, order_dependent=after)
     )
 
 
 def grouped_in(results: ResultReader) -> tuple[GroupedFinding, ...]:
     """The findings of all failures that a store holds."""
-    return grouped(results.records(Query(result=Result.FAILED)))
+    known = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
+    order_dependent = {item.signature for item in known if item.confirmed == Confirmed.ORDER}
+    return grouped(results.records(Query(result=Result.FAILED)), order_dependent)
 
 
 def findings_of(results: ResultReader) -> tuple[GroupedFinding, ...]:
@@ -87,3 +110,33 @@ def findings_of(results: ResultReader) -> tuple[GroupedFinding, ...]:
         return msgspec.convert(stored, tuple[GroupedFinding, ...])
     except msgspec.ValidationError as error:
         raise HarnessError(f"{results.path} (state {FINDINGS}): {error}; the file is damaged or newer") from None
+
+
+def findings_together(runs: Sequence[tuple[GroupedFinding, ...]]) -> tuple[GroupedFinding, ...]:
+    """The findings of several runs: of one run its own, else those of all their failures."""
+    if len(runs) == 1:
+        return runs[0]
+    numbers: dict[str, Counter[Fingerprint]] = {}
+    after: set[Fingerprint] = set()
+    for item in chain.from_iterable(runs):
+        numbers.setdefault(item.waiver, Counter()).update(dict(zip(item.fingerprints, item.numbers, strict=True)))
+        after.update(item.fingerprints if item.order_dependent else ())
+    return _grouped(numbers, after)
+
+
+def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int]:
+    """What says which of the findings a failure is, by its waiver and fingerprint.
+
+    It raises HarnessError for a failure that none of them has.
+    """
+    places = {(item.waiver, each): number for number, item in enumerate(found) for each in item.fingerprints}
+
+    def place(waiver: str, given: Fingerprint) -> int:
+        if (waiver, given) not in places:
+            raise HarnessError(
+                f"the findings that a run has stored lack one of its failures ({shown(given.text())}); its"
+                " results.sqlite is damaged, or of another version of this program"
+            )
+        return places[waiver, given]
+
+    return place

@@ -8,7 +8,7 @@ the seeded faults, one and two at a time; `benchmarks.findings` measures what th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from aclnn_cts.core.faults import Family, Fault
@@ -58,23 +58,31 @@ _FORM = "form"
 """Looks of an output that is incomplete, or has another shape or dtype."""
 
 
-def group(failures: Mapping[Fingerprint, int]) -> tuple[tuple[Fingerprint, ...], ...]:
+def group(
+    failures: Mapping[Fingerprint, int], *, order_dependent: Collection[Fingerprint] = ()
+) -> tuple[tuple[Fingerprint, ...], ...]:
     """The findings among failures, each as its fingerprints; the most frequent ones come first.
 
-    `failures`: the number of failures by fingerprint. Their order is of no account. What else fails for an operator is:
-    shares are of all its failures, so that a part of a run can be grouped otherwise than the whole.
+    - `failures`: the number of failures by fingerprint. Their order is of no account. What else fails for an operator
+      is: shares are of all its failures, so that a part of a run can be grouped otherwise than the whole.
+    - `order_dependent`: those that show only after other calls. What calls leave behind is one finding of an operator
+      and a family of faults, in whatever outputs it shows.
     """
     by_operator: dict[str, list[Fingerprint]] = defaultdict(list)
     for item in sorted(failures, key=lambda item: (-failures[item], repr(item))):
         by_operator[item.operator].append(item)
     found = [
-        members for given in by_operator.values() for members in _of_operator({item: failures[item] for item in given})
+        members
+        for given in by_operator.values()
+        for members in _of_operator({item: failures[item] for item in given}, order_dependent)
     ]
     return tuple(sorted(found, key=lambda members: (-sum(failures[item] for item in members), repr(members))))
 
 
-def _of_operator(failures: Mapping[Fingerprint, int]) -> Iterable[tuple[Fingerprint, ...]]:
-    sorts = {item: _sort(item) for item in failures}
+def _of_operator(
+    failures: Mapping[Fingerprint, int], order_dependent: Collection[Fingerprint]
+) -> Iterable[tuple[Fingerprint, ...]]:
+    sorts = {item: _left_behind(item) if item in order_dependent else _sort(item) for item in failures}
     for step in _STEPS:
         numbers: Counter[_Sort] = Counter()
         for item, sort in sorts.items():
@@ -97,6 +105,10 @@ def _sort(item: Fingerprint) -> _Sort:
     if item.clause:
         return _Sort(item.clause, item.fault, item.answer)
     return _Sort("", item.fault, item.answer, plain=item.fault in _UNMADE)
+
+
+def _left_behind(item: Fingerprint) -> _Sort:
+    return _Sort("", f"{_CONTENTS_FAULT if item.fault in _CONTENTS else item.fault} after other calls")
 
 
 def _most(numbers: _Numbers, sorts: Iterable[_Sort]) -> _Sort:

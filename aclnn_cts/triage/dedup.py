@@ -1,4 +1,4 @@
-"""Which failures a report puts on one card: as a campaign puts them together, as far as records tell."""
+"""The failures of runs by finding, a card of the report each."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from aclnn_cts.checks.laws import PREFIX
-from aclnn_cts.checks.life_cycle import LIFE_CYCLES, RepeatedFailure
+from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.core.faults import Family, Fault, severity
+from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.finding import Finding
-from aclnn_cts.findings.signature import bucketed, gravity, kind_of, symptom, together
+from aclnn_cts.findings.fingerprint import fingerprint, indexed
+from aclnn_cts.findings.signature import gravity
 from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
-__all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "finding_ids", "put_together"]
+__all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "by_finding", "finding_ids"]
 
 _ACCEPTED = Fault.of(Family.ACCEPTED)
 
@@ -37,11 +37,10 @@ class Member:
     kind: str
     symptom: str
     waiver: str
-    own: Signature
-    """The finding that they are by themselves."""
-    by_looks: Signature | None
-    """The finding of one of their calls, where such a call fails in the same way; None for what makes one call, and
-    for a campaign, which has made their calls again one by one."""
+    fingerprint: Fingerprint
+    related: bool
+    """Whether it is of a law, a life cycle or a broken call, which one of its calls may explain. Not of a campaign,
+    which has made these calls again one by one."""
     smallest: Record
     number: int = 0
     sorts: set[tuple[str, str, str]] = field(default_factory=set)
@@ -73,12 +72,12 @@ class Members:
     """All members, by what they have in common. `campaigns` are the numbers of the runs that are campaigns."""
 
     campaigns: frozenset[int] = frozenset()
-    known: dict[tuple[int, Signature, str, str, str, str], Member] = field(default_factory=dict)
+    known: dict[tuple[int, Signature, str, Fingerprint, str], Member] = field(default_factory=dict)
 
     def add(self, record: Record, run: int) -> Member:
         """Count a failure of the run of that number."""
-        looks = symptom(record)
-        key = (run, record.signature, record.trial.promise, record.verdict.kind, looks, record.waiver)
+        found = fingerprint(record)
+        key = (run, record.signature, record.trial.promise, found, record.waiver)
         member = self.known.get(key)
         if member is None:
             campaign = run in self.campaigns
@@ -87,10 +86,10 @@ class Members:
                 stored=record.signature,
                 promise=record.trial.promise,
                 kind=record.verdict.kind,
-                symptom=looks,
+                symptom=found.answer,
                 waiver=record.waiver,
-                own=record.signature if campaign else bucketed(record).signature,
-                by_looks=None if campaign else _by_looks(msgspec.structs.replace(record.signature, symptom=looks)),
+                fingerprint=found,
+                related=not campaign and _is_related(record.signature),
                 smallest=record,
                 of_campaign=campaign,
             )
@@ -98,37 +97,26 @@ class Members:
         return member
 
 
-def _by_looks(signature: Signature) -> Signature | None:
-    """The finding of a call of a law, a life cycle or a broken call's twin that fails in the same way."""
-    name, kind = signature.promise, signature.kind
-    if isinstance(LIFE_CYCLES.get(name), RepeatedFailure):
-        return together(msgspec.structs.replace(signature, promise="status"))
-    if name not in LIFE_CYCLES and kind in _ACCEPTED:
-        return None
-    if name.startswith(PREFIX) or name in LIFE_CYCLES or signature.constraint:
-        # Sides of a relation that a wrong call takes apart may be apart by any amount.
-        kind = Fault.VALUE if kind == Fault.LAW else kind
-        found = together(msgspec.structs.replace(signature, promise="values", constraint="", kind=kind))
-        return found if found != together(signature) else None
-    return None
+def _is_related(signature: Signature) -> bool:
+    if signature.promise in LIFE_CYCLES or signature.promise.startswith(PREFIX):
+        return True
+    return bool(signature.constraint) and signature.kind not in _ACCEPTED
 
 
 @dataclass(slots=True)
 class Failures:
-    """All failures of one card."""
+    """All failures of one finding, which is one card."""
 
     signature: Signature
-    """As campaigns have it."""
+    """Of the most frequent ones."""
     members: list[Member] = field(default_factory=list)
-    """Those that are this finding by themselves."""
+    """Those that one call shows."""
     joined: list[Member] = field(default_factory=list)
-    """Those that only look like it: laws, life cycles and broken calls, whose calls were not made again alone."""
-    alike: list[Member] = field(default_factory=list)
-    """Those that a campaign's finding stands for which shows only after other calls (`Finding.like`)."""
+    """Those of laws, life cycles and broken calls, where `members` has others."""
 
     def __iter__(self) -> Iterator[Member]:
         """All members."""
-        return iter((*self.members, *self.joined, *self.alike))
+        return iter((*self.members, *self.joined))
 
     @property
     def number(self) -> int:
@@ -150,9 +138,10 @@ class Failures:
 
     @property
     def kind(self) -> str:
-        """The kind of fault: the gravest where several are taken together."""
-        known = [item.finding.kind for item in self.members if item.finding is not None]
-        return kind_of(self.signature, (*(item.kind for item in self.members), *known))
+        """The code of the gravest fault."""
+        known = [item.finding.kind for item in self.members if item.finding is not None and item.finding.kind]
+        codes = {item.kind for item in self.members} | {*known}
+        return next((fault.value for fault in Fault if fault in codes), min(codes))
 
     @property
     def runs(self) -> tuple[int, ...]:
@@ -177,44 +166,22 @@ class Failures:
         return self.members[min(sized)[1]] if sized else None
 
 
-def put_together(members: Iterable[Member]) -> list[Failures]:
-    """Members by finding, a card each.
-
-    What one waiver speaks for stands apart from what another one does, and from what none does. A member that looks
-    like what a call of its own run does by itself joins it, unless it is graver.
-    """
-    gravest: dict[tuple[int, Signature, str], int] = {}
-    found: dict[tuple[Signature, str], Failures] = {}
-    for item in sorted(members, key=_order):
-        waiver, rank, looks = _waiver(item), severity(item.kind).order, item.by_looks
-        if (like := _like(item)) is not None and (like, waiver) in found:
-            found[like, waiver].alike.append(item)
-            continue
-        if looks is not None and gravest.get((item.run, looks, waiver), rank + 1) <= rank:
-            found[looks, waiver].joined.append(item)
-            continue
-        found.setdefault((item.own, waiver), Failures(item.own)).members.append(item)
-        key = (item.run, item.own, waiver)
-        gravest[key] = min(gravest.get(key, rank), rank)
-    return list(found.values())
+def by_finding(members: Iterable[Member], found: Sequence[GroupedFinding]) -> list[Failures]:
+    """The members of runs by the findings of these runs, a card each; `found` has the fingerprints of all of them."""
+    place = indexed(found)
+    inside: dict[int, list[Member]] = {}
+    for item in members:
+        inside.setdefault(place(item.waiver, item.fingerprint), []).append(item)
+    return [_failures(given) for _, given in sorted(inside.items())]
 
 
-def _order(member: Member) -> int:
-    """What makes one call first, then what may join that, then what may join a call that must be refused."""
-    if _like(member) is not None:
-        return 3
-    return 0 if member.by_looks is None else 1 if member.by_looks.promise == "values" else 2
-
-
-def _like(member: Member) -> Signature | None:
-    return member.finding.like if member.finding is not None else None
-
-
-def _waiver(member: Member) -> str:
-    """The waiver by which it stands apart; a campaign's finding, of which few records are kept, stays whole."""
-    if member.of_campaign and member.finding is not None:
-        return member.finding.waiver
-    return member.waiver
+def _failures(members: Sequence[Member]) -> Failures:
+    alone = [item for item in members if not item.related] or [*members]
+    numbers: Counter[Signature] = Counter()
+    for item in alone:
+        numbers[item.stored] += item.number
+    most = max(numbers, key=lambda signature: (numbers[signature], signature_key(signature)))
+    return Failures(most, members=alone, joined=[item for item in members if item not in alone])
 
 
 def finding_ids(failures: Sequence[Failures]) -> dict[str, Failures]:

@@ -219,6 +219,11 @@ class Acceptance:
     campaigns: tuple[CampaignCoverage, ...] = ()
     """Of the runs that are campaigns and have ended, operator by operator."""
 
+    @property
+    def unwaived_findings(self) -> tuple[FindingCard, ...]:
+        """Those with a failure that no waiver accepts."""
+        return tuple(card for card in self.findings if card.waived < card.number)
+
     def counted(self, verdict: str) -> int:
         """Clauses in scope with a verdict."""
         return sum(row.verdict == verdict for row in self.clauses if row.in_scope)

@@ -148,8 +148,6 @@ class FindingMember:
     """The trial file of that signature, in the run's folder `failures`."""
     joined: bool
     """Whether they only look like the finding: their calls were not made again one by one."""
-    place: str = ""
-    """Output, dtype and mode of failures that show only after other calls, as the finding does; empty for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,16 +233,11 @@ class FindingCard:
     shared: SharedCondition | None = None
     """What the failing calls of the run that met it most share and its passing calls do not, where anything."""
 
-    @property
-    def alike(self) -> int:
-        """Failures that show only after other calls, as the finding does, in other places."""
-        return sum(item.number for item in self.members if item.place)
-
     def by_promise(self, *, joined: bool) -> dict[str, int]:
         """Failures by promise, the most first: those that are the finding by themselves, or only look like it."""
         found: dict[str, int] = {}
         for item in self.members:
-            if item.joined == joined and not item.place:
+            if item.joined == joined:
                 found[item.promise] = found.get(item.promise, 0) + item.number
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 

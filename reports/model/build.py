@@ -13,6 +13,7 @@ from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note
 from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.findings.fingerprint import findings_of, findings_together
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.magnitude import BINADES
@@ -49,7 +50,7 @@ from aclnn_cts.store.run_verdict import worst
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
-from aclnn_cts.triage.dedup import Members, finding_ids, put_together
+from aclnn_cts.triage.dedup import Members, by_finding, finding_ids
 
 __all__ = ["acceptance"]
 
@@ -93,13 +94,15 @@ def acceptance(
         },
         members=Members(frozenset(number for number, run in enumerate(runs) if run.manifest.is_campaign)),
     )
+    grouped = []
     for number, run in enumerate(runs):
         with run.results() as results:
+            grouped.append(findings_of(results))
             for record in results.records():
                 collected.add(record, number)
     members = tuple(collected.members.known.values())
     take_findings(members, runs)
-    failures = finding_ids(put_together(members))
+    failures = finding_ids(by_finding(members, findings_together(grouped)))
     ids = {member: name for name, entry in failures.items() for member in entry}
     summary = Summary()
     for run in runs:

@@ -96,7 +96,7 @@ def _card(
         members=tuple(_members(failures, runs)),
         constraint=signature.constraint,
         output=signature.output,
-        mode=signature.mode,
+        mode=", ".join(sorted({item.fingerprint.mode for item in failures if item.fingerprint.mode})),
         dtype=deciding_dtypes(failures, tally.dtypes),
         number=failures.number,
         waived=failures.waived,
@@ -192,7 +192,7 @@ def deciding_dtypes(failures: Failures, judged: Mapping[tuple[str, str, str, str
 
 def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:
     """Those that are the finding by themselves, then those that look like it, the most frequent first."""
-    for joined, members in ((False, failures.members), (True, failures.joined), (False, failures.alike)):
+    for joined, members in ((False, failures.members), (True, failures.joined)):
         for item in sorted(members, key=lambda item: (-item.number, item.promise, item.kind, item.run)):
             yield FindingMember(
                 run=_name(runs[item.run]),
@@ -204,12 +204,7 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
                 number=item.number,
                 file=failure_name(item.stored),
                 joined=joined,
-                place=_place(item.stored) if members is failures.alike else "",
             )
-
-
-def _place(signature: Signature) -> str:
-    return ", ".join(filter(None, (signature.output, signature.dtype, signature.mode))) or "-"
 
 
 def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:

@@ -14,6 +14,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
+from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
@@ -110,7 +111,8 @@ def synthetic_run(
     manifest = make_manifest(**{"profile": "standard", "environment": environment or {}} | (changes or {}))
     softmax = _softmax()
     terms = Terms(_plan(manifest))
-    with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": content}, terms=terms) as writer:
+    specs = {"softmax_backward.yaml": content}
+    with create_run(path, manifest=manifest, specs=specs, terms=terms, grouping=grouped_in) as writer:
         coverage = Coverage()
         for item in records:
             writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)

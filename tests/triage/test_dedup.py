@@ -16,17 +16,18 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.trial import Earlier
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.findings.fingerprint import grouped
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.units import finding_text, test_units
-from aclnn_cts.triage.dedup import Failures, Members, finding_ids, put_together
+from aclnn_cts.triage.dedup import Failures, Members, by_finding, finding_ids
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 NULLPTR = 161001
@@ -59,15 +60,11 @@ def failed(
     return renamed(made, signature=renamed(made.signature, mode=mode))
 
 
-def died(item: Record, signal: int) -> Record:
-    return renamed(item, attempts=((Outcome(ended=Ended.SIGNAL, signal=signal),),))
-
-
-def findings(records: Sequence[Record], *, campaign: bool = False) -> list[Failures]:
-    members = Members(frozenset({0}) if campaign else frozenset())
+def findings(records: Sequence[Record]) -> list[Failures]:
+    members = Members()
     for item in records:
         members.add(item, 0)
-    return list(finding_ids(put_together(members.known.values())).values())
+    return list(finding_ids(by_finding(members.known.values(), grouped(records))).values())
 
 
 def report_of(path: Path, records: Sequence[Record]) -> Acceptance:
@@ -113,20 +110,20 @@ def test_what_one_fault_breaks_is_one_card_that_lists_all_of_it(tmp_path: Path) 
 
 
 def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
-    report = report_of(tmp_path, [*ONE_FAULT, failed(20, dtype="BF16"), record(softmax_case(11))])
+    report = report_of(tmp_path, [*ONE_FAULT, failed(20, kind=Fault.GUARD, dtype="BF16"), record(softmax_case(11))])
     text = csv_bytes(report, lambda: trial_rows([tmp_path / "run"], findings=report.findings), "en")
     rows = list(csv.DictReader(io.StringIO(text.decode("utf-8-sig"))))
-    assert Counter(row["finding"] for row in rows) == {"F1": 10, "F2": 1, "": 1}
-    assert {row["dtype"] for row in rows if row["finding"] == "F2"} == {"BF16"}
+    assert Counter(row["finding"] for row in rows) == {"F1": 1, "F2": 10, "": 1}
+    assert {row["dtype"] for row in rows if row["finding"] == "F1"} == {"BF16"}
     units = {unit.name: [card.id for card in unit.unwaived] for unit in test_units(report)}
-    assert (units[LAW], units["values"]) == (["F1"], ["F1", "F2"])
-    told = finding_text(report.findings[0])
+    assert (units[LAW], units["values"]) == (["F2"], ["F1", "F2"])
+    told = finding_text(report.findings[1])
     assert "met in values (2), " in told
     assert (
         f"looks the same in {LIFE} (2), {LAW} (1), law/scaling (1); their calls were not made again one by one" in told
     )
     page = render_html(report, sections=("findings",))
-    first = page[page.index("<article") : page.index("</article>")]
+    first = page[page.index('id="F2"') :]
     assert "It looks the same in" in first
     assert "their calls were not made again one by one." in first
     assert "All 10 recorded failures of this finding" in first
@@ -138,12 +135,8 @@ def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
     "other",
     [
         failed(2, output="other"),
-        failed(2, dtype="BF16"),
-        failed(2, mode="KEEP_DTYPE"),
         failed(2, kind=Fault.GUARD),
-        failed(2, LIFE, output="other"),
         failed(2, LIFE, Fault.GUARD),
-        failed(2, LAW, Fault.LAW, mode="KEEP_DTYPE"),
         failed(2, LAW, Fault.LAW, waiver="w"),
         failed(2, waiver="w"),
     ],
@@ -159,29 +152,23 @@ def test_one_waiver_s_failures_stand_apart_from_another_s() -> None:
     assert {tuple(sorted({item.waiver for item in entry})): entry.number for entry in found} == {("v",): 1, ("w",): 2}
 
 
-def test_a_law_or_life_cycle_stands_for_itself_where_no_call_of_the_run_fails_so(tmp_path: Path) -> None:
-    found = findings([failed(1, LAW, Fault.LAW), failed(2, LIFE)])
-    assert {entry.signature.promise for entry in found} == {LAW, LIFE}
+def test_dtypes_modes_laws_and_life_cycles_of_one_fault_are_on_its_card() -> None:
+    others = [
+        failed(2, dtype="BF16"),
+        failed(3, mode="KEEP_DTYPE"),
+        failed(4, LIFE, output="other"),
+        failed(5, LAW, Fault.LAW, mode="KEEP_DTYPE"),
+    ]
+    [entry] = findings([failed(1), *others])
+    assert (entry.number, [item.promise for item in entry.joined]) == (5, [LIFE, LAW])
+
+
+def test_a_law_is_shown_by_itself_where_no_call_of_the_run_fails(tmp_path: Path) -> None:
+    [entry] = findings([failed(1, LAW, Fault.LAW), failed(2, LIFE)])
+    assert (entry.number, entry.joined) == (2, [])
     plain = synthetic_run(tmp_path / "a", [failed(1)])
     other = synthetic_run(tmp_path / "b", [failed(2, LAW, Fault.LAW)])
-    assert [card.promise for card in acceptance([plain, other]).findings] == [LAW, "values"]
-    assert [card.number for card in acceptance([plain, synthetic_run(tmp_path / "c", [failed(3)])]).findings] == [2]
-
-
-def test_what_is_graver_is_not_hidden_behind_what_is_not() -> None:
-    law, values = findings([failed(1, kind=Fault.MODEL), failed(2, LAW, Fault.LAW)])
-    assert (law.kind, values.kind) == (Fault.LAW, Fault.MODEL)
-    [both] = findings([failed(1, kind=Fault.MODEL), failed(2, LIFE, Fault.MODEL)])
-    assert (both.kind, len(both.joined)) == (Fault.MODEL, 1)
-
-
-def test_a_crash_joins_one_that_looks_the_same() -> None:
-    plain = died(failed(1, kind=Fault.CRASH, output=""), 6)
-    same = died(failed(2, LIFE, Fault.CRASH, output=""), 6)
-    other = died(failed(3, LIFE, Fault.CRASH, output=""), 11)
-    first, second = findings([plain, same, other])
-    assert (first.number, first.signature.symptom) == (2, "signal 6")
-    assert (second.number, second.signature.promise, second.signature.symptom) == (1, LIFE, "signal 11")
+    assert [card.number for card in acceptance([plain, other]).findings] == [2]
 
 
 def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
@@ -191,8 +178,6 @@ def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
     both, alone = findings([guard, twin, status])
     assert [item.promise for item in both] == ["values", "status"]
     assert (alone.signature.promise, alone.signature.constraint) == ("status", "gradOutput.null")
-    [only] = findings([twin])
-    assert only.signature.constraint == "gradOutput.null"
 
 
 def test_many_failing_calls_join_one_that_fails_so() -> None:
@@ -200,38 +185,20 @@ def test_many_failing_calls_join_one_that_fails_so() -> None:
     many = failed(2, MANY, Fault.STATUS, output="", constraint="gradOutput.null")
     [both] = findings([many, once])
     assert ([item.promise for item in both.members], [item.promise for item in both.joined]) == (["status"], [MANY])
-    leak = failed(3, MANY, Fault.LEAK, output="", constraint="gradOutput.null")
-    assert {entry.kind for entry in findings([once, leak])} == {Fault.STATUS, Fault.LEAK}
-    # What the broken call's twin does is no finding of the broken call.
-    crashes = [
-        died(failed(4, kind=Fault.CRASH, output=""), 6),
-        died(failed(5, "status", Fault.CRASH, output="", constraint="gradOutput.null"), 6),
-        died(failed(6, MANY, Fault.CRASH, output="", constraint="gradOutput.null"), 6),
-    ]
-    assert sorted(entry.number for entry in findings(crashes)) == [1, 2]
 
 
-def test_a_campaign_s_findings_stay_as_it_has_found_them() -> None:
-    values = failed(1).signature
-    law = renamed(failed(2, LAW, Fault.LAW), signature=values)
-    alone = failed(3, "law/scaling", Fault.LAW)
-    first, second = findings([failed(1), law, alone], campaign=True)
-    assert (first.number, second.number) == (2, 1)
-    assert {entry.signature.promise for entry in (first, second)} == {"values", "law/scaling"}
-    assert first.joined == second.joined == []
+def test_what_shows_only_after_other_calls_is_one_finding_in_all_outputs() -> None:
+    calls = (Earlier(softmax_case(9)),)
+    left = [renamed(failed(number, output=output), after=calls) for number, output in enumerate(("a", "b", "c"))]
+    [entry] = findings(left)
+    assert entry.number == 3
 
 
-def test_what_shows_only_after_other_calls_stands_on_the_card_of_the_one_that_tells_which() -> None:
-    members = Members(frozenset({0}))
-    stands, other, alone = (
-        members.add(failed(number, output=output), 0) for number, output in enumerate(("a", "b", "c"))
-    )
-    missing = failed(9, output="not in this report").signature
-    for member, like in ((stands, None), (other, stands.stored), (alone, missing)):
-        member.finding = Finding(signature=member.stored, confirmed=Confirmed.ORDER, like=like)
-    first, second = finding_ids(put_together([other, alone, stands])).values()
-    assert (first.signature, first.members, first.alike) == (stands.stored, [stands], [other])
-    assert (second.members, second.alike) == ([alone], [])
+def test_a_run_s_findings_that_lack_a_failure_are_refused() -> None:
+    members = Members()
+    members.add(failed(1), 0)
+    with pytest.raises(HarnessError, match="lack one of its failures"):
+        by_finding(members.known.values(), ())
 
 
 _SORTS = st.builds(

@@ -11,8 +11,9 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.findings.fingerprint import grouped
 from aclnn_cts.reports.model.findings import deciding_dtypes
-from aclnn_cts.triage.dedup import Members, put_together
+from aclnn_cts.triage.dedup import Members, by_finding
 
 OPERATOR = "aclnnSoftmaxBackward"
 
@@ -51,10 +52,14 @@ def test_dtypes_are_those_of_all_failures_and_of_the_argument_that_decides(
     failing: list[tuple[str, str]], passing: list[tuple[str, str]], named: str
 ) -> None:
     members, judged = Members(), Counter[tuple[str, str, str, str]]()
-    for number, (grad, out) in enumerate([*failing, *passing]):
-        item = record(number, grad, out, failed=number < len(failing))
+    records = [
+        record(number, grad, out, failed=number < len(failing))
+        for number, (grad, out) in enumerate([*failing, *passing])
+    ]
+    for number, item in enumerate(records):
+        out = item.signature.dtype
         judged.update(("values", out, name, tensor.dtype) for name, tensor in item.trial.case.tensors())
         if number < len(failing):
             members.add(item, 0)
-    [failures] = put_together(members.known.values())
+    [failures] = by_finding(members.known.values(), grouped(records[: len(failing)]))
     assert deciding_dtypes(failures, judged) == named

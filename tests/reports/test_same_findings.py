@@ -1,0 +1,100 @@
+"""Every view of a run counts the findings that the run has stored, and none counts its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from aclnn_cts.cli.output import Console
+from aclnn_cts.cli.screen import show_end
+from aclnn_cts.core.case import Origin
+from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.fingerprint import findings_of
+from aclnn_cts.reports.ctrf import ctrf_bytes
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.trials import trial_rows
+from aclnn_cts.reports.trials_csv import csv_bytes
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.run_directory import RunDirectory
+from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+LAW = "law/linear"
+
+
+def failed(seed: int, promise: str = "values", kind: str = Fault.VALUE, **fields: str) -> Record:
+    constraint, dtype = fields.pop("constraint", ""), fields.pop("dtype", "FLOAT")
+    origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
+    case = softmax_case(seed, dtype=dtype, origin=origin)
+    fields = {"output": "" if constraint else "out", **fields}
+    return record(case, promise=promise, result=Result.FAILED, kind=kind, constraint=constraint, share=2.0, **fields)
+
+
+# A wrong formula in two dtypes and a law, a stray write, two rules that are not enforced, and a fault that is waived.
+SEVERAL = [
+    *(failed(number, dtype=dtype) for number, dtype in enumerate(("FLOAT", "BF16") * 3)),
+    failed(10, LAW, Fault.LAW),
+    failed(11, kind=Fault.GUARD),
+    failed(12, kind=Fault.GUARD, dtype="BF16"),
+    failed(13, "status", Fault.STATUS, constraint="gradOutput.null"),
+    failed(14, "status", Fault.STATUS, constraint="dim.range"),
+    failed(15, waiver="accepted"),
+    failed(16, LAW, Fault.LAW, waiver="accepted"),
+    record(softmax_case(17)),
+]
+STANDING, WAIVED = 4, 1
+
+
+def terminal(run: RunDirectory) -> list[str]:
+    out = io.StringIO()
+    show_end(Console(file=out, width=400), run.summary(), run.path, load_specs())
+    return out.getvalue().splitlines()
+
+
+def ids_of(texts: Sequence[str]) -> set[str]:
+    return {found for text in texts for found in re.findall(r"\bF\d+\b", text)}
+
+
+def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
+    path = synthetic_run(tmp_path / "run", SEVERAL)
+    run = RunDirectory(path)
+    with run.results() as results:
+        stored = findings_of(results)
+    assert [bool(item.waiver) for item in stored] == [False] * STANDING + [True] * WAIVED
+    assert sum(item.failures for item in stored) == len(SEVERAL) - 1
+
+    assert json.loads((path / "summary.json").read_text())["findings"] == STANDING
+    lines = terminal(run)
+    assert sum("/failures/" in line for line in lines) == STANDING
+    assert sum(line.startswith("waived: ") for line in lines) == WAIVED
+
+    report = acceptance([path])
+    assert sorted(card.number for card in report.findings) == sorted(item.failures for item in stored)
+    standing = {card.id for card in report.unwaived_findings}
+    assert (len(standing), len(report.findings)) == (STANDING, STANDING + WAIVED)
+
+    def rows() -> object:
+        return trial_rows([path], findings=report.findings)
+
+    suites = ET.fromstring(junit_bytes(report, (), "en"))
+    counted = [item.get("value") for item in suites.iterfind("testsuite/properties/property[@name='findings']")]
+    assert sum(int(number or 0) for number in counted) == STANDING
+    assert ids_of([item.text or "" for item in suites.iter("failure")]) == standing
+    ctrf = json.loads(ctrf_bytes(report, (), "en"))["results"]
+    assert ctrf["summary"]["extra"]["findings"] == STANDING
+    assert ids_of([test.get("trace", "") for test in ctrf["tests"]]) == standing
+    markdown = markdown_bytes(report, (), "en").decode()
+    assert f": {STANDING} not waived / {STANDING + WAIVED}" in markdown
+    assert set(re.findall(r"^\| (F\d+) \|", markdown, re.MULTILINE)) == standing
+    page = render_html(report, sections=("findings",))
+    assert page.count("<article") == STANDING + WAIVED
+    listed = csv.DictReader(io.StringIO(csv_bytes(report, rows, "en").decode("utf-8-sig")))  # type: ignore[arg-type]
+    assert {row["finding"] for row in listed} == {card.id for card in report.findings} | {""}
