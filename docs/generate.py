@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aclnn_cts.checks.promises import PROMISES
-from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
+from aclnn_cts.cli.facts import conforming, dtypes_of
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.generate.regimes import SHARES, Regime
 from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.kinds_number import Holds
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
 from docs.markdown import head, table
@@ -192,13 +193,20 @@ def _constraints(spec: Spec) -> Iterator[str]:
 
 def _rule(spec: Spec, item: Constraint) -> str:
     stated = [product for product in spec.products if item.applies_to(product)]
-    texts = {product: rule_text(item, product) for product in stated}
+    texts = {product: _rule_text(item, product) for product in stated}
     if len(set(texts.values())) == 1:
         text = next(iter(texts.values()))
         text += f" ({', '.join(stated)})" if len(stated) < len(spec.products) else ""
     else:
         text = "<br>".join(f"{product}: {rule}" for product, rule in texts.items())
     return f"{text}; never put to a real device" if item.unsafe is not None else text
+
+
+def _rule_text(item: Constraint, product: str) -> str:
+    """The rule with its condition, expressions as code."""
+    text = item.rule.describe(product)
+    rule = f"`{text}`" if isinstance(item.rule, Holds) else text
+    return f"{rule} (when `{item.when_text}`)" if item.when_text is not None else rule
 
 
 def _uncertain(spec: Spec) -> Iterator[str]:

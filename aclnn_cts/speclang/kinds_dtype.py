@@ -166,7 +166,7 @@ class DtypeRows(NoLimits):
 
     def describe(self, product: str) -> str:
         count = len(self.rows.get(product, ()))
-        return f"dtypes of {', '.join(self.parameters)} stand in a row of the table ({count} rows)"
+        return f"dtypes of {', '.join(self.parameters)} are a row of the table ({count} rows)"
 
     def describe_zh(self, product: str) -> str:
         count = len(self.rows.get(product, ()))

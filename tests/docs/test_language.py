@@ -13,7 +13,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 MARKDOWN = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "operators"),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 HELP = sorted((ROOT / "tests/cli/__snapshots__/test_cli_help").iterdir())
 
