@@ -45,7 +45,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
 
     What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal
     distribution.
-    Gives nothing for an operator that is no derivative, and leaves out elements at which `forward` has a kink.
+    Gives nothing for an operator that is no derivative, and for a call whose gradients and saved tensors have other
+    shapes than `forward` gives or takes, since they broadcast. It leaves out elements at which `forward` has a kink.
     TooManyNodesError where the call is no small one.
     """
     derivative = operator.derivative
@@ -53,6 +54,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
         return
     random = np.random.Generator(np.random.Philox(key))
     setup = _Setup.of(operator, derivative, call, random)
+    if not setup.fits():
+        return
     saved = setup.saved()
     for output, parameter in derivative.wrt.items():
         if output not in setup.shapes or parameter not in setup.call.tensors:
@@ -110,6 +113,19 @@ class _Setup:
     def _results(self, given: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:
         results = self.operator.evaluate(self.forward, Graph(given), self.call)
         return {name: node for name, node in results.items() if isinstance(node, Node)}
+
+    def fits(self) -> bool:
+        """Whether incoming gradients and saved tensors have the shapes of the results of `forward`."""
+        results = self._results({})
+        pairs = [*self.derivative.gradients.items(), *((name, name) for name in self.derivative.saved)]
+        moved = (
+            (parameter, self.shapes[output])
+            for output, parameter in self.derivative.wrt.items()
+            if output in self.shapes
+        )
+        if any(name in self.original and self.original[name].shape != shape for name, shape in moved):
+            return False
+        return all(name not in self.original or self.original[name].shape == results[of].shape for name, of in pairs)
 
     def saved(self) -> dict[str, dict[Index, Number]]:
         """The saved tensors, element by element."""

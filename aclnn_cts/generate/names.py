@@ -22,6 +22,8 @@ __all__ = ["NameDrawer", "choice_label"]
 
 MAX_LENGTH = 64
 """Dimensions of a run: more than any shape has, and few enough for a spec that asks for a billion."""
+_EMPTY_ONE_IN = 16
+"""Of the runs whose sizes may be 0, those that may have one: an empty tensor has no values to judge."""
 MAX_BITS = 512
 """Of a number that later draws are computed from: products of products would fill the memory."""
 
@@ -35,7 +37,7 @@ class _Step:
     factor: str
     """What a `Configuration` calls it; empty for what it does not narrow."""
     later: int
-    """Draws of sizes after it; a run counts as one."""
+    """Draws of sizes after it; a run counts as one, but one that broadcasts has mostly sizes of earlier ones."""
     is_last: bool
     """Whether it is the last dimension of a tensor, or its last ones."""
 
@@ -60,7 +62,7 @@ class NameDrawer:
             )
             steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None), later, draw.name in last))
         self._steps = tuple(steps)
-        self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation")}
+        self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation", "broadcast")}
 
     def draw(
         self, choices: Choices, sizes: Sizes, configuration: Configuration | None = None
@@ -92,6 +94,8 @@ class NameDrawer:
                 names[draw.name] = _bounded(draw, draw.choices[index](names, target))
             elif kind == "run":
                 names[draw.name] = self._run(choices, step, names, sizes, configuration)
+            elif kind == "broadcast":
+                names[draw.name] = self._broadcast(choices, step, names, sizes, configuration)
             else:
                 low, high = _lengths(draw, names, target)
                 lengths: Sequence[int] = range(low, high + 1)
@@ -128,12 +132,48 @@ class NameDrawer:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
         least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
+        if least == 0 and not choices.chance(1, _EMPTY_ONE_IN):
+            least = min(1, most)
         room = self._room(step, names, sizes.budget)
         drawn: list[int] = []
         for position in range(length):
             later = step.later + length - 1 - position
             is_last = step.is_last and position == length - 1
             drawn.append(sizes.size(choices, least, max(least, min(most, room)), later=later, is_last=is_last))
+            room //= max(drawn[-1], 1)
+        return tuple(drawn)
+
+    def _broadcast(
+        self,
+        choices: Choices,
+        step: _Step,
+        names: Mapping[str, Any],
+        sizes: Sizes,
+        configuration: Configuration | None,
+    ) -> tuple[int, ...]:
+        """A shape that broadcasts with an earlier run: half of the time the same, else sizes of 1 and other lengths."""
+        draw, target = step.draw, self._target
+        low, high = _lengths(draw, names, target)
+        other: tuple[int, ...] = draw.given(names, target)
+        if configuration is not None and step.factor in configuration.allowed:
+            length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
+            is_same = length == len(other) and choices.chance(1, 2)
+        else:
+            is_same = low <= len(other) <= high and choices.chance(1, 2)
+            length = choices.integer(low, high if choices.integer(0, 3) == 0 else min(high, max(low, len(other))))
+        if is_same:
+            return other
+        least, most = draw.size_bounds(names, target)
+        # Some tensor has the shape that both broadcast to.
+        room = max(sizes.budget // max(math.prod(other), 1), 1)
+        drawn: list[int] = []
+        for position in range(length):
+            place = len(other) - length + position
+            if place >= 0 and other[place] != 1:
+                drawn.append(other[place] if choices.chance(1, 2) else 1)
+                continue
+            later = step.later + length - 1 - position
+            drawn.append(sizes.size(choices, least, max(least, min(most, room)), later=later, is_last=False))
             room //= max(drawn[-1], 1)
         return tuple(drawn)
 
@@ -182,14 +222,25 @@ class NameDrawer:
             return _bounded(draw, draw.value(names, target))  # type: ignore[misc]
         if draw.kind == "choice":
             return _bounded(draw, draw.choices[drawing.picks[draw.name]](names, target))
+        if draw.kind == "broadcast":
+            return _fitted(old, draw.given(names, target))
         if draw.kind == "factorisation":
             product = draw.value(names, target)  # type: ignore[misc]
             return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
         return old
 
 
+def _fitted(old: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes with those changed that no longer broadcast with another shape."""
+    places = range(len(other) - len(old), len(other))
+    return tuple(
+        size if place < 0 or 1 in (size, other[place]) else other[place]
+        for place, size in zip(places, old, strict=True)
+    )
+
+
 def _factor(draw: Draw, *, is_size: bool) -> str:
-    if draw.kind in ("run", "factorisation"):
+    if draw.kind in ("run", "factorisation", "broadcast"):
         return f"rank:{draw.name}"
     return f"attribute:{draw.name}" if draw.kind == "choice" or (draw.kind == "integer" and not is_size) else ""
 

@@ -78,7 +78,7 @@ def _free(sampler: Sampler, drawing: Drawing, name: str, changed: Case) -> bool:
     """
     wanted = [_sizes(value) for value in changed.arguments.values()]
     shape = sampler.spec.parameter(name).shape
-    derived = {draw.name for draw in sampler.spec.draws if draw.kind not in ("integer", "run")}
+    derived = {draw.name for draw in sampler.spec.draws if draw.kind not in ("integer", "run", "broadcast")}
     for item in shape.items if shape is not None else ():
         if item.node.value in derived:
             if _left_over(sampler, drawing, wanted):

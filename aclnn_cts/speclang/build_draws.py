@@ -40,7 +40,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
 
 def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
     """What the names of draws stand for: `run`, or `number`."""
-    return {draw.name: RUN if draw.kind in ("run", "factorisation") else "number" for draw in draws}
+    return {draw.name: RUN if draw.kind in ("run", "factorisation", "broadcast") else "number" for draw in draws}
 
 
 def _bounds(
@@ -69,6 +69,9 @@ def _run(
             value=problems.expression(entry.numel, (*path, "numel"), names),
         )
     sizes = _bounds(entry.sizes or [1, None], (*path, "sizes"), problems, names)
+    if entry.broadcasts_with is not None:
+        other = problems.expression(f"shape({entry.broadcasts_with})", (*path, "broadcasts_with"), names)
+        return Draw(name=name, kind="broadcast", low=low, high=high, value=other, sizes=sizes)
     return Draw(name=name, kind="run", low=low, high=high, sizes=sizes)
 
 

@@ -13,7 +13,7 @@ from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
 from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, ModeSupported, SameDtype, SameFormat
 from aclnn_cts.speclang.kinds_number import Holds, Range
-from aclnn_cts.speclang.kinds_size import Dims, Length, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
 from aclnn_cts.speclang.schema import ConstraintModel
 
@@ -139,6 +139,15 @@ def _shape(model: ConstraintModel, path: Path, context: ConstraintContext) -> Ru
     )
 
 
+def _broadcast(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    of = _of(model, path, context, "tensor")
+    text = model.as_ or of
+    if model.as_ is None:
+        context.problems.add(path, "as: missing; broadcast compares with a tensor, or with broadcast(a, b)")
+    node = context.problems.node(f"broadcasts({of}, {text})", (*path, "as"), context.kinds)
+    return Broadcast(of=of, other=text if node is not None else of)
+
+
 def _size(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     if model.axis is None or model.is_ is None:
         context.problems.add(path, "size needs `axis` and `is`; add them")
@@ -211,6 +220,7 @@ KINDS: Mapping[str, _Builder] = {
     "rank": _rank,
     "length": _length,
     "dims": _dims,
+    "broadcast": _broadcast,
     "shape": _shape,
     "size": _size,
     "range": _range,

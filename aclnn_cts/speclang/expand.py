@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.example_arguments import full_examples
+from aclnn_cts.speclang.families import with_family
 from aclnn_cts.speclang.named_expressions import with_meanings
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import imply, promised
@@ -25,6 +26,10 @@ from aclnn_cts.speclang.yaml_file import YamlFile
 __all__ = ["expand", "is_short"]
 
 
+_SHORT = frozenset({"family", "let", "defaults", "sentences"})
+"""Keys that the full form does not have."""
+
+
 def is_short(content: object) -> bool:
     """Whether a file is in the short form: its clauses are sorted by section, or left to be implied."""
     return isinstance(content, dict) and "operator" in content and not isinstance(content.get("clauses"), list)
@@ -34,6 +39,10 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     """The file in the full form; None where the short form is not kept."""
     try:
         model = ShortOperatorModel.model_validate(file.content)
+        if model.family is not None:
+            file = with_family(file, model.family, problems)
+            problems = Problems(file, problems.messages)
+            model = ShortOperatorModel.model_validate(file.content)
     except ValidationError as error:
         problems.validation(error, ShortOperatorModel)
         return None
@@ -46,11 +55,12 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
         parameters, kinds, content.get("defaults", {}), [str(entry.get("id")) for entry in written], problems
     )
     constraints = [*implied.constraints, *(_constraint(entry, names) for entry in written)]
-    places: list[Path] = [*implied.origins, *(("constraints", number) for number in range(len(written)))]
-    origins: dict[Path, Path] = {("constraints", number): place for number, place in enumerate(places)}
-    full: dict[str, Any] = {key: value for key, value in content.items() if key not in ("let", "defaults", "sentences")}
+    places: list[Path] = [*implied.origins, *(file.written(("constraints", number)) for number in range(len(written)))]
+    origins: dict[Path, Path] = {**file.origins}
+    origins.update((("constraints", number), place) for number, place in enumerate(places))
+    full: dict[str, Any] = {key: value for key, value in content.items() if key not in _SHORT}
     full.update(parameters=drawn, constraints=constraints)
-    expanded = replace(file, content=full, origins=origins, source=file.content)
+    expanded = replace(file, content=full, origins=origins, source=file.source or file.content)
     try:
         ConstraintsModel.model_validate({"constraints": constraints})
     except ValidationError as error:

@@ -68,9 +68,30 @@ def _numel(value: Value) -> int:
     return product
 
 
+def _broadcast(*values: Value) -> tuple[int, ...]:
+    """The shape that several broadcast to; where two sizes do not fit, the larger."""
+    shapes = [_shape(value) for value in values]
+    rank = max(map(len, shapes))
+    columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
+    return tuple([max((size for size in column if size != 1), default=1) for column in columns])
+
+
+def _broadcasts(*values: Value) -> bool:
+    """Whether shapes broadcast: every size is 1 or that of the broadcast shape."""
+    whole = _broadcast(*values)
+    for shape in map(_shape, values):
+        for size, wanted in zip(reversed(shape), reversed(whole), strict=False):
+            if size not in (1, wanted):
+                return False
+    return True
+
+
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "rank": (1, lambda value: len(_shape(value))),
     "numel": (1, _numel),
+    "shape": (1, lambda value: tuple(_shape(value))),
+    "broadcast": (-1, _broadcast),
+    "broadcasts": (-1, _broadcasts),
     "dim": (2, lambda value, axis: value.shape[axis]),
     "len": (1, len),
     "item": (2, lambda value, index: value[index]),

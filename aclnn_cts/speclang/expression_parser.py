@@ -57,6 +57,10 @@ class Expression:
         if self.take(word) is None:
             raise ExpressionError(f"{shown(self.text)}: expected {shown(word)} before {self.peek()[1] or 'the end'!r}")
 
+    def sizes(self, word: str) -> Node:
+        """What gives sizes, after its first word: a name, or a call of `broadcast`."""
+        return self._call(word) if word == "broadcast" and self.peek() == ("op", "(") else Node("name", word)
+
     def disjunction(self) -> Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:

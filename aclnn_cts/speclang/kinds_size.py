@@ -18,7 +18,7 @@ from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Dims", "Length", "ShapeIs", "SizeIs", "sizes_of"]
+__all__ = ["Broadcast", "Dims", "Length", "ShapeIs", "SizeIs", "sizes_of"]
 
 INT64_MAX = 2**63 - 1
 
@@ -133,7 +133,7 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
                 yield Way(text=text, assign={name: value})
             position += 1
             continue
-        if draws.get(name) == "run" and item.start is item.stop is None:
+        if draws.get(name) in ("run", "broadcast") and item.start is item.stop is None:
             rest = len(shape) - position if item is items[-1] else None
             if rest is not None and axis >= position:
                 run = list(shape[position:])
@@ -186,6 +186,45 @@ class ShapeIs(NoLimits):
 
     def describe_zh(self, product: str) -> str:
         return f"{self.of} 的 shape 为 {self.shape.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast(NoLimits):
+    """Two shapes broadcast: counted from the last dimension, sizes are equal, or one of them is 1."""
+
+    of: str
+    other: str
+    """A tensor, or what several broadcast to."""
+
+    @property
+    def test(self) -> Test:
+        broadcasts = compile_node(parse(f"broadcasts({self.of}, {self.other})"))
+        return lambda arguments, target: bool(broadcasts(arguments, target))
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        own = sizes_of(case.arguments[self.of])
+        others = sizes_of(compile_node(parse(self.other))(case.arguments, case.target))
+        is_tensor = self.other in case.arguments
+        for back in range(1, min(len(own), len(others)) + 1):
+            size, other = own[-back], others[-back]
+            axis, place = len(own) - back, len(others) - back
+            if other > 1:
+                yield _axis_way(self.of, axis, size, other + 1, spec)
+                if other > 2:
+                    yield _axis_way(self.of, axis, size, other - 1, spec)
+            elif not is_tensor:
+                continue
+            elif size > 1:
+                yield _axis_way(self.other, place, other, size + 1, spec)
+            else:
+                text = f"{self.of}[{axis}]: {size} -> 2, {self.other}[{place}]: {other} -> 3"
+                yield Way(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
+
+    def describe(self, product: str) -> str:
+        return f"the shapes of {self.of} and {self.other} broadcast"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 与 {self.other} 的 shape 满足 broadcast 关系"
 
 
 @dataclass(frozen=True, slots=True)

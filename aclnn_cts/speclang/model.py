@@ -56,7 +56,7 @@ class Draw:
 
     name: str
     kind: str
-    """`integer`, `derived`, `choice`, `run` or `factorisation`."""
+    """`integer`, `derived`, `choice`, `run`, `factorisation` or `broadcast`."""
     low: Evaluator | None = None
     high: Evaluator | None = None
     value: Evaluator | None = None
@@ -64,13 +64,16 @@ class Draw:
     sizes: tuple[Evaluator, Evaluator] | None = None
 
     def bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
-        """Least and most of an integer, or of the length of a run or factorisation; TypeError for other kinds."""
+        """Least and most of an integer, or of the length of a run of any kind; TypeError for other kinds."""
         if self.low is None or self.high is None:
             raise TypeError(f"{self.name}: a draw of kind {self.kind} has no bounds")
         return self.low(names, target), self.high(names, target)
 
     def given(self, names: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401 - what an expression gives
-        """What a derived name is, or the product of a factorisation; TypeError for other kinds."""
+        """What a derived name is, the product of a factorisation, or the run that one of kind broadcast goes with.
+
+        TypeError for other kinds.
+        """
         if self.value is None:
             raise TypeError(f"{self.name}: a draw of kind {self.kind} has no value of its own")
         return self.value(names, target)

@@ -18,7 +18,6 @@ _TEXTS = frozenset(
     {
         "id",
         "kind",
-        "as",
         "strength",
         "status",
         "products",
@@ -30,7 +29,7 @@ _TEXTS = frozenset(
         "type",
         "role",
     }
-    | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "same_shape_as", "dtype", "format", "recipe"}
+    | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "dtype", "format", "recipe"}
     | {"run"}
 )
 """Keys whose values are no expressions."""

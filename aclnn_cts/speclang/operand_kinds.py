@@ -15,18 +15,21 @@ RUN = "run"
 _WORDS = {"tensor": "a tensor", "int_array": "an int array", RUN: "a run of dimensions"}
 _SIZED = ("tensor", "int_array", RUN)
 _TAKES = {
-    **dict.fromkeys(("rank", "numel", "empty"), _SIZED),
+    **dict.fromkeys(("rank", "numel", "empty", "shape", "broadcast", "broadcasts"), _SIZED),
     **dict.fromkeys(("dim", "dtype", "format", "itemsize", "contiguous", "offset", "recipe"), ("tensor",)),
     **dict.fromkeys(("len", "item"), ("int_array", RUN)),
 }
-"""The kinds that the first operand of a function may have; the others take numbers."""
+"""The kinds that the first operand of a function may have, or each operand; the others take numbers."""
+_ALIKE = frozenset({"broadcast", "broadcasts"})
+"""Functions all of whose operands have the same kinds."""
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 
 
 def misread(node: Node, kinds: Mapping[str, str]) -> str | None:
     """What is wrong with the first name that is read as something else than it is; None where all is well."""
     for place, operand in enumerate(node.operands):
-        wanted = _TAKES.get(str(node.value)) if node.kind == "call" and place == 0 else None
+        is_typed = node.kind == "call" and (place == 0 or node.value in _ALIKE)
+        wanted = _TAKES.get(str(node.value)) if is_typed else None
         if operand.kind == "name" and (message := _misread_name(node, str(operand.value), wanted, kinds)) is not None:
             return message
         if (message := misread(operand, kinds)) is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.kinds import Constraint, Test
-from aclnn_cts.speclang.kinds_size import Dims, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, NotEmpty, Rank
 
 __all__ = ["compile_constraints", "in_evaluation_order"]
@@ -25,7 +25,9 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
             ranks.setdefault(item.rule.of, []).append(item.id)
     completed = []
     for item in constraints:
-        implied = ranks.get(item.rule.of, []) if isinstance(item.rule, (Dims, ShapeIs, SizeIs, NotEmpty)) else []
+        implied = (
+            ranks.get(item.rule.of, []) if isinstance(item.rule, (Broadcast, Dims, ShapeIs, SizeIs, NotEmpty)) else []
+        )
         completed.append(replace(item, requires=tuple(dict.fromkeys((*item.requires, *implied)))))
     waiting = {item.id: item for item in completed}
     ordered: list[Constraint] = []

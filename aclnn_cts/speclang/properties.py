@@ -12,7 +12,7 @@ from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["PROPERTIES", "Implied", "Property", "imply", "promised"]
+__all__ = ["PROPERTIES", "Implied", "Property", "imply", "promised", "role_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ PROPERTIES: Mapping[str, Property] = {
     "same_format_as": Property(kind="same_format", suffix="same_format", value="as"),
     "rank": Property(kind="rank", suffix="rank", value="in"),
     "length": Property(kind="length", suffix="length", value="is", of=("int_array",)),
+    "broadcasts_with": Property(kind="broadcast", suffix="broadcast", value="as"),
     "same_shape_as": Property(kind="shape", suffix="shape", value="is"),
     "dims": Property(kind="dims", suffix="dims", value="in"),
     "range": Property(kind="range", suffix="range", value="in", of=("int", "double")),
@@ -225,7 +226,7 @@ def _promise(word: str) -> dict[str, Any]:
 def _value(key: str, value: object, path: Path, problems: Problems) -> object:
     if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
-    if key.startswith("same_") and not isinstance(value, str):
+    if (key.startswith("same_") or key == "broadcasts_with") and not isinstance(value, str):
         problems.add(path, f"{key}: {shown(value)}; expected the name of an earlier parameter")
         return ""
     return value
@@ -250,7 +251,10 @@ def _constraint(
         made[entry.value] = f"[*{value}]" if entry.kind == "shape" else value
     made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
-        needed = [*earlier, *(_compared(name, str(tier.get("is")), made, implied) if entry.value == "as" else ())]
+        needed = [
+            *earlier,
+            *(_compared(name, str(tier.get("is")), made, implied) if entry.kind.startswith("same_") else ()),
+        ]
         if needed:
             made["requires"] = needed
     return {**made, **{key: value for key, value in rest.items() if value is not None}}
@@ -268,12 +272,16 @@ def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied) 
     return [item["id"] for item in found]
 
 
+def role_of(item: Mapping[str, Any], kind: str) -> str:
+    """The role of a parameter: the one that is written, else by its C type."""
+    by_type = ("input" if "const" in str(item["type"]).split() else "output") if kind == "tensor" else "attribute"
+    return str(item.get("role") or by_type)
+
+
 def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """The parameter in the full form: what valid calls draw from is the narrowest tier."""
     made = {key: value for key, value in item.items() if key not in PROPERTIES}
-    if "role" not in made:
-        is_const = "const" in str(item["type"]).split()
-        made["role"] = ("input" if is_const else "output") if kind == "tensor" else "attribute"
+    made["role"] = role_of(item, kind)
     if kind != "tensor":
         return made
     if tiers["same_shape_as"]:

@@ -22,6 +22,7 @@ __all__ = [
     "DocumentModel",
     "DrawModel",
     "ExampleModel",
+    "FamilyModel",
     "FileModel",
     "FunctionName",
     "InterfaceModel",
@@ -102,6 +103,7 @@ class DrawModel(_Strict):
     length: Bounds | None = None
     sizes: Bounds | None = None
     numel: StrictStr | None = None
+    broadcasts_with: StrictStr | None = None
 
 
 class ModesModel(_Strict):
@@ -344,6 +346,7 @@ class ShortParameterModel(_Strict):
     formats: Any = None
     same_format_as: Any = None
     rank: Any = None
+    broadcasts_with: Any = None
     same_shape_as: Any = None
     length: Any = None
     range: Any = None
@@ -364,12 +367,28 @@ class ShortExampleModel(_Strict):
 class ShortOperatorModel(_OperatorFile):
     """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
 
+    family: StrictStr | None = None
     let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
     defaults: dict[StrictStr, Any] = {}
     sentences: dict[StrictStr, dict[StrictStr, Any]] = {}
     parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
     constraints: list[ShortConstraintModel] = []
     examples: list[ShortExampleModel] = []
+    clauses: dict[StrictStr, list[Any]] = {}
+
+
+class FamilyModel(_Strict):
+    """`families/NAME.yaml`: what specs of one family have in common; `speclang.families` puts it in."""
+
+    family: StrictStr | None = None
+    let: dict[StrictStr, Scalar] = {}
+    defaults: dict[StrictStr, Any] = {}
+    first: dict[StrictStr, Any] = {}
+    inputs: dict[StrictStr, Any] = {}
+    outputs: dict[StrictStr, Any] = {}
+    parameters: dict[StrictStr, dict[StrictStr, Any]] = {}
+    draws: list[DrawModel] = []
+    constraints: list[ShortConstraintModel] = []
     clauses: dict[StrictStr, list[Any]] = {}
 
 
@@ -384,6 +403,7 @@ class SentenceModel(_Strict):
     when: StrictStr | None = None
     faults: Names | None = None
     interface: StrictStr | None = None
+    example: StrictStr | None = None
     untestable: StrictStr | None = None
 
 

@@ -14,6 +14,7 @@ __all__ = ["LANGUAGES", "Rule", "Sentences", "listed", "on_rule"]
 
 Rule = Mapping[str, Any]
 """A constraint of the full form."""
+_TOGETHER = re.compile(r"broadcast\(([^()]*)\)")
 LANGUAGES: tuple[Literal["en", "zh"], ...] = ("en", "zh")
 
 
@@ -37,6 +38,8 @@ def _kind(rule: Rule) -> str:
     """Which sentence tells of a rule: mostly that of its kind."""
     if rule["kind"] == "shape" and re.fullmatch(r"\[\*[A-Za-z_]\w*\]", str(rule.get("is"))):
         return "same_shape"
+    if rule["kind"] == "shape" and re.fullmatch(rf"\[\*{_TOGETHER.pattern}\]", str(rule.get("is"))):
+        return "broadcast_shape"
     return "dims_of" if rule["kind"] == "dims" and "axes" in rule else str(rule["kind"])
 
 
@@ -91,9 +94,14 @@ class Sentences:
             for name in (item["of"] if isinstance(item.get("of"), list) else [item.get("of", "")])
         ]
         status = rule.get("status") or []
+        together = _TOGETHER.search(str(rule.get("is", rule.get("as"))))
         return {
             "name": listed([str(name) for name in dict.fromkeys(names)], language),
-            "other": str(rule.get("is", ""))[2:-1] if rule["kind"] == "shape" else str(rule.get("as", "")),
+            "other": listed([name.strip() for name in together[1].split(",")], language)
+            if together is not None and rule["kind"] in ("shape", "broadcast")
+            else str(rule.get("is", ""))[2:-1]
+            if rule["kind"] == "shape"
+            else str(rule.get("as", "")),
             "axes": listed([str(axis) for axis in rule.get("axes") or [rule.get("axis", "")]], language),
             "status": " / ".join(status if isinstance(status, list) else [status]),
             "values": self._values(rule, on, language),

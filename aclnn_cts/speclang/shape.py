@@ -1,7 +1,7 @@
 """Shape expressions: `[To, B, Co]`, `[*A, *G]`, `[*x[0:rank(x) - rank(gamma)]]`.
 
-An item is an expression, a run or a tensor's whole shape (`*x`), or a slice of one. They say how a valid tensor is
-constructed and what a shape must equal.
+An item is an expression, a run or a tensor's whole shape (`*x`), the shape that several broadcast to
+(`*broadcast(x, y)`), or a slice of one. They say how a valid tensor is constructed and what a shape must equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
 
 @dataclass(frozen=True, slots=True)
 class ShapeItem:
-    """One item: an expression (`spliced` false), or the sizes of a name, sliced or whole."""
+    """One item: an expression (`spliced` false), or the sizes of a name or call, sliced or whole."""
 
     node: Node
     spliced: bool = False
@@ -42,8 +42,9 @@ class ShapeExpression:
 
     def whole(self) -> str | None:
         """The name whose shape it copies, if it is `[*name]`."""
-        if len(self.items) == 1 and self.items[0].spliced and self.items[0].start is self.items[0].stop is None:
-            return str(self.items[0].node.value)
+        only = self.items[0] if len(self.items) == 1 else None
+        if only is not None and only.spliced and only.node.kind == "name" and only.start is only.stop is None:
+            return str(only.node.value)
         return None
 
 
@@ -68,6 +69,7 @@ def _item(cursor: Expression) -> ShapeItem:
     if kind != "name":
         raise ExpressionError(f"{shown(cursor.text)}: * is followed by {shown(word)}; expected a run or a tensor")
     cursor.at += 1
+    node = cursor.sizes(word)
     start = stop = None
     if cursor.take("["):
         if cursor.peek() != ("op", ":"):
@@ -76,7 +78,7 @@ def _item(cursor: Expression) -> ShapeItem:
         if cursor.peek() != ("op", "]"):
             stop = cursor.disjunction()
         cursor.expect("]")
-    return ShapeItem(Node("name", word), spliced=True, start=start, stop=stop)
+    return ShapeItem(node, spliced=True, start=start, stop=stop)
 
 
 def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target], tuple[int, ...]]:
@@ -108,15 +110,15 @@ def _sizes(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a run or a tensor
 def _compile_item(item: ShapeItem) -> Compiled:
     if not item.spliced:
         return compile_node(item.node)
-    name = str(item.node.value)
+    whole = compile_node(item.node)
     start = compile_node(item.start) if item.start is not None else None
     stop = compile_node(item.stop) if item.stop is not None else None
     if start is None and stop is None:
-        return lambda arguments, _target: _sizes(arguments[name])
+        return lambda arguments, target: _sizes(whole(arguments, target))
 
     def splice(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
         first = start(arguments, target) if start is not None else None
         last = stop(arguments, target) if stop is not None else None
-        return _sizes(arguments[name])[first:last]
+        return _sizes(whole(arguments, target))[first:last]
 
     return splice

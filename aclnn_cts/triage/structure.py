@@ -91,6 +91,8 @@ class Structure:
                 names[draw.name] = decide(min(plain, max(was, low)), max(plain, min(was, high)), was)
             elif draw.kind == "run":
                 names[draw.name] = self._run(draw, names, was, decide)
+            elif draw.kind == "broadcast":
+                names[draw.name] = self._broadcast(draw, names, was, decide)
             else:
                 low, _ = draw.bounds(names, target)
                 names[draw.name] = _factors(draw.given(names, target), was, low, decide)
@@ -106,6 +108,17 @@ class Structure:
         sizes = [decide(least, most, size) for size in was if decide(0, 1, 1)]
         sizes += [least] * (low - len(sizes))
         return tuple(sizes)
+
+    def _broadcast(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
+        """Sizes that broadcast with another run: an axis is taken away, set to 1, or left where it still fits."""
+        low, _ = draw.bounds(names, self.sampler.target)
+        other = draw.given(names, self.sampler.target)
+        kept = [decide(1, max(1, size), size) for size in was if decide(0, 1, 1)]
+        sizes = [1] * (low - len(kept)) + kept
+        places = range(len(other) - len(sizes), len(other))
+        return tuple(
+            size if place < 0 or other[place] in (1, size) else 1 for place, size in zip(places, sizes, strict=True)
+        )
 
 
 def _factors(number: int, was: tuple[int, ...], low: int, decide: Decide) -> tuple[int, ...]:

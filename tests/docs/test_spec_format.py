@@ -14,6 +14,7 @@ from aclnn_cts.speclang import schema
 from aclnn_cts.speclang.build_rules import KINDS
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.families import family_names
 from aclnn_cts.speclang.package import products
 from aclnn_cts.speclang.properties import PROPERTIES
 from aclnn_cts.speclang.yaml_file import parse_yaml
@@ -24,6 +25,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "Document": schema.DocumentModel,
     "Parameter": schema.ParameterModel,
     "Draw": schema.DrawModel,
+    "Families": schema.FamilyModel,
     "Modes": schema.ModesModel,
     "Constraint": schema.ConstraintModel,
     "Clause": schema.ClauseModel,
@@ -46,11 +48,22 @@ def rows(section: str) -> list[list[str]]:
 
 
 def keys(section: str) -> list[str]:
-    return [key for row in rows(section) for key in re.findall(r"`([^`]+)`", row[0])]
+    return [
+        key
+        for row in rows(section)
+        if len(row) == 3 or section != "Families"
+        for key in re.findall(r"`([^`]+)`", row[0])
+    ]
 
 
 def examples(section: str) -> list[tuple[str, str]]:
-    return [(row[0].strip("`"), row[2].strip("`")) for row in rows(section) if row[2].startswith("`")]
+    found = [(row[0].strip("`"), row[2].strip("`")) for row in rows(section) if len(row) > 2 and row[2].startswith("`")]
+    return [(parse_key(key, text), text) for key, text in found]
+
+
+def parse_key(key: str, text: str) -> str:
+    """Of a row on several keys that of its example."""
+    return text.partition(":")[0] if "`, `" in key else key
 
 
 def fields(model: type[BaseModel]) -> set[str]:
@@ -89,6 +102,11 @@ def test_every_property_is_described() -> None:
     assert set(PROPERTIES) <= set(schema.ShortParameterModel.model_fields)
     for key, text in [(row[0].strip("`"), row[3].strip("`")) for row in rows("Properties")]:
         assert list(parse_yaml(text, name=key).content) == [key]
+
+
+def test_every_family_is_described() -> None:
+    described = [row[0].strip("`") for row in rows("Families") if len(row) == 2]
+    assert sorted(described) == list(family_names())
 
 
 def test_every_product_is_described() -> None:

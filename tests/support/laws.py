@@ -12,6 +12,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.trial_runner import Bench
@@ -22,6 +23,11 @@ A2 = Target(product="atlas-a2")
 @cache
 def specs() -> Specs:
     return load_specs()
+
+
+def hand_written() -> list[str]:
+    """The operators that have an oracle beside their formula, and are emulated by hand for tests."""
+    return [spec.operator for spec in specs().values() if hasattr(registry.load_module(spec.stem), "expected")]
 
 
 def pairs() -> list[tuple[str, str]]:

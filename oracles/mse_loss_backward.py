@@ -1,0 +1,22 @@
+"""aclnnMseLossBackward: the gradient of (x - y)^2 times the incoming one, over the number of elements for their mean."""
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+
+MEAN = 1
+
+
+def _backward(f: F, gradOutput: Array, self: Array, target: Array, reduction: int) -> Outputs:
+    count = float(max(self.size, 1)) if reduction == MEAN else 1.0
+    return {"out": gradOutput * (self - target) * 2.0 / count}
+
+
+def _forward(f: F, self: Array, target: Array, reduction: int) -> Outputs:
+    count = float(max(self.size, 1)) if reduction == MEAN else 1.0
+    return {"loss": (self - target) * (self - target) / count}
+
+
+FORMULA = Operator.of(
+    _backward,
+    derivative=Derivative(forward=_forward, gradients={"gradOutput": "loss"}, wrt={"out": "self"}),
+)
