@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aclnn_cts.core.case import Case, Origin
@@ -21,12 +21,15 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Constraint, Way
+from aclnn_cts.speclang.kinds import Constraint, Strength, Way
 
-__all__ = ["Derived", "boundary_cases", "break_drawing", "invalid_cases", "tried_ways"]
+__all__ = ["Derived", "boundary_cases", "break_by", "break_drawing", "invalid_cases", "tried_ways"]
 
 ATTEMPTS = 24
 """Valid drawings that are tried before a way of breaking counts as unprovable."""
+
+_EMPTY_ATTEMPTS = 4
+"""Ways that are tried in an empty call."""
 
 _PLACE = re.compile(r"(?P<name>\w+)\[(?P<axis>-?\d+)\]\Z")
 
@@ -41,6 +44,8 @@ class Derived:
     change: str
     broken: tuple[str, ...]
     """Ids of what is broken; empty for a boundary case inside the limit."""
+    beside: frozenset[str] = frozenset()
+    """Those that being empty breaks by itself, in a call that is empty besides."""
 
 
 def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> Way:
@@ -137,19 +142,108 @@ def invalid_cases(
 def break_drawing(
     sampler: Sampler, constraint: Constraint, drawing: Drawing, number: int, *, twin: Case | None = None
 ) -> Derived | None:
-    """A proved case that breaks a constraint, made from one drawing by its way of that number or the next that can."""
-    twin = sampler.case(drawing) if twin is None else twin
-    ways = list(_ways(constraint, drawing, twin, sampler))
-    for step in range(len(ways)):
-        way = ways[(number + step) % len(ways)]
-        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=case_id(twin))
-        case = _apply(sampler, drawing, way, origin)
+    """A proved case that breaks a constraint, made from one drawing; by which of its ways, the number decides.
+
+    Three numbers of four take ways that break nothing else, the nearest first, where there are any: a value that
+    another rule rejects too does not show whether this one is checked. The fourth takes any way; of a listed rule every
+    other one breaks it in an empty call.
+    """
+    breaker = _Breaker(sampler, constraint, drawing, sampler.case(drawing) if twin is None else twin)
+    turn, slot = divmod(number, 4)
+    if slot < 3:
+        return breaker.alone(3 * turn + slot)
+    if constraint.strength != Strength.LISTED:
+        return breaker.by_way(turn)
+    rest, second = divmod(turn, 2)
+    return (None if second else breaker.empty(rest)) or breaker.by_way(rest)
+
+
+def break_by(sampler: Sampler, constraint: Constraint, drawing: Drawing, place: int, *, twin: Case) -> Derived | None:
+    """A proved case made by the way at one place or the next that can; behind the last way, by those on empty calls."""
+    breaker = _Breaker(sampler, constraint, drawing, twin)
+    return breaker.by_way(place) if place < len(breaker.ways) else breaker.empty(place - len(breaker.ways))
+
+
+class _Breaker:
+    """The ways of breaking one constraint in one drawing."""
+
+    def __init__(self, sampler: Sampler, constraint: Constraint, drawing: Drawing, twin: Case) -> None:
+        self._sampler, self._constraint, self._drawing, self._twin = sampler, constraint, drawing, twin
+        self.ways = list(_ways(constraint, drawing, twin, sampler))
+
+    def by_way(self, place: int) -> Derived | None:
+        """By the way at a place, or the next one that can be proved."""
+        return next(self._proved(place), None)
+
+    def alone(self, place: int) -> Derived | None:
+        """By a way that breaks nothing else, or as `by_way` does where there is none."""
+        first = self.by_way(place)
+        if first is None or len(first.broken) == 1:
+            return first
+        alone = [derived for derived in self._proved(0) if len(derived.broken) == 1]
+        return alone[place % len(alone)] if alone else first
+
+    def empty(self, place: int) -> Derived | None:
+        """By a way in a call with an empty tensor; nothing is broken beside it but what that breaks, none of it listed.
+
+        None where no size can be 0 without breaking a listed rule.
+        """
+        emptied = [(way, beside) for way in self._emptying() if (beside := self._beside(way)) is not None]
+        for step in range(min(len(self.ways), _EMPTY_ATTEMPTS) if emptied else 0):
+            way = self.ways[(place + step) % len(self.ways)]
+            for turn in range(len(emptied)):
+                emptying, beside = emptied[(place + turn) % len(emptied)]
+                if set(way.assign) & set(emptying.assign):
+                    continue
+                both = replace(
+                    way, text=f"{way.text}, in an empty call: {emptying.text}", assign={**emptying.assign, **way.assign}
+                )
+                derived = self._prove(both, beside=beside)
+                if derived is not None and _is_empty(derived.case):
+                    return derived
+        return None
+
+    def _proved(self, place: int) -> Iterator[Derived]:
+        for step in range(len(self.ways)):
+            derived = self._prove(self.ways[(place + step) % len(self.ways)])
+            if derived is not None:
+                yield derived
+
+    def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> Derived | None:
+        constraint = self._constraint
+        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=case_id(self._twin))
+        case = _apply(self._sampler, self._drawing, way, origin)
         if case is None:
-            continue
-        broken = evaluate(sampler.spec, case).broken
-        if _isolated(constraint, broken):
-            return Derived(case, twin, constraint, way.text, tuple(item.id for item in broken))
-    return None
+            return None
+        broken = evaluate(self._sampler.spec, case).broken
+        if not _isolated(constraint, tuple(item for item in broken if item.id not in beside)):
+            return None
+        return Derived(case, self._twin, constraint, way.text, tuple(item.id for item in broken), beside)
+
+    def _emptying(self) -> Iterator[Way]:
+        """Changes that may leave a tensor without elements."""
+        for draw in self._sampler.spec.draws:
+            old = self._drawing.names[draw.name]
+            if draw.kind == "integer":
+                yield Way(text=f"{draw.name}: {old} -> 0", assign={draw.name: 0})
+            elif draw.kind == "run" and old:
+                yield Way(text=f"{draw.name}: {old[0]} -> 0", assign={draw.name: (0, *old[1:])})
+
+    def _beside(self, emptying: Way) -> frozenset[str] | None:
+        """What an empty call breaks by itself; None where it is not empty, or breaks a listed rule."""
+        case = _apply(self._sampler, self._drawing, emptying, Origin())
+        if case is None or not _is_empty(case):
+            return None
+        broken = evaluate(self._sampler.spec, case).broken
+        if any(item.strength == Strength.LISTED for item in broken):
+            return None
+        return frozenset(item.id for item in broken)
+
+
+def _is_empty(case: Case) -> bool:
+    """Whether a tensor has no elements, and no size is below 0."""
+    sizes = [size for _, tensor in case.tensors() for size in tensor.shape]
+    return 0 in sizes and min(sizes) == 0
 
 
 def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> Iterator[Derived]:

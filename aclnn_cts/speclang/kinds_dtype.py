@@ -11,7 +11,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
 
 if TYPE_CHECKING:
-    from aclnn_cts.speclang.model import Spec
+    from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["DtypeIn", "DtypeRows", "FormatIn", "ModeSupported", "SameDtype", "SameFormat"]
 
@@ -65,8 +65,17 @@ class _Listed(NoLimits):
     """Those that a break may choose among."""
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        names = [name for name in self.others if name not in self.table[case.product]]
-        yield from _other_names(spec, case, self.of, self.what, names, self.group)
+        """Those that another product lists come first, then those that another tensor has."""
+        elsewhere = [name for names in self.table.values() for name in names]
+        sisters = [name for item in spec.parameters for name in self.listed(item).get(case.product, ())]
+        names = dict.fromkeys(name for name in (*elsewhere, *sisters, *self.others) if name in self.others)
+        rejected = [name for name in names if name not in self.table[case.product]]
+        yield from _other_names(spec, case, self.of, self.what, rejected, self.group)
+
+    @staticmethod
+    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
+        """The lists of a parameter, by product."""
+        raise NotImplementedError
 
     def describe(self, product: str) -> str:
         return f"{self.what} of {self.of} is one of {', '.join(self.table.get(product, ())) or 'nothing'}"
@@ -83,6 +92,10 @@ class DtypeIn(_Listed):
     what_zh: ClassVar[str] = "数据类型"
     others: ClassVar[tuple[str, ...]] = OTHER_DTYPES
 
+    @staticmethod
+    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
+        return parameter.dtypes
+
     @property
     def test(self) -> Test:
         of = self.of
@@ -97,6 +110,10 @@ class FormatIn(_Listed):
     what: ClassVar[str] = "format"
     what_zh: ClassVar[str] = "数据格式"
     others: ClassVar[tuple[str, ...]] = OTHER_FORMATS
+
+    @staticmethod
+    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
+        return parameter.formats
 
     @property
     def test(self) -> Test:

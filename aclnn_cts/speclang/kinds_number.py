@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,7 @@ class Range:
             if not least <= new <= most:
                 return None
         if parameter is not None and parameter.kind == "double":
-            return Way(text=f"{name}: {old} -> {float(new)}", values={name: float(new)})
+            return _double_way(name, old, float(new))
         if any(draw.name == name for draw in spec.draws):
             return Way(text=f"{name}: {old} -> {new}", assign={name: new})
         return Way(text=f"{name}: {old} -> {new}", values={name: int(new)})
@@ -103,6 +104,13 @@ class Range:
                 yield way
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        if isinstance(old := case.arguments.get(self.of), float):
+            yield _double_way(self.of, old, math.nan)
+            yield from (
+                _double_way(self.of, old, beyond)
+                for bound, beyond in ((self.low, -math.inf), (self.high, math.inf))
+                if bound is not None
+            )
         near = (-1, -2, -1000, -(2**31), -(2**62))
         yield from self._values(spec, case, (near, tuple(-step for step in near)))
 
@@ -114,6 +122,10 @@ class Range:
 
     def describe_zh(self, product: str) -> str:
         return f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+
+
+def _double_way(name: str, old: object, new: float) -> Way:
+    return Way(text=f"{name}: {old} -> {new}", values={name: new})
 
 
 @dataclass(frozen=True, slots=True)

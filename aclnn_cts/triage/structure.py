@@ -17,7 +17,7 @@ from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.negative import break_drawing
+from aclnn_cts.generate.negative import break_by
 from aclnn_cts.generate.recover import recover, recovered_case
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.strategies import WAYS
@@ -59,7 +59,7 @@ class Structure:
         spec, origin = self.sampler.spec, self.origin
         if self.way is not None:
             constraint = spec.constraint(str(origin.case.origin.constraint))
-            derived = break_drawing(self.sampler, constraint, drawing, self.way, twin=case)
+            derived = break_by(self.sampler, constraint, drawing, self.way, twin=case)
             return None if derived is None else self._after(derived_trial(origin.promise, derived))
         if evaluate(spec, case).broken:
             return None
@@ -146,7 +146,7 @@ def structure_of(sampler: Sampler, trial: Trial) -> Structure | None:
     constraint = spec.constraint(trial.case.origin.constraint)
     wanted = _place(trial.case.origin.change or "")
     for number in range(WAYS):
-        derived = break_drawing(sampler, constraint, drawing, number, twin=base)
+        derived = break_by(sampler, constraint, drawing, number, twin=base)
         if derived is not None and (derived.case.arguments == trial.case.arguments or _place(derived.change) == wanted):
             return Structure(sampler, trial, drawing, base, number)
     return None

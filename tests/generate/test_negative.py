@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
 
+from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
@@ -15,23 +17,27 @@ from aclnn_cts.generate.negative import boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
-from aclnn_cts.speclang.kinds import Constraint
+from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.load import spec_from_text
-from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled
+from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import with_constraint
 
 each = pytest.mark.parametrize(("stem", "product"), PAIRS)
 A2 = "atlas-a2"
 
 
-def demand_isolated(constraint: Constraint, case: Case, twin: Case) -> None:
-    """The rule is broken, nothing else but its group and what goes with it is, and the twin holds all."""
+def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: AbstractSet[str] = frozenset()) -> None:
+    """The rule is broken, nothing else but its group and what goes with it is, and the twin holds all.
+
+    `empty`: what an empty call breaks besides.
+    """
     spec = SPECS[case.operator]
     check_prototype(spec, case, where="generated")
     assert evaluate(spec, twin).broken == ()
     broken = evaluate(spec, case).broken
     assert constraint in broken
-    beside = [item for item in broken if item.id in constraint.also]
+    beside = [item for item in broken if item.id in constraint.also | empty]
+    assert all(item.strength != Strength.LISTED for item in beside)
     others = [item.id for item in broken if item is not constraint and item not in beside]
     assert all(item in beside or item.group == constraint.group is not None or item is constraint for item in broken), (
         others
@@ -51,9 +57,88 @@ def test_every_rule_can_be_broken_alone(stem: str, product: str) -> None:
         found = list(invalid_cases(sampler(stem, product), constraint, seed=7, count=4))
         assert len(found) == 4, constraint.id
         for derived in found:
-            demand_isolated(constraint, derived.case, derived.twin)
+            demand_isolated(constraint, derived.case, derived.twin, derived.beside)
             assert constraint.id in derived.broken
             assert derived.case.origin.kind == "invalid"
+
+
+@each
+def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str) -> None:
+    """Of any rule that some value breaks alone, most cases of a standard plan have such values."""
+    breaks = PROFILES["standard"].breaks
+    for constraint in rules(stem, product):
+        found = list(invalid_cases(sampler(stem, product), constraint, seed=0, count=breaks))
+        alone = sum(len(derived.broken) == 1 for derived in found)
+        assert not alone or 2 * alone > len(found), constraint.id
+
+
+def test_first_come_the_values_of_neighbours() -> None:
+    """Another product's dtype, another tensor's format, one dimension more or less."""
+
+    def first(stem: str, identifier: str, name: str, product: str = A2, count: int = 1) -> list[Tensor]:
+        return tensors(stem, identifier, name, product, count)
+
+    assert first("conv_tbc_backward", "self.dtype", "self", "atlas-training")[0].dtype == "BF16"
+    assert first("softmax_backward", "output.dtype", "output", "atlas-training")[0].dtype == "BF16"
+    assert first("rms_norm_grad", "x.dtype", "x", "atlas-inference")[0].dtype == "BF16"
+    assert first("upsample_nearest_exact1d_backward", "gradOutput.format", "gradOutput")[0].format == "NCHW"
+    ranks = [len(item.shape) for item in first("conv_tbc_backward", "self.rank", "self", count=2)]
+    assert sorted(ranks) == [2, 4]
+
+
+@each
+def test_listed_rules_are_broken_in_empty_calls_too(stem: str, product: str) -> None:
+    """An implementation that returns early for an empty tensor has to check the rest first; quick has such a call."""
+    tried = 0
+    for constraint in rules(stem, product):
+        derived = list(invalid_cases(sampler(stem, product), constraint, seed=0, count=PROFILES["quick"].breaks))
+        empty = [item for item in derived if "in an empty call" in item.change]
+        if constraint.strength != Strength.LISTED:
+            assert not empty
+            continue
+        for item in empty:
+            assert any(0 in tensor.shape for _, tensor in item.case.tensors())
+            assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
+            demand_isolated(constraint, item.case, item.twin, item.beside)
+        tried += bool(empty)
+    assert tried >= 4
+
+
+def test_scales_are_no_numbers_and_infinite() -> None:
+    stem = "upsample_nearest_exact1d_backward"
+    met = {
+        str(case.arguments["scalesOptional"])
+        for identifier in ("scalesOptional.negative", "scalesOptional.agrees")
+        for case in changes(stem, identifier, count=PROFILES["quick"].breaks)
+    }
+    assert {"nan", "-inf", "inf"} <= met
+
+
+def test_input_size_alone_is_wrong_in_batch_and_channels() -> None:
+    for axis, identifier in enumerate(("gradOutput.batch", "gradOutput.channels")):
+        found = changes("upsample_nearest_exact1d_backward", identifier, count=PROFILES["quick"].breaks)
+        alone = 0
+        for case in found:
+            sizes = case.arguments["inputSize"]
+            assert isinstance(sizes, tuple)
+            alone += shape(case, "gradOutput")[axis] == shape(case, "out")[axis] != sizes[axis]
+        assert alone
+
+
+def test_sizes_below_zero_agree_where_they_come_from_an_input() -> None:
+    for name, of in (("gradInput", "input"), ("gradWeight", "weight")):
+        found = changes("conv_tbc_backward", f"{name}.negative", count=PROFILES["quick"].breaks)
+        assert any(min(shape(case, name)) < 0 and shape(case, name) == shape(case, of) for case in found)
+
+
+def test_rstd_is_below_zero_in_some_calls() -> None:
+    low = [
+        case.arguments["rstd"].data
+        for case in valid_cases("rms_norm_grad", A2, 400)
+        if isinstance(case.arguments["rstd"], Tensor)
+    ]
+    assert any(data is not None and data.recipe == "integers" and (data.high or 0) < 0 for data in low)
+    assert any(data is not None and data.recipe == "normal" for data in low)
 
 
 @each
@@ -158,8 +243,8 @@ def numbers(stem: str, identifier: str, name: str) -> set[int]:
     return {value for value in values if isinstance(value, int)}
 
 
-def tensors(stem: str, identifier: str, name: str, product: str = A2) -> list[Tensor]:
-    values = [case.arguments[name] for case in changes(stem, identifier, product)]
+def tensors(stem: str, identifier: str, name: str, product: str = A2, count: int = 40) -> list[Tensor]:
+    values = [case.arguments[name] for case in changes(stem, identifier, product, count)]
     return [value for value in values if isinstance(value, Tensor)]
 
 
