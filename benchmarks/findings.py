@@ -1,29 +1,41 @@
 """`make bench-findings`: how many findings a seeded fault is, and whether two faults at once stay two findings.
 
 Each fault is run on its operator's quick plan to the end, and in the first chunks of a campaign. Of the faults that
-the plan finds, pairs of one operator are drawn by seed and switched on together. `--store` keeps the figures for
-`docs/power.md`, which `make docs` makes from them. Run as `python -m benchmarks.findings` from the checkout.
+the plan finds, pairs of one operator are drawn by seed and switched on together. `--record FILE` keeps the fingerprints
+of all failures: another grouping can be tried on them without a device, and a measurement can be made in slices.
+`--store` keeps the figures for `docs/power.md`, which `make docs` makes from them. Run as
+`python -m benchmarks.findings` from the checkout.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import random
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import combinations
+from itertools import combinations, islice
+from operator import itemgetter
+from pathlib import Path
+
+import msgspec
 
 from aclnn_cts.campaign.corpus.corpus import Snapshot
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.corpus.schedule import Schedule
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.checks.plan import PROFILES
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import grouped
+from aclnn_cts.findings.fingerprint import fingerprint
+from aclnn_cts.findings.group import Group, group
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.mutants.power import Task, attempts, switched_on
@@ -54,22 +66,73 @@ def pairs_of(operators: Mapping[str, str], number: int, seed: int) -> list[tuple
     return random.Random(seed).sample(known, min(number, len(known)))  # noqa: S311 - drawn again by the same seed
 
 
-def _in_runs(operators: Mapping[str, str], workers: int) -> Iterator[tuple[str, int]]:
-    """Findings by fault, or by faults with commas between them; those that no trial found are left out."""
+class Recorded(msgspec.Struct, frozen=True):
+    """What failed with a fault, or with a pair of them, by fingerprint."""
+
+    what: str
+    id: str
+    """Of the fault, or of both with a comma between them."""
+    failures: tuple[tuple[Fingerprint, int], ...]
+
+    @property
+    def findings(self) -> tuple[Group, ...]:
+        """As a run groups them."""
+        return group(dict(self.failures))
+
+
+class _Book:
+    """All that was recorded, here and in a file where there is one; which is gone on with."""
+
+    def __init__(self, path: Path | None, *, until: float) -> None:
+        self._path = path
+        self._until = until
+        self.known: dict[tuple[str, str], Recorded] = {}
+        if path is not None and path.exists():
+            items = msgspec.json.Decoder(Recorded).decode_lines(path.read_bytes())
+            self.known = {(item.what, item.id): item for item in items}
+
+    def is_over(self) -> bool:
+        """Whether there is no time for more."""
+        return time.monotonic() >= self._until
+
+    def missing(self, what: str, operators: Mapping[str, str]) -> dict[str, str]:
+        """Those of which nothing is recorded yet."""
+        return {name: operator for name, operator in operators.items() if (what, name) not in self.known}
+
+    def add(self, item: Recorded) -> None:
+        """Keep it, and say what it comes to."""
+        self.known[item.what, item.id] = item
+        found = item.findings
+        print(f"{item.id}: {len(found)} {item.what}", flush=True)
+        for entry in found if len(found) != 1 + item.id.count(",") else ():
+            print(f"  {entry.fingerprints[0].text()}", flush=True)
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(item) + b"\n")
+
+    def numbers(self, what: str, names: Iterable[str]) -> dict[str, int]:
+        """Findings of each of which something is recorded; those that no trial found are left out."""
+        found = {name: self.known[what, name] for name in names if (what, name) in self.known}
+        return {name: len(item.findings) for name, item in found.items() if item.failures}
+
+
+def _run(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> None:
     tasks = [
         Task(id=name, operator=operator, seed=0, profile=PROFILES["quick"], to_end=True)
-        for name, operator in operators.items()
+        # The trials of an operator are generated once for neighbours.
+        for name, operator in sorted(book.missing(what, operators).items(), key=itemgetter(1))
     ]
-    for number, attempt in enumerate(attempts(tasks, workers=workers), 1):
-        print(f"{number} of {len(tasks)}: {attempt.id}: {len(attempt.findings)} findings", flush=True)
-        for text in attempt.findings if len(attempt.findings) != 1 + attempt.id.count(",") else ():
-            print(f"  {text}", flush=True)
-        if attempt.found:
-            yield attempt.id, len(attempt.findings)
+    if not tasks or book.is_over():
+        return
+    with contextlib.closing(attempts(tasks, workers=workers)) as made:
+        for attempt in made:
+            book.add(Recorded(what, attempt.id, attempt.failures))
+            if book.is_over():
+                break
 
 
-def _in_campaign(task: tuple[str, str]) -> int:
-    """Findings of a fault in the first chunks of its operator."""
+def _in_campaign(task: tuple[str, str]) -> Recorded:
+    """What fails with a fault in the first chunks of its operator."""
     name, operator = task
     specs, target = load_specs(), Target(product=DEFAULT_PRODUCT)
     settings = BenchSettings(adapter="loopback:timeout=6", target=target)
@@ -84,7 +147,15 @@ def _in_campaign(task: tuple[str, str]) -> int:
         worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
         results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
     failed = (record for result in results for record in result.records if record.verdict.result == Result.FAILED)
-    return len(grouped(failed))
+    return Recorded(IN_CAMPAIGN, name, tuple(Counter(map(fingerprint, failed)).items()))
+
+
+def _campaigns(book: _Book, operators: Mapping[str, str], workers: int) -> None:
+    tasks = iter(book.missing(IN_CAMPAIGN, operators).items())
+    with ProcessPoolExecutor(workers, mp_context=worker_context()) as pool:
+        while not book.is_over() and (given := list(islice(tasks, workers))):
+            for item in pool.map(_in_campaign, given):
+                book.add(item)
 
 
 def shown(rounds: Rounds) -> Iterator[Row]:
@@ -111,6 +182,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="draws faults and pairs (0)")
     parser.add_argument("--no-campaign", action="store_true", help="leave campaigns out")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="devices at once (2)")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep fingerprints in FILE, and go on with it")
+    parser.add_argument("--seconds", type=float, metavar="T", help="stop after T seconds; --record goes on later")
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/power.md (then: make docs)")
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
@@ -118,26 +191,30 @@ def main(arguments: Sequence[str]) -> int:
     if options.faults is not None:
         draw = random.Random(options.seed)  # noqa: S311 - as above
         faults = draw.sample(faults, min(options.faults, len(faults)))
-    rounds: dict[str, tuple[float, ...]] = {}
-    operators: dict[str, str] = {}
-    for name, number in _in_runs({entry.id: entry.operator for entry in faults}, options.workers):
-        operators[name] = next(entry.operator for entry in faults if entry.id == name)
-        rounds[f"{IN_RUN}, {name}"] = (float(number),)
+    operators = {entry.id: entry.operator for entry in faults}
+    until = math.inf if options.seconds is None else time.monotonic() + options.seconds
+    book = _Book(options.record, until=until)
+    _run(book, IN_RUN, operators, options.workers)
+    found = {name: operators[name] for name in book.numbers(IN_RUN, operators)}
+    pairs: list[str] = []
+    if not book.missing(IN_RUN, operators):
+        pairs = [",".join(pair) for pair in pairs_of(found, options.pairs, options.seed)]
+        _run(book, OF_PAIR, {pair: operators[pair.partition(",")[0]] for pair in pairs}, options.workers)
     if not options.no_campaign:
-        with ProcessPoolExecutor(options.workers, mp_context=worker_context()) as pool:
-            for name, number in zip(operators, pool.map(_in_campaign, operators.items()), strict=True):
-                print(f"{name}: {number} findings in a campaign", flush=True)
-                if number:
-                    rounds[f"{IN_CAMPAIGN}, {name}"] = (float(number),)
-    pairs = pairs_of(operators, options.pairs, options.seed)
-    for name, number in _in_runs({",".join(pair): operators[pair[0]] for pair in pairs}, options.workers):
-        rounds[f"{OF_PAIR}, {name.replace(',', ' and ')}"] = (float(number),)
+        _campaigns(book, found, options.workers)
+    rounds: dict[str, tuple[float, ...]] = {}
+    for what, names in ((IN_RUN, [*operators]), (IN_CAMPAIGN, [*found]), (OF_PAIR, pairs)):
+        rounds |= {
+            f"{what}, {name.replace(',', ' and ')}": (float(number),)
+            for name, number in book.numbers(what, names).items()
+        }
     for row in shown(rounds):
         print(f"{row.what}: {row.figure} ({row.verdict})")
     print(f"on {started.text}")
     if options.store:
         needed = (IN_RUN, OF_PAIR) if options.no_campaign else (IN_RUN, IN_CAMPAIGN, OF_PAIR)
-        store(NAME, rounds, command="make bench-findings ARGS=--store", started=started, needed=needed)
+        command = f"make bench-findings ARGS='{' '.join(arguments)}'"
+        store(NAME, rounds, command=command, started=started, needed=needed)
     return 0
 
 

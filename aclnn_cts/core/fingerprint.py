@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-__all__ = ["Fingerprint", "GroupedFinding", "Looks"]
+__all__ = ["Beside", "Fingerprint", "GroupedFinding", "Looks"]
 
 
 class Looks(str, Enum):
@@ -25,6 +25,13 @@ class Looks(str, Enum):
     __str__ = str.__str__
 
 
+class Beside(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """Another output that is wrong in a call than the one that its verdict names."""
+
+    output: str
+    looks: Looks
+
+
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a failure has in common with others of the same fault; findings are groups of fingerprints."""
 
@@ -41,10 +48,13 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     output: str = ""
     mode: str = ""
     dtype: str = ""
+    beside: tuple[Beside, ...] = ()
+    """What else is wrong in the same call, by output."""
 
     def text(self) -> str:
         """The fields that say something, on one line."""
-        return " | ".join(value for value in (getattr(self, name) for name in self.__struct_fields__) if value)
+        words = (getattr(self, name) for name in self.__struct_fields__ if name != "beside")
+        return " | ".join(filter(None, (*words, *(f"{item.output} {item.looks}" for item in self.beside))))
 
 
 class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,6 +64,8 @@ class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The most frequent one first."""
     numbers: tuple[int, ...]
     """Failures of each."""
+    values_of: str = ""
+    """The output whose wrong values it is, where each of its failures shows a graver fault or another output first."""
     order_dependent: bool = False
     """Whether its failures show only after other calls."""
     waiver: str = ""

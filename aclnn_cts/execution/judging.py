@@ -16,7 +16,7 @@ from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
-from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
@@ -43,6 +43,8 @@ __all__ = ["Judge", "Limits", "Spared", "widened"]
 
 Spared: TypeAlias = Callable[[Performed, Verdict], bool]
 """Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
+
+_OF_MEMORY = Fault.of(Family.MEMORY)
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
@@ -151,10 +153,12 @@ class Judge:
             ):
                 return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
             answer = self._answer(self._opened(performed, outputs))
-        if verdict is None:
+        if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
                 look_at([answer])
-            verdict = conclude(answer.comparisons, answer.models, mode.name)
+            values = conclude(answer.comparisons, answer.models, mode.name)
+            # What is wrong beside a stray write tells one mistake from two (`findings.group`).
+            verdict = values if verdict is None else msgspec.structs.replace(verdict, deviations=values.deviations)
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         if self.forms and verdict.result == Result.FAILED:

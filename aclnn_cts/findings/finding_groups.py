@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aclnn_cts.core.fault_words import fault_words
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import GroupedFinding
 from aclnn_cts.core.verdict import Record, Result, Signature
-from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
+from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed, message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
@@ -70,14 +71,14 @@ def _group(
     run: RunDirectory, specs: Specs, finding: GroupedFinding, record: Record, shared: SharedCondition | None
 ) -> FindingGroup:
     members = finding.fingerprints
-    kind = record.verdict.kind
-    outputs = _listed(item.output for item in members)
+    kind = Fault.VALUE if finding.values_of else record.verdict.kind
+    outputs = finding.values_of or _listed(item.output for item in members)
     clause = quoted_clause(record, specs)
     details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]
     return FindingGroup(
         title=f"{record.signature.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
         details="; ".join(part for part in details if part),
-        meaning=f"{_meaning(kind)}: {record.verdict.message}",
+        meaning=f"{_meaning(kind)}: {message_of(record, finding.values_of)}",
         shared=shared,
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         cases=finding.failures,

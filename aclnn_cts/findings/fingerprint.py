@@ -11,20 +11,22 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding, Looks
+from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Deviation, Record, Result, Signature
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
-from aclnn_cts.findings.group import group
+from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.findings.signature import symptom
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
-__all__ = ["findings_of", "findings_together", "fingerprint", "grouped", "grouped_in", "indexed"]
+__all__ = ["findings_of", "findings_together", "fingerprint", "grouped", "grouped_in", "indexed", "message_of"]
 
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
 _ROUNDING = 2.0**-6
 """Errors below this share of the value are of arithmetic: BF16, the coarsest format, has 2^-8."""
+_SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
+"""The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
 
 def fingerprint(record: Record) -> Fingerprint:
@@ -40,7 +42,19 @@ def fingerprint(record: Record) -> Fingerprint:
         output=signature.output,
         mode=signature.mode,
         dtype=signature.dtype,
+        beside=_beside(record) if signature.promise in PLAIN else (),
     )
+
+
+def _beside(record: Record) -> tuple[Beside, ...]:
+    """What else is wrong than what the verdict names."""
+    of_values = record.verdict.kind in _OF_VALUES
+    others = (
+        item
+        for item in record.verdict.deviations
+        if item.beyond and not (of_values and item.output == record.signature.output)
+    )
+    return tuple(sorted({Beside(item.output, _of_element(item, record.signature.dtype)) for item in others}))
 
 
 def _looks(record: Record) -> Looks:
@@ -48,16 +62,18 @@ def _looks(record: Record) -> Looks:
     at_fault = [item for item in record.verdict.deviations if item.beyond]
     named = [item for item in at_fault if item.output == record.signature.output]
     worst = next(iter(named or at_fault), None)
-    return Looks.WRONG if worst is None else _of_element(worst)
+    return Looks.WRONG if worst is None else _of_element(worst, record.signature.dtype)
 
 
-def _of_element(worst: Deviation) -> Looks:
+def _of_element(worst: Deviation, dtype: str) -> Looks:
     got, expected = float(worst.got), float(worst.expected)
     if not math.isfinite(expected):
         return Looks.SPECIAL
     if not math.isfinite(got):
         return Looks.STRAY
-    small = abs(got - expected) < _ROUNDING * max(abs(got), abs(expected))
+    largest = max(abs(got), abs(expected))
+    flushed = largest < (_SMALLEST_HALF if dtype == "FLOAT16" else _SMALLEST_FLOAT)
+    small = flushed or abs(got - expected) < _ROUNDING * largest
     return Looks.ROUNDING if small else Looks.WRONG
 
 
@@ -81,13 +97,14 @@ def _grouped(
 ) -> tuple[GroupedFinding, ...]:
     return tuple(
         GroupedFinding(
-            fingerprints=members,
-            numbers=tuple(counts[item] for item in members),
+            fingerprints=found.fingerprints,
+            numbers=tuple(counts[item] for item in found.fingerprints),
             waiver=waiver,
-            order_dependent=all(item in after for item in members),
+            values_of=found.values_of,
+            order_dependent=all(item in after for item in found.fingerprints),
         )
         for waiver, counts in sorted(numbers.items())
-        for members in group(counts, order_dependent=after)
+        for found in group(counts, order_dependent=after)
     )
 
 
@@ -140,3 +157,15 @@ def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int
         return places[waiver, given]
 
     return place
+
+
+def message_of(record: Record, values_of: str = "") -> str:
+    """What a verdict says; for wrong values that another fault hides (`GroupedFinding.values_of`), those first."""
+    message = record.verdict.message
+    worst = next((item for item in record.verdict.deviations if values_of and item.output == values_of), None)
+    if worst is None:
+        return message
+    return (
+        f"{worst.output}{list(worst.index)} is {worst.got}, expected {worst.expected}; the same call also has another"
+        f" fault: {message}"
+    )

@@ -2,41 +2,54 @@
 
 One mistake in a kernel shows in many calls: in several dtypes, modes and outputs, as several faults, and in laws and
 life cycles of calls that are wrong by themselves. Two mistakes must stay two findings. The shares below were tuned on
-the seeded faults, one and two at a time; `benchmarks.findings` measures what they come to.
+half of the seeded faults, one and two at a time; `benchmarks.findings` measures what they come to.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint, Looks
 
-__all__ = ["BROAD", "group"]
+__all__ = ["BROAD", "PLAIN", "Group", "group"]
 
 BROAD = 3
-"""Constraints whose calls are answered in the same wrong way: from so many on that is one finding."""
+"""Constraints whose calls are answered in the same wrong way, and outputs that are wrong: from so many on that is one
+finding."""
 
 _FEW = 1 / 6
 """Failures of another sort that a fault may show as, over those of its own."""
 _ROUNDING_OF_WRONG = 0.08
 """A wrong term rarely moves a value by so little that it looks like rounding."""
-_WRONG_OF_ROUNDING = 0.45
+_WRONG_OF_ROUNDING = 0.6
 """Rounding that cancels looks like a wrong value much more often."""
+_SAME_CALLS = 0.8
+"""Outputs that are wrong in the same calls, of those in which either is: from so many on that is one mistake."""
 
 _UNMADE = Fault.of(Family.ENDED, Family.LEAK, Family.REJECTED)
 """Faults of calls that wrote nothing that could be judged."""
 _CONTENTS = Fault.of(Family.VALUES, Family.OUTPUT, Family.TOLERANCE, Family.LAW)
 _WRITTEN = _CONTENTS | Fault.of(Family.MEMORY)
 """Faults of what a call wrote, whatever constraint it breaks."""
-_PLAIN = frozenset({"values", "memory", "example", "boundary", "precision"})
+PLAIN = frozenset({"values", "memory", "example", "boundary", "precision"})
 """Checks of one valid call by itself."""
 
 
+class Group(NamedTuple):
+    """One finding."""
+
+    fingerprints: tuple[Fingerprint, ...]
+    """The most frequent one first."""
+    values_of: str = ""
+    """The output whose wrong values it is, where a graver fault or another output comes first in each verdict."""
+
+
 class _Sort(NamedTuple):
-    """What fingerprints of one operator share that are one finding before sorts are joined."""
+    """What a call shows, as far as findings are made of it."""
 
     clause: str
     """The constraint that is broken; `_ANY` for several; empty for calls that are valid, or were made all the same."""
@@ -49,7 +62,26 @@ class _Sort(NamedTuple):
     """Whether one valid call shows it by itself."""
 
 
-_Numbers: TypeAlias = Mapping[_Sort, int]
+class _Numbers(dict[_Sort, int]):
+    """Failures that show each sort."""
+
+    def __init__(self, failures: Mapping[Fingerprint, int], shown: _Shown) -> None:
+        super().__init__()
+        self._both: Counter[tuple[_Sort, ...]] = Counter()
+        for item, sorts in shown.items():
+            for sort in sorts:
+                self[sort] = self.get(sort, 0) + failures[item]
+            for pair in combinations(sorted(sorts), 2):
+                self._both[pair] += failures[item]
+
+    def in_the_same_calls(self, one: _Sort, other: _Sort) -> bool:
+        """Whether most calls that show either of them show both."""
+        both = self._both[tuple(sorted((one, other)))]
+        return both >= _SAME_CALLS * (self[one] + self[other] - both)
+
+
+_Shown: TypeAlias = Mapping[Fingerprint, tuple[_Sort, ...]]
+"""What the calls of each fingerprint show, that of their verdict first."""
 _Into: TypeAlias = dict[_Sort, _Sort]
 
 _ANY = "*"
@@ -58,10 +90,8 @@ _FORM = "form"
 """Looks of an output that is incomplete, or has another shape or dtype."""
 
 
-def group(
-    failures: Mapping[Fingerprint, int], *, order_dependent: Collection[Fingerprint] = ()
-) -> tuple[tuple[Fingerprint, ...], ...]:
-    """The findings among failures, each as its fingerprints; the most frequent ones come first.
+def group(failures: Mapping[Fingerprint, int], *, order_dependent: Collection[Fingerprint] = ()) -> tuple[Group, ...]:
+    """The findings among failures; the most frequent ones come first, and each fingerprint is in one.
 
     - `failures`: the number of failures by fingerprint. Their order is of no account. What else fails for an operator
       is: shares are of all its failures, so that a part of a run can be grouped otherwise than the whole.
@@ -76,29 +106,44 @@ def group(
         for given in by_operator.values()
         for members in _of_operator({item: failures[item] for item in given}, order_dependent)
     ]
-    return tuple(sorted(found, key=lambda members: (-sum(failures[item] for item in members), repr(members))))
+    return tuple(sorted(found, key=lambda item: (-sum(failures[each] for each in item.fingerprints), repr(item))))
 
 
-def _of_operator(
-    failures: Mapping[Fingerprint, int], order_dependent: Collection[Fingerprint]
-) -> Iterable[tuple[Fingerprint, ...]]:
-    sorts = {item: _left_behind(item) if item in order_dependent else _sort(item) for item in failures}
+def _of_operator(failures: Mapping[Fingerprint, int], order_dependent: Collection[Fingerprint]) -> Iterable[Group]:
+    shown = {item: _left_behind(item) if item in order_dependent else _sorts(item) for item in failures}
     for step in _STEPS:
-        numbers: Counter[_Sort] = Counter()
-        for item, sort in sorts.items():
-            numbers[sort] += failures[item]
-        into = step(numbers)
-        sorts = {item: into.get(sort, sort) for item, sort in sorts.items()}
+        into = step(_Numbers(failures, shown))
+        shown = {item: tuple(dict.fromkeys(into.get(sort, sort) for sort in sorts)) for item, sorts in shown.items()}
+    found = {item: sorts[0] for item, sorts in shown.items()}
+    masked = _unmasked(shown, found)
     members: dict[_Sort, list[Fingerprint]] = defaultdict(list)
-    for item, sort in sorts.items():
+    for item, sort in found.items():
         members[sort].append(item)
-    return map(tuple, members.values())
+    for sort, given in members.items():
+        yield Group(tuple(given), sort.output if sort in masked else "")
+
+
+def _unmasked(shown: _Shown, found: dict[Fingerprint, _Sort]) -> set[_Sort]:
+    """Give each sort that no verdict names the most frequent calls that another finding can do without."""
+    masked = {sort for sorts in shown.values() for sort in sorts} - set(found.values())
+    for sort in sorted(masked):
+        for item in (item for item, sorts in shown.items() if sort in sorts):
+            beside = [other for other, home in found.items() if home == found[item]]
+            if item != beside[0]:
+                found[item] = sort
+                break
+    return masked
+
+
+def _sorts(item: Fingerprint) -> tuple[_Sort, ...]:
+    beside = (_Sort("", _CONTENTS_FAULT, looks=str(each.looks), output=each.output) for each in item.beside)
+    return tuple(dict.fromkeys((_sort(item), *beside)))
 
 
 def _sort(item: Fingerprint) -> _Sort:
     if item.fault in _CONTENTS:
         looks = _FORM if item.fault in Fault.of(Family.OUTPUT) else item.looks or Looks.WRONG
-        plain = item.check in _PLAIN or bool(item.clause)
+        plain = item.check in PLAIN or bool(item.clause)
         return _Sort("", _CONTENTS_FAULT, looks=str(looks), output=item.output, plain=plain)
     if item.fault in _WRITTEN:
         return _Sort("", item.fault, output=item.output)
@@ -107,8 +152,8 @@ def _sort(item: Fingerprint) -> _Sort:
     return _Sort("", item.fault, item.answer, plain=item.fault in _UNMADE)
 
 
-def _left_behind(item: Fingerprint) -> _Sort:
-    return _Sort("", f"{_CONTENTS_FAULT if item.fault in _CONTENTS else item.fault} after other calls")
+def _left_behind(item: Fingerprint) -> tuple[_Sort, ...]:
+    return (_Sort("", f"{_CONTENTS_FAULT if item.fault in _CONTENTS else item.fault} after other calls"),)
 
 
 def _most(numbers: _Numbers, sorts: Iterable[_Sort]) -> _Sort:
@@ -147,18 +192,24 @@ def _beside_broad(numbers: _Numbers) -> _Into:
 def _of_related_calls(numbers: _Numbers) -> _Into:
     """A law or a life cycle of calls that are wrong by themselves tells nothing new."""
     contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT]
-    others = [sort for sort in contents if not sort.plain]
     plain = [sort for sort in contents if sort.plain]
-    if plain:
-        return dict.fromkeys(others, _most(numbers, plain))
-    return dict.fromkeys(others, _Sort("", _CONTENTS_FAULT, plain=False))
+    into: _Into = {}
+    for sort in (sort for sort in contents if not sort.plain):
+        alike = [other for other in plain if (other.looks == _FORM) == (sort.looks == _FORM)] or plain
+        same = [other for other in alike if other.output == sort.output] or alike
+        into[sort] = _most(numbers, same) if same else _Sort("", _CONTENTS_FAULT, plain=False)
+    return into
+
+
+def _values(numbers: _Numbers) -> list[_Sort]:
+    return [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain and sort.looks != _FORM]
 
 
 def _of_looks(numbers: _Numbers) -> _Into:
     """One mistake makes now a wrong value, now inf, and now one that is nearly right."""
-    contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain]
+    values = _values(numbers)
     totals: Counter[str] = Counter()
-    for sort in contents:
+    for sort in values:
         totals[sort.looks] += numbers[sort]
     into: dict[str, str] = {}
 
@@ -171,6 +222,7 @@ def _of_looks(numbers: _Numbers) -> _Into:
     join(Looks.WRONG, Looks.ROUNDING, _WRONG_OF_ROUNDING)
     join(Looks.WRONG, Looks.STRAY, 1.0)
     join(Looks.SPECIAL, Looks.WRONG, 1.0)
+    join(Looks.WRONG, Looks.SPECIAL, 1.0)
     for looks in sorted(totals, key=lambda item: (totals[item], item)):
         if most := max(
             (other for other in totals if other != looks), key=lambda item: (totals[item], item), default=""
@@ -179,9 +231,9 @@ def _of_looks(numbers: _Numbers) -> _Into:
     while any(other in into for other in into.values()):
         into = {looks: into.get(other, other) for looks, other in into.items()}
     joined: _Into = {}
-    for sort in contents:
+    for sort in values:
         if sort.looks in into:
-            at_home = [item for item in contents if item.looks == into[sort.looks]]
+            at_home = [item for item in values if item.looks == into[sort.looks]]
             beside = sort._replace(looks=into[sort.looks])
             joined[sort] = beside if beside in at_home else _most(numbers, at_home)
     return joined
@@ -190,19 +242,44 @@ def _of_looks(numbers: _Numbers) -> _Into:
 def _of_outputs(numbers: _Numbers) -> _Into:
     """Rounding, strides and special values go wrong in all outputs alike; a wrong formula does in its own."""
     into: _Into = {}
-    contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain]
-    for looks in {sort.looks for sort in contents}:
-        sorts = [sort for sort in contents if sort.looks == looks]
-        most = _most(numbers, sorts)
-        for sort in sorts:
-            if sort != most and (looks != Looks.WRONG or numbers[sort] <= _FEW * numbers[most]):
-                into[sort] = most
-    incomplete = [sort for sort in contents if sort.looks == _FORM and sort not in into]
+    values = _values(numbers)
+    for looks in {sort.looks for sort in values}:
+        sorts = sorted((sort for sort in values if sort.looks == looks), key=lambda sort: (-numbers[sort], sort))
+        often = [sort for sort in sorts if numbers[sort] > _FEW * numbers[sorts[0]]]
+        alike = looks != Looks.WRONG or len(often) >= BROAD
+        for place, sort in enumerate(sorts[1:], 1):
+            if alike or sort not in often:
+                into[sort] = sorts[0]
+                continue
+            same = next((other for other in sorts[:place] if numbers.in_the_same_calls(sort, other)), None)
+            if same is not None:
+                into[sort] = into.get(same, same)
+    incomplete = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain and sort.looks == _FORM]
     if incomplete:
-        most = _most(numbers, incomplete)
-        stray = [sort for sort in numbers if sort.fault == Fault.GUARD and numbers[sort] <= _FEW * numbers[most]]
-        into |= dict.fromkeys(stray, most)
+        into |= dict.fromkeys(incomplete, _most(numbers, incomplete))
     return into
 
 
-_STEPS: tuple[Callable[[_Numbers], _Into], ...] = (_broad, _beside_broad, _of_related_calls, _of_looks, _of_outputs)
+def _of_stray_writes(numbers: _Numbers) -> _Into:
+    """What is written elsewhere is missing in its own place, and now and then ends the process."""
+    incomplete = [sort for sort in numbers if sort.looks == _FORM]
+    stray = [sort for sort in numbers if sort.fault == Fault.GUARD]
+    into: _Into = {}
+    if incomplete and stray:
+        most = _most(numbers, incomplete)
+        into |= {sort: most for sort in stray if numbers[sort] <= _FEW * numbers[most]}
+    if stray:
+        most = _most(numbers, stray)
+        died = [sort for sort in numbers if sort.fault == Fault.CRASH and not sort.clause]
+        into |= {sort: into.get(most, most) for sort in died if numbers[sort] <= _FEW * numbers[most]}
+    return into
+
+
+_STEPS: tuple[Callable[[_Numbers], _Into], ...] = (
+    _broad,
+    _beside_broad,
+    _of_related_calls,
+    _of_looks,
+    _of_outputs,
+    _of_stray_writes,
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from aclnn_cts.core.fingerprint import Fingerprint
+
 __all__ = ["Attempt"]
 
 
@@ -21,6 +23,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     findings: tuple[str, ...] = ()
     """The findings of all failures that were seen, each by its most frequent fingerprint, as text."""
+    failures: tuple[tuple[Fingerprint, int], ...] = ()
+    """How many failures had each fingerprint."""
     signatures: tuple[str, ...] = ()
     """The failures' own signatures, as text."""
     errors: int = 0

@@ -137,7 +137,8 @@ def attempt(
         kind=first.verdict.kind if first is not None else "",
         cases=tally.first_at or tally.cases,
         seconds=found_after or time.perf_counter() - began,
-        findings=tuple(members[0].text() for members in group(tally.failures)),
+        findings=tuple(found.fingerprints[0].text() for found in group(tally.failures)),
+        failures=tuple(tally.failures.items()),
         signatures=tuple(tally.signatures),
         errors=tally.errors,
     ), first

@@ -113,6 +113,8 @@ class Failures:
     """Those that one call shows."""
     joined: list[Member] = field(default_factory=list)
     """Those of laws, life cycles and broken calls, where `members` has others."""
+    values_of: str = ""
+    """The output whose wrong values they are, where a graver fault or another output comes first in their verdicts."""
 
     def __iter__(self) -> Iterator[Member]:
         """All members."""
@@ -138,7 +140,9 @@ class Failures:
 
     @property
     def kind(self) -> str:
-        """The code of the gravest fault."""
+        """The code of the gravest fault, or of wrong values behind one."""
+        if self.values_of:
+            return str(Fault.VALUE)
         known = [item.finding.kind for item in self.members if item.finding is not None and item.finding.kind]
         codes = {item.kind for item in self.members} | {*known}
         return next((fault.value for fault in Fault if fault in codes), min(codes))
@@ -172,16 +176,17 @@ def by_finding(members: Iterable[Member], found: Sequence[GroupedFinding]) -> li
     inside: dict[int, list[Member]] = {}
     for item in members:
         inside.setdefault(place(item.waiver, item.fingerprint), []).append(item)
-    return [_failures(given) for _, given in sorted(inside.items())]
+    return [_failures(given, found[number].values_of) for number, given in sorted(inside.items())]
 
 
-def _failures(members: Sequence[Member]) -> Failures:
+def _failures(members: Sequence[Member], values_of: str) -> Failures:
     alone = [item for item in members if not item.related] or [*members]
     numbers: Counter[Signature] = Counter()
     for item in alone:
         numbers[item.stored] += item.number
     most = max(numbers, key=lambda signature: (numbers[signature], signature_key(signature)))
-    return Failures(most, members=alone, joined=[item for item in members if item not in alone])
+    joined = [item for item in members if item not in alone]
+    return Failures(most, members=alone, joined=joined, values_of=values_of)
 
 
 def finding_ids(failures: Sequence[Failures]) -> dict[str, Failures]:

@@ -18,6 +18,7 @@ from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.explain import replay_command, shrink_command
 from aclnn_cts.findings.finding import FINDING_STATE, Finding, distinct
+from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import gravity
 from aclnn_cts.reports.model.acceptance_findings import (
@@ -95,7 +96,7 @@ def _card(
         kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
         members=tuple(_members(failures, runs)),
         constraint=signature.constraint,
-        output=signature.output,
+        output=failures.values_of or signature.output,
         mode=", ".join(sorted({item.fingerprint.mode for item in failures if item.fingerprint.mode})),
         dtype=deciding_dtypes(failures, tally.dtypes),
         number=failures.number,
@@ -103,7 +104,7 @@ def _card(
         waivers=tuple(sorted({item.waiver for item in failures if item.waiver})),
         of=sum(tally.judged[sort] for sort in {sort for item in failures for sort in item.sorts}),
         runs=tuple(_name(runs[number]) for number in failures.runs),
-        message=(small.message if small is not None and small.message else record.verdict.message)[:_MESSAGE],
+        message=((small.message if small is not None else "") or message_of(record, failures.values_of))[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
         case_promise=record.trial.promise,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.fingerprint import Fingerprint, Looks
+from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
 from aclnn_cts.findings.group import BROAD, group
 
 OP = "aclnnSoftmaxBackward"
@@ -25,6 +25,9 @@ fingerprints = st.builds(
     output=st.sampled_from(["", "out", "dx"]),
     mode=st.sampled_from(["", "USE_HF32"]),
     dtype=st.sampled_from(["FLOAT", "BF16"]),
+    beside=st.lists(
+        st.builds(Beside, st.sampled_from(["out", "dx"]), st.sampled_from([Looks.WRONG, Looks.ROUNDING])), max_size=2
+    ).map(tuple),
 )
 runs = st.dictionaries(fingerprints, st.integers(1, 300), max_size=40)
 
@@ -34,13 +37,13 @@ def test_each_fingerprint_is_in_one_finding_whatever_their_order(
     failures: dict[Fingerprint, int], random: object
 ) -> None:
     found = group(failures)
-    assert Counter(chain.from_iterable(found)) == Counter(list(failures))
+    assert Counter(chain.from_iterable(item.fingerprints for item in found)) == Counter(list(failures))
     shuffled = list(failures)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random
     assert group({item: failures[item] for item in shuffled}) == found
-    sizes = [sum(failures[item] for item in members) for members in found]
+    sizes = [sum(failures[item] for item in members) for members, _ in found]
     assert sizes == sorted(sizes, reverse=True)
-    for members in found:
+    for members, _ in found:
         assert len({item.operator for item in members}) == 1
         numbers = [failures[item] for item in members]
         assert numbers == sorted(numbers, reverse=True)
@@ -51,7 +54,7 @@ def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int
     found = set(group(failures))
     for operator in {item.operator for item in failures}:
         of_it = {item: number for item, number in failures.items() if item.operator == operator}
-        assert set(group(of_it)) == {members for members in found if members[0].operator == operator}
+        assert set(group(of_it)) == {item for item in found if item.fingerprints[0].operator == operator}
 
 
 def value(**fields: object) -> Fingerprint:
@@ -102,6 +105,37 @@ def test_rules_that_are_not_enforced_are_findings_of_their_own_until_many_are() 
     assert number({rule(name): 4 for name in clauses[:-1]}) == BROAD - 1
     assert number({rule(name): 4 for name in clauses}) == 1
     assert number({rule("out.dtype"): 3, rule("out.dtype", "signal 11", Fault.CRASH): 3}) == 1
+
+
+def test_one_mistake_is_wrong_in_the_same_calls_or_in_many_outputs() -> None:
+    both = value(output="dx", beside=(Beside("dgamma", Looks.WRONG),))
+    assert number({both: 90, value(output="dx"): 10, value(output="dgamma"): 5}) == 1
+    assert number({both: 40, value(output="dx"): 60, value(output="dgamma"): 30}) == 2
+    assert number({value(output=name): 50 for name in ("dx", "dgamma", "dbeta")}) == 1
+
+
+def test_wrong_values_behind_a_stray_write_are_a_finding_of_their_own() -> None:
+    def stray(dtype: str, *, wrong: bool) -> Fingerprint:
+        beside = (Beside("out", Looks.WRONG),) if wrong else ()
+        return value(fault=Fault.GUARD, looks=Looks.NONE, dtype=dtype, beside=beside)
+
+    behind = {stray("FLOAT", wrong=True): 40, stray("BF16", wrong=True): 30, stray("BF16", wrong=False): 5}
+    first, second = group(behind)
+    assert (first.values_of, second.values_of) == ("", "out")
+    assert {item.fault for item in second.fingerprints} == {Fault.GUARD}
+    assert number({stray("FLOAT", wrong=False): 40, stray("BF16", wrong=False): 30}) == 1
+
+
+def test_what_is_not_written_stays_apart_from_wrong_values() -> None:
+    unwritten = value(fault=Fault.UNWRITTEN, looks=Looks.NONE)
+    assert number({value(): 300, unwritten: 10}) == 2
+    assert number({unwritten: 300, value(check="law/linear", fault=Fault.LAW): 10}) == 1
+
+
+def test_what_shows_only_after_other_calls_is_one_finding() -> None:
+    left = {value(output=name): 50 for name in ("dx", "dgamma")}
+    assert len(group(left)) == 2
+    assert len(group(left, order_dependent={*left})) == 1
 
 
 @pytest.mark.parametrize("fault", sorted(Fault.of(Family.ENDED, Family.MEMORY, Family.LEAK, Family.REJECTED)))

@@ -75,7 +75,7 @@ def on_paper(opened: Any) -> Iterator[Any]:
 def test_what_is_not_printed_says_how_much_it_is_and_where_it_is_kept(on_paper: Any) -> None:
     left_out = shown(on_paper, "details.program:not([open]), details.numbers:not([open])")
     said = [part.text for part in shown(on_paper, ".unprinted")]
-    assert len(said) == len(left_out) > 10
+    assert len(said) == len(left_out) > 3
     assert all(re.search(r"[1-9]\d*", text) for text in said)
     programs = [text for text in said if "repro/" in text]
     trials = [text for text in said if "cases/" in text]

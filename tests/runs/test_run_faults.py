@@ -58,6 +58,13 @@ def test_faults_are_found_and_nothing_else_is(
     assert len(run.directory.failures()) == (1 if expected.startswith("failed") else 0)
 
 
+@pytest.mark.parametrize("fault", ["input", "guard", "gap"])
+def test_values_are_measured_beside_a_stray_write(ran: Run, tmp_path: Path, fault: str) -> None:
+    cases = written(tmp_path / "cases.json", Trial("values", strided()))
+    [record] = ran("run", "--adapter", wrong(fault), "--cases", cases).records
+    assert [(item.output, item.elements, item.beyond) for item in record.verdict.deviations] == [("out", 6, 0)]
+
+
 def test_a_gap_is_told_apart_from_a_guard(ran: Run, tmp_path: Path) -> None:
     cases = written(tmp_path / "cases.json", strided())
     gap = ran("run", "--adapter", wrong("gap"), "--cases", cases).records[0]
