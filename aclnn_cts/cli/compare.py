@@ -133,44 +133,39 @@ def _value(value: object) -> str:
 
 
 def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
-    """By state; findings of one operator, output and kind together: promises, modes and dtypes are details of them."""
+    """By state; checks, modes and dtypes are details of a finding."""
     from aclnn_cts.store.run_directory import failure_name
 
-    states: dict[str, dict[tuple[str, str, str], list[FindingChange]]] = {}
+    states: dict[str, list[FindingChange]] = {}
     for item in findings:
-        key = (item.signature.operator, item.signature.output, item.signature.kind)
-        states.setdefault(item.state, {}).setdefault(key, []).append(item)
-    for state, groups in states.items():
+        states.setdefault(item.state, []).append(item)
+    for state, items in states.items():
         out.print()
-        out.print(f"{state}: {count(sum(map(len, groups.values())), 'finding')}")
-        for (operator, output, kind), items in list(groups.items())[:_SHOWN]:
-            place = f" of {output}" if output else ""
-            wrap(out, f"{operator.removeprefix('aclnn')}: {kind}{place} ({_details(items)})", indent=2)
-            wrap(out, _numbers(items), indent=4)
-            _causes(out, [cause for item in items for cause in item.causes])
+        out.print(f"{state}: {count(len(items), 'finding')}")
+        for item in items[:_SHOWN]:
+            signature = item.signature
+            place = f" of {signature.output}" if signature.output else ""
+            operator = signature.operator.removeprefix("aclnn")
+            wrap(out, f"{operator}: {signature.kind}{place} ({_details(item)})", indent=2)
+            wrap(out, _numbers(item), indent=4)
+            _causes(out, item.causes)
             if state != FindingState.STILL:
                 side = after if state == FindingState.NEW else before
-                wrap(out, f"such as {side.path}/failures/{failure_name(items[0].signature)}", indent=4)
-        _more(out, len(groups))
+                wrap(out, f"such as {side.path}/failures/{failure_name(signature)}", indent=4)
+        _more(out, len(items))
 
 
-def _details(items: Iterable[FindingChange]) -> str:
-    signatures = [item.signature for item in items]
+def _details(item: FindingChange) -> str:
     fields = ("promise", "constraint", "mode", "dtype")
-    words = [sorted({getattr(signature, name) for signature in signatures} - {""}) for name in fields]
+    words = [sorted({getattr(signature, name) for signature in item.signatures} - {""}) for name in fields]
     return "; ".join(joined(part) for part in words if part)
 
 
-def _numbers(items: Iterable[FindingChange]) -> str:
-    total: Counter[str] = Counter()
-    waivers: set[str] = set()
-    for item in items:
-        total.update({name: getattr(item, name) for name in _COUNTED})
-        waivers.update(item.waivers_before, item.waivers_after)
-    parts = [f"{total['before']} failed in A, {total['after']} in B"]
-    parts += [f"{total[name]} {words}" for name, words in _COUNTED.items() if words and total[name]]
-    if waivers:
-        unwaived = f"unwaived {total['unwaived_before']} in A, {total['unwaived_after']} in B"
+def _numbers(item: FindingChange) -> str:
+    parts = [f"{item.before} failed in A, {item.after} in B"]
+    parts += [f"{number} {words}" for name, words in _COUNTED.items() if words and (number := getattr(item, name))]
+    if waivers := {*item.waivers_before, *item.waivers_after}:
+        unwaived = f"unwaived {item.unwaived_before} in A, {item.unwaived_after} in B"
         parts.append(f"{unwaived}; waived by {joined(sorted(waivers))}")
     return "; ".join(parts)
 

@@ -7,15 +7,19 @@ Whole records are read of changed trials alone, and of no more than `LOOKED` for
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.findings.fingerprint import findings_of, findings_together, fingerprint, indexed
 from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
+from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.store_reader import ResultReader
+from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.trial_ends import End, ends, pairs
 from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, Causes, Gathered, record_of
 from aclnn_cts.triage.comparison import Comparison, EndChange, FindingState, RunSide, ShareChange, WorstShare
@@ -35,7 +39,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
     differences = manifest_differences(first.manifest, second.manifest)
     with first.results() as results_before, second.results() as results_after:
         causes = Causes(results_before, results_after, {item.name: item.cause for item in differences})
-        gathered = Gathered(causes)
+        gathered = Gathered(causes, _findings_by_signature(results_before, results_after))
         for one, other in pairs(ends(results_before), ends(results_after)):
             if one is not None and other is not None:
                 gathered.take(one, other)
@@ -68,6 +72,24 @@ def compare_runs(before: Path, after: Path) -> Comparison:
             removed=gathered.counted(added=False),
             shares=tuple(_shares(gathered, results_before, results_after)),
         )
+
+
+def _findings_by_signature(*runs: ResultReader) -> dict[str, str]:
+    """The findings of all failures of the runs, waived or not: the key of the most frequent signature, by that of each.
+
+    Failures of one signature that are of two findings count with most of them.
+    """
+    stored = [tuple(msgspec.structs.replace(item, waiver="") for item in findings_of(results)) for results in runs]
+    place = indexed(findings_together(stored))
+    numbers: dict[str, Counter[int]] = {}
+    for results in runs:
+        for record in results.records(Query(result=Result.FAILED)):
+            numbers.setdefault(signature_key(record.signature), Counter())[place("", fingerprint(record))] += 1
+    found = {key: max(counts, key=lambda number: (counts[number], -number)) for key, counts in numbers.items()}
+    names: dict[int, str] = {}
+    for key in sorted(found, key=lambda key: (-numbers[key].total(), key)):
+        names.setdefault(found[key], key)
+    return {key: names[number] for key, number in found.items()}
 
 
 def _shares(gathered: Gathered, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.store.record_codec import signature_from_key
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.trial_ends import End
@@ -86,6 +86,7 @@ class _Line:
 @dataclass(slots=True)
 class _Finding(_Line):
     counts: Counter[str] = field(default_factory=Counter)
+    signatures: dict[str, None] = field(default_factory=dict)
     waivers_before: set[str] = field(default_factory=set)
     waivers_after: set[str] = field(default_factory=set)
 
@@ -108,6 +109,7 @@ class _Finding(_Line):
     def told(self, key: str) -> FindingChange:
         return FindingChange(
             signature=signature_from_key(key),
+            signatures=tuple(sorted(map(signature_from_key, self.signatures), key=Signature.text)),
             state=self.state,
             waivers_before=tuple(sorted(self.waivers_before)),
             waivers_after=tuple(sorted(self.waivers_after)),
@@ -133,6 +135,8 @@ class Gathered:
     """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
 
     causes: Causes
+    findings_by_signature: Mapping[str, str]
+    """The key of a finding's most frequent signature, by that of each (`record_codec.signature_key`)."""
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
@@ -146,7 +150,10 @@ class Gathered:
     )
 
     def finding(self, end: End) -> _Finding:
-        return self.findings.setdefault(end.signature or "{}", _Finding())
+        key = end.signature or "{}"
+        finding = self.findings.setdefault(self.findings_by_signature.get(key, key), _Finding())
+        finding.signatures.setdefault(key)
+        return finding
 
     def take_alone(self, end: End, *, added: bool) -> None:
         key = (end.operator, end.product, end.promise, end.kind)
@@ -181,12 +188,13 @@ class Gathered:
             self._take_shares(before, after)
 
     def _take_both(self, before: End, after: End) -> None:
-        if before.signature == after.signature:
-            self.finding(after).counts["still"] += 1
-            self.finding(after).name(after.trial_id, changed=False)
+        was, now = self.finding(before), self.finding(after)
+        if was is now:
+            now.counts["still"] += 1
+            now.name(after.trial_id, changed=False)
             return
-        for end in (before, after):
-            self._change(self.finding(end), "otherwise", before, after)
+        for finding in (was, now):
+            self._change(finding, "otherwise", before, after)
 
     def _change(self, finding: _Finding, word: str, before: End, after: End) -> None:
         finding.counts[word] += 1

@@ -135,10 +135,13 @@ class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the failures of one signature. A trial counts once in a run, whatever often it was run."""
+    """What became of a finding of both runs' failures. A trial counts once in a run, whatever often it was run."""
 
     signature: Signature
+    """Of most of them."""
     state: str
+    signatures: tuple[Signature, ...] = ()
+    """Of all of them."""
     before: int = 0
     """Trials that fail like this in the first run."""
     after: int = 0

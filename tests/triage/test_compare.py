@@ -84,7 +84,7 @@ def test_the_same_records_have_not_changed(compare: Compare) -> None:
 
 
 def test_every_change_of_a_trial_is_told_once(compare: Compare) -> None:
-    other: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.SPECIAL, "output": "out"}
+    other: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.GUARD, "output": "out"}
     skipped: dict[str, Any] = {"result": Result.SKIPPED, "kind": Skip.OPEN}
     before = [
         make_record(0),
@@ -111,11 +111,11 @@ def test_every_change_of_a_trial_is_told_once(compare: Compare) -> None:
     assert found.changed
     assert (found.common, found.new_failures, found.fixed, found.still_failing, found.otherwise) == (7, 3, 1, 2, 1)
     by_kind = {item.signature.kind: item for item in found.findings}
-    value, special = by_kind[Fault.VALUE], by_kind[Fault.SPECIAL]
+    value, stray = by_kind[Fault.VALUE], by_kind[Fault.GUARD]
     assert value.state == FindingState.STILL
     assert (value.before, value.after, value.still, value.new, value.fixed) == (5, 4, 1, 2, 1)
     assert (value.otherwise, value.unjudged, value.added, value.removed) == (1, 1, 1, 1)
-    assert (special.state, special.before, special.after, special.otherwise) == (FindingState.NEW, 0, 1, 1)
+    assert (stray.state, stray.before, stray.after, stray.otherwise) == (FindingState.NEW, 0, 1, 1)
     assert {(item.before, item.after, item.number) for item in found.ends} == {
         ("passed", "skipped: open", 1),
         ("failed", "skipped: open", 1),
