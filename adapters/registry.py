@@ -66,6 +66,7 @@ ADAPTERS = build_registry(
             factory="aclnn_cts.adapters.torch_adapter:TorchAdapter",
             isolate=True,
             description="torch's own backward kernels on any of its devices (torch:device=cpu)",
+            lists=frozenset({"bindings"}),
         ),
         Entry(
             name="cann",

@@ -1,4 +1,4 @@
-"""torch's own backward kernels as the implementation under test, on any torch device.
+"""torch's own backward kernels as the implementation under test, on any torch device, by bindings.
 
 torch has no phases and no aclnn statuses. What it rejects with an error of its own counts as rejected; what it accepts
 is recorded. It has no precision modes either: it computes in the dtype of its operands, which every mode's promise
@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from aclnn_cts.adapters.bindings import read_own_bindings
 from aclnn_cts.adapters.options import read_bool, read_positive
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
@@ -24,6 +26,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
+    from aclnn_cts.adapters.torch_bindings import TorchBinding
     from aclnn_cts.adapters.torch_tensors import Bound
 
 __all__ = ["TorchAdapter", "TorchSession"]
@@ -40,6 +43,7 @@ class TorchAdapter:
     - `tf32`: TF32 in matrix products of FLOAT on CUDA.
     - `outputs`: `direct` hands the harness' memory to kernels that take an output tensor, so that its strides reach
       them; `copy` lets torch make its own outputs and copies.
+    - `bindings`: files with bindings of operators; one replaces that of ours (docs/bindings.md).
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class TorchAdapter:
         deterministic: str = "false",
         tf32: str = "false",
         outputs: str = "direct",
+        bindings: str = "",
     ) -> None:
         self.device = device
         self.threads = read_positive("torch", "threads", threads)
@@ -58,6 +63,7 @@ class TorchAdapter:
         if outputs not in _OUTPUT_WAYS:
             raise UsageError(f"--adapter torch: outputs={outputs}: expected one of {', '.join(_OUTPUT_WAYS)}")
         self.direct = outputs == "direct"
+        self.files = tuple(Path(word) for word in bindings.split(",") if word)
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> TorchSession:
         """Import torch and make the settings; the same for every product."""
@@ -71,27 +77,37 @@ class TorchAdapter:
             ) from None
         except (ImportError, OSError) as error:
             raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
-        return TorchSession(self)
+        return TorchSession(self, specs)
 
 
 class TorchSession:
     """torch with its settings made and recorded; `close` puts them back."""
 
-    def __init__(self, adapter: TorchAdapter) -> None:
-        from aclnn_cts.adapters import torch_kernels, torch_settings, torch_tensors  # noqa: PLC0415 - they import torch
+    def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec]) -> None:
+        from aclnn_cts.adapters import (  # noqa: PLC0415 - they import torch
+            torch_bindings,
+            torch_rms_norm,
+            torch_settings,
+            torch_tensors,
+        )
 
         self._device = torch_settings.find_device(adapter.device)
+        own, sources = read_own_bindings(adapter.files, specs)
+        self._bindings, missing = torch_bindings.compile_bindings(
+            {**torch_bindings.shipped(), **own}, device=self._device
+        )
+        if mistakes := [missing[operator] for operator in own if operator in missing]:
+            raise UsageError("\n".join(mistakes))
         self._settings = torch_settings.Settings(
             self._device, threads=adapter.threads, deterministic=adapter.deterministic, tf32=adapter.tf32
         )
         self._direct = adapter.direct
-        self._kernels: Mapping[str, torch_kernels.Kernel] = torch_kernels.KERNELS
         self._tensors = torch_tensors
         self._no_grad = torch_settings.no_grad
         self._faults = torch_settings.FAULTS
         self._out_of_memory = torch_settings.OUT_OF_MEMORY
         self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
-        way, way_zh = torch_kernels.rms_norm_way(self._device)
+        way, way_zh = torch_rms_norm.rms_norm_way(self._device)
         self.capabilities = Capabilities(
             description=f"torch kernels on {self._settings.device_name}",
             environment_zh={
@@ -100,7 +116,8 @@ class TorchSession:
                 "RmsNormGrad": way_zh,
             },
             rejections=True,
-            measured=self._settings.measured | {"outputs"},
+            operators=frozenset(self._bindings),
+            measured=self._settings.measured | {"outputs", *sources},
             in_place=adapter.direct,
             strided_outputs=adapter.direct,
             formats=frozenset(FORMATS) - PRIVATE_FORMATS,
@@ -113,7 +130,9 @@ class TorchSession:
                 "outputs": "direct" if adapter.direct else "copy",
                 "cubeMathType": "not put to torch: it computes in the dtype of its operands",
                 "RmsNormGrad": way,
+                "not_bound": ", ".join(missing) or "none",
             }
+            | sources
         )
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
@@ -125,14 +144,14 @@ class TorchSession:
     def _call(self, call: Call) -> Outcome:
         if call.buffers is None:
             raise Inexpressible("torch has no phase that takes descriptors alone")
-        kernel = self._kernel(call.case)
-        for module in kernel.modules:
+        binding = self._binding(call.case)
+        for module in binding.modules:
             importlib.import_module(module)
         bound = self._tensors.bind(call.case, call.buffers, device=self._device, direct=self._direct)
         start = time.perf_counter()
         try:
             with self._no_grad():
-                results, facts = kernel.run(bound)
+                results, facts = binding.run(bound)
             self._synchronise()
         except self._out_of_memory as error:
             return Outcome(ended=Ended.NOT_RUN, message=f"torch is out of memory: {error}"[:MESSAGE_LIMIT])
@@ -142,19 +161,12 @@ class TorchSession:
         facts |= self._store(call.case, call.buffers, bound, results)
         return Outcome(seconds=seconds, facts=facts)
 
-    def _kernel(self, case: Case) -> Any:  # noqa: ANN401 - torch_kernels.Kernel, which importing would need torch for
-        kernel = self._kernels.get(case.operator)
-        if kernel is None:
-            raise Inexpressible(f"torch's kernel for {case.operator} is not known here")
-        if case.call.null:
-            raise Inexpressible(f"torch has no {', '.join(case.call.null)} that could be a null pointer")
-        for name in kernel.outputs:
-            if case.arguments.get(name) is None:
-                raise Inexpressible(f"torch returns its results, so that {name} cannot be a null pointer")
-        for name, tensor in case.tensors():
-            if tensor.format in PRIVATE_FORMATS:
-                raise Inexpressible(f"torch has no tensor in the format {tensor.format} ({name})")
-        return kernel
+    def _binding(self, case: Case) -> TorchBinding:
+        binding = self._bindings.get(case.operator)
+        if binding is None:
+            raise Inexpressible(f"{case.operator} has no binding on torch")
+        binding.demand_expressible(case)
+        return binding
 
     def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
         facts: dict[str, str] = {}

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from aclnn_cts.adapters.bindings import Form, read_bindings
 from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.cli.facts import conforming, dtypes_of
 from aclnn_cts.core.case_schema import case_schema
@@ -20,7 +21,7 @@ from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_number import Holds
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
-from docs.markdown import head, table
+from docs.markdown import between, head, table
 from docs.measured import SECTIONS, with_figures
 from docs.packages import packages_page
 from docs.power import power_page
@@ -44,7 +45,24 @@ def pages(specs: Specs) -> Mapping[str, str]:
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
     schema = json.dumps(case_schema(), indent=1) + "\n"
+    texts["bindings.md"] = _bindings((FOLDER / "bindings.md").read_text(encoding="utf-8"))
     return texts | {_CASE_SCHEMA: schema} | {name: with_figures(name, text) for name, text in measured.items()}
+
+
+_BOUND = ("<!-- bound: made from adapters/*_bindings.yaml by `make docs`; type nothing here -->", "<!-- bound: end -->")
+_FORMS = {Form.DIRECT: "calls", Form.AUTOGRAD: "a differentiated forward pass", Form.FUNCTION: "a Python function"}
+
+
+def _bindings(page: str) -> str:
+    """The page on bindings with the operators that are bound."""
+    rows = []
+    for path in sorted((FOLDER.parent / "adapters").glob("*_bindings.yaml")):
+        found = read_bindings(path)
+        for form, words in _FORMS.items():
+            names = sorted(name.removeprefix("aclnn") for name, item in found.items() if item.form is form)
+            rows.append((path.stem.removesuffix("_bindings"), words, str(len(names)), f"`{', '.join(names)}`"))
+    columns = ("library", "by", "count", "operators")
+    return between(page, *_BOUND, "\n".join([_BOUND[0], *table(columns, rows), _BOUND[1]]))
 
 
 def _promises() -> Iterator[str]:

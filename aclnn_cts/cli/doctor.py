@@ -38,10 +38,13 @@ def _show(out: Console, report: dict[str, Any]) -> None:
         libraries.add_row(name, version or "not installed")
     show_table(out, libraries)
     out.print()
-    adapters = table("ADAPTER", "USABLE", "WHAT IT IS")
+    adapters = table("ADAPTER", "USABLE", "OPERATORS", "WHAT IT IS")
     for item in report["adapters"]:
         usable = "yes" if item["usable"] else "--phases one" if item["phases_one"] else "no"
-        adapters.add_row(item["name"], usable, item["problem"] or item["description"])
+        operators = "any" if item["operators"] is None else str(item["operators"])
+        adapters.add_row(
+            item["name"], usable, operators if item["usable"] else "", item["problem"] or item["description"]
+        )
     show_table(out, adapters)
     out.print()
     for item in report["adapters"]:

@@ -103,10 +103,17 @@ def _adapter(choice: Choice, described: str, specs: Specs | None) -> dict[str, A
         "name": choice.word,
         "description": found.capabilities.description or described if found is not None and not problem else described,
         "usable": problem is None,
+        "operators": _operators(found),
         "problem": problem,
         "phases_one": _first_phases(choice, found, specs) if found is not None else None,
         "environment": dict(found.environment) if found is not None else {},
     }
+
+
+def _operators(found: _Open | None) -> int | None:
+    """How many operators it offers; None where it does not limit them, and where it did not open."""
+    offered = None if found is None else found.capabilities.operators
+    return None if offered is None else len(offered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,19 +30,19 @@ def cases(count: int) -> Iterator[Case]:
 
 
 def test_both_ways_give_the_same_bits(sessions: Mapping[str, Session], monkeypatch: pytest.MonkeyPatch) -> None:
-    from aclnn_cts.adapters import torch_kernels  # noqa: PLC0415 - it imports torch
+    from aclnn_cts.adapters import torch_rms_norm  # noqa: PLC0415 - it imports torch
 
     replaced: list[bool] = []
-    directly = torch_kernels.replace_rstd
+    directly = torch_rms_norm.replace_rstd
 
     def watched(normal: Any, rstd: Any) -> bool:
         replaced.append(directly(normal, rstd))
         return replaced[-1]
 
     for case in cases(100):
-        monkeypatch.setattr(torch_kernels, "replace_rstd", watched)
+        monkeypatch.setattr(torch_rms_norm, "replace_rstd", watched)
         first, left = run(sessions["direct"], case)
-        monkeypatch.setattr(torch_kernels, "replace_rstd", lambda _normal, _rstd: False)
+        monkeypatch.setattr(torch_rms_norm, "replace_rstd", lambda _normal, _rstd: False)
         second, right = run(sessions["direct"], case)
         assert (first.ended, first.message, first.facts) == (second.ended, second.message, second.facts)
         for name in left.outputs:
@@ -69,7 +69,7 @@ def test_any_rstd_gives_the_gradients_of_the_formula(
 
 
 def test_an_unknown_forward_pass_is_left_alone() -> None:
-    from aclnn_cts.adapters.torch_kernels import replace_rstd  # noqa: PLC0415 - it imports torch
+    from aclnn_cts.adapters.torch_rms_norm import replace_rstd  # noqa: PLC0415 - it imports torch
 
     x = torch.ones(2, 3, requires_grad=True)
     rstd = torch.zeros(2, 1)

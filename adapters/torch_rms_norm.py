@@ -1,8 +1,4 @@
-"""Which ATen kernel answers for which operator, and how the arguments of the C prototype become its arguments.
-
-Each function returns the results by output parameter (a result that is the harness' own tensor is written already)
-and the facts worth recording.
-"""
+"""aclnnRmsNormGrad on torch, which no binding expresses: torch's forward pass is to take the rstd of the case."""
 # ruff: noqa: SLF001 - ATen itself begins the names of these kernels with an underscore
 
 from __future__ import annotations
@@ -10,9 +6,6 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
@@ -22,96 +15,17 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
 from aclnn_cts.adapters.torch_tensors import Bound, acl_name
 
-__all__ = ["KERNELS", "Kernel", "Results", "rms_norm_way"]
+__all__ = ["replace_rstd", "rms_norm_grad", "rms_norm_way"]
 
-Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
+_Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
 
-_INT64_LIMIT = 2**63
-_PRECISION_MODES = range(4)
-"""KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16 and USE_HF32 (docs/aclnnConvTbcBackward, cubeMathType)."""
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
 
 _aten: Any = torch.ops.aten
 _FUSED_FORWARD: Any = getattr(getattr(_aten, "_fused_rms_norm", None), "default", None)
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One operator's kernel and the outputs that it fills."""
-
-    run: Callable[[Bound], Results]
-    outputs: tuple[str, ...]
-    modules: tuple[str, ...] = ()
-    """What torch itself imports at the first call, which takes longer than any call and is no part of one."""
-
-
-def _conv_tbc_backward(call: Bound) -> Results:
-    """aten::conv_tbc_backward(self, input, weight, bias, pad); cubeMathType has no counterpart."""
-    mode = call.integer("cubeMathType")
-    if mode not in _PRECISION_MODES:
-        raise Inexpressible(f"torch has no argument that cubeMathType {mode} could be put to")
-    inputs = [call.input(name) for name in ("self", "input", "weight", "bias")]
-    gradients = ask(_aten.conv_tbc_backward.default, *inputs, call.integer("pad"))
-    return dict(zip(("gradInput", "gradWeight", "gradBias"), gradients, strict=True)), {}
-
-
-def _embedding_dense_backward(call: Bound) -> Results:
-    """aten::embedding_dense_backward, which knows INT32 and INT64 indices and a signed padding index."""
-    grad, indices = call.input("grad"), call.input("indices")
-    facts = {}
-    if indices is not None and indices.dtype not in (torch.int32, torch.int64):
-        facts["indices"] = f"{acl_name(indices.dtype)} converted to INT64 for torch"
-        indices = indices.to(torch.int64)
-    rows = call.integer("numWeights")
-    padding = call.integer("paddingIdx")
-    if padding >= _INT64_LIMIT:
-        padding = -1
-    arguments = (grad, indices, rows, padding, bool(call.argument("scaleGradByFreq")))
-    out = None
-    if grad is not None and grad.dim():
-        out = call.output("out", shape=(rows, grad.shape[-1]), dtype=grad.dtype)
-    if out is None:
-        return {"out": ask(_aten.embedding_dense_backward.default, *arguments)}, facts
-    ask(_aten.embedding_dense_backward.out, *arguments, out=out)
-    return {"out": out}, facts
-
-
-def _upsample_nearest_exact1d_backward(call: Bound) -> Results:
-    """aten::_upsample_nearest_exact1d_backward.
-
-    torch's `scales` is the factor of the forward operator, output size over input size, and so is scalesOptional
-    (operator facts: s = gradOutput's length over out's); both take a value that is not above 0 as not given.
-    """
-    grad = call.input("gradOutput")
-    sizes = call.argument("inputSize")
-    arguments = (grad, call.argument("outputSizeOptional"), sizes, call.argument("scalesOptional"))
-    out = None
-    if grad is not None and isinstance(sizes, tuple):
-        out = call.output("out", shape=sizes, dtype=grad.dtype)
-    if out is None:
-        return {"out": ask(_aten._upsample_nearest_exact1d_backward.default, *arguments)}, {}
-    ask(_aten._upsample_nearest_exact1d_backward.grad_input, *arguments, grad_input=out)
-    return {"out": out}, {}
-
-
-def _softmax_backward(call: Bound) -> Results:
-    """aten::_softmax_backward_data; its `input_dtype` is that of gradOutput, so that nothing is converted."""
-    grad, output = call.input("gradOutput"), call.input("output")
-    dtype = torch.float32 if grad is None else grad.dtype
-    arguments = (grad, output, call.integer("dim"), dtype)
-    out = None if grad is None else call.output("out", shape=tuple(grad.shape), dtype=dtype)
-    if out is None:
-        result = ask(_aten._softmax_backward_data.default, *arguments)
-        target = call.outputs.get("out")
-        if target is None or target.dtype == result.dtype:
-            return {"out": result}, {}
-        # The document promises the cast; torch's kernel has none of its own.
-        return {"out": result.to(target.dtype)}, {"out": f"cast from {acl_name(result.dtype)} by torch"}
-    ask(_aten._softmax_backward_data.out, *arguments, grad_input=out)
-    return {"out": out}, {}
-
-
-def _rms_norm_grad(call: Bound) -> Results:
+def rms_norm_grad(call: Bound) -> _Results:
     """The fused backward kernel where the device has one, else autograd of rms_norm.
 
     The operator is given rstd; rms_norm has no such argument and computes its own. So the case's own is put in its
@@ -201,7 +115,7 @@ class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without 
         return result
 
 
-def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> Results:
+def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> _Results:
     _demand_one_for_each_row(rstd, x, gamma)
     rows = (*x.shape[: x.dim() - gamma.dim()], *(1,) * gamma.dim())
     dx, dgamma = ask(
@@ -246,16 +160,3 @@ def rms_norm_way(device: torch.device) -> tuple[str, str]:
         "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device",
         "以用例的 rstd 对 rms_norm 自动求导：torch 在该设备上没有融合的反向算子",
     )
-
-
-KERNELS: Mapping[str, Kernel] = MappingProxyType(
-    {
-        "aclnnConvTbcBackward": Kernel(_conv_tbc_backward, ("gradInput", "gradWeight", "gradBias")),
-        "aclnnEmbeddingDenseBackward": Kernel(_embedding_dense_backward, ("out",)),
-        "aclnnUpsampleNearestExact1dBackward": Kernel(_upsample_nearest_exact1d_backward, ("out",)),
-        "aclnnSoftmaxBackward": Kernel(_softmax_backward, ("out",)),
-        "aclnnRmsNormGrad": Kernel(
-            _rms_norm_grad, ("dxOut", "dgammaOut"), modules=("torch.fx.experimental.symbolic_shapes",)
-        ),
-    }
-)

@@ -1,0 +1,231 @@
+"""ATen operators by name, held to torch's own schemas: what a call in a binding becomes.
+
+An operator that writes into its arguments is refused, and so is one that takes or returns no tensor: those read files,
+set devices and count threads.
+"""
+# ruff: noqa: SLF001 - torch has no other name for a schema
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from aclnn_cts.adapters.binding_evaluation import Evaluate, UnboundError, plain
+from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Convert, Literal, Name
+from aclnn_cts.adapters.protocol import Inexpressible
+from aclnn_cts.adapters.torch_settings import ask
+from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, Bound, acl_name
+from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.printable import shown
+
+__all__ = ["Aten", "Function", "TorchScope"]
+
+_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
+
+_aten: Any = torch.ops.aten
+
+
+@dataclass(slots=True)
+class TorchScope:
+    """One call's tensors and values, and what `let` named so far."""
+
+    bound: Bound
+    named: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def value(self, name: str) -> Any:  # noqa: ANN401 - a tensor or a plain value
+        """What `let` named so, else the tensor, else the argument as Python has it."""
+        if name in self.named:
+            return self.named[name]
+        tensor = self.bound.input(name)
+        if tensor is None:
+            tensor = self.bound.outputs.get(name)
+        return plain(self.bound.case, name) if tensor is None else tensor
+
+
+class Function:
+    """An overload of an ATen operator with its arguments; and the one that writes its result into a given tensor."""
+
+    def __init__(self, operator: Any, arguments: Sequence[tuple[str, Evaluate, bool]], into: Any, out: str) -> None:  # noqa: ANN401 - torch's own
+        self._operator = operator
+        self._positional = [value for _, value, keyword in arguments if not keyword]
+        self._keywords = [(name, value) for name, value, keyword in arguments if keyword]
+        self._into = into
+        self._out = out
+        self.writes = into is not None
+
+    def __call__(self, scope: TorchScope) -> Any:  # noqa: ANN401 - a tensor or several
+        keywords = {name: value(scope) for name, value in self._keywords}
+        return ask(self._operator, *[value(scope) for value in self._positional], **keywords)
+
+    def into(self, scope: TorchScope, target: torch.Tensor) -> torch.Tensor:
+        """The call with its result in this tensor."""
+        keywords = {name: value(scope) for name, value in self._keywords}
+        ask(self._into, *[value(scope) for value in self._positional], **keywords, **{self._out: target})
+        return target
+
+
+class Aten:
+    """The library of `binding_evaluation`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._key = _DISPATCH_KEYS.get(device.type)
+
+    def function(self, call: Call, arguments: Mapping[str, Evaluate], binding: Binding) -> Function:
+        where = f"{binding.file.at(call.path)}: {'.'.join(map(str, call.path))}"
+        packet, overload = _looked_up(call.function, where)
+        schema = overload._schema
+        _demand_harmless(schema, where)
+        taken = {item.name: item for item in schema.arguments if not item.is_out}
+        for name in arguments:
+            if name not in taken:
+                raise UnboundError(
+                    f"{where}: aten::{call.function} has no argument {shown(name)}; expected {', '.join(taken)}"
+                    f"{nearest(name, taken)}"
+                )
+        for name, item in taken.items():
+            if name not in arguments and not item.has_default_value():
+                raise UnboundError(f"{where}: aten::{call.function} needs the argument {name}; add it")
+        if self._key is not None and not _has_kernel(overload, self._key):
+            raise UnboundError(f"{where}: torch has no kernel of aten::{call.function} for {self._key}")
+        made: list[tuple[str, Evaluate, bool]] = []
+        skipped = False
+        for name, item in taken.items():
+            skipped = skipped or name not in arguments
+            if name in arguments:
+                made.append((name, _coerced(item, arguments[name]), item.kwarg_only or skipped))
+        into, out = _writing(packet, schema)
+        return Function(overload, made, into, out)
+
+    def conversion(self, value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
+        first, *rest = operands
+        if value.kind is Conversion.CAST:
+            return _casting(value, operands)
+        if value.kind is Conversion.SIZE:
+            return lambda scope: first(scope).shape[rest[0](scope)]
+        if value.kind is Conversion.BITS:
+            return lambda scope: _unpacked(first(scope), rest[0](scope))
+        if value.kind is Conversion.DTYPE:
+            # Of a null tensor any dtype will do: it is the tensor that torch is to refuse.
+            return lambda scope: torch.float32 if (tensor := first(scope)) is None else tensor.dtype
+        function: Callable[[torch.Tensor], object] = _OF_TENSORS[value.kind]
+        return lambda scope: None if (tensor := first(scope)) is None else function(tensor)
+
+
+_OF_TENSORS: Mapping[Conversion, Callable[[torch.Tensor], object]] = MappingProxyType(
+    {
+        Conversion.NUMEL: lambda tensor: tensor.numel(),
+        Conversion.SHAPE: lambda tensor: tuple(tensor.shape),
+        Conversion.ZEROS: lambda tensor: torch.zeros(tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device),
+    }
+)
+
+
+def _looked_up(name: str, where: str) -> tuple[Any, Any]:
+    """An ATen operator and its overload: the one named behind a dot, else the default or the only one."""
+    base, _, word = name.partition(".")
+    packet = None if base.startswith("__") else getattr(_aten, base, None)
+    if packet is None or not hasattr(packet, "overloads"):
+        raise UnboundError(
+            f"{where}: torch {torch.__version__} has no aten::{base}; expected an operator of torch.ops.aten"
+        )
+    overloads = packet.overloads()
+    word = word or ("default" if "default" in overloads or len(overloads) > 1 else overloads[0])
+    if word not in overloads:
+        raise UnboundError(
+            f"{where}: aten::{base} has no overload {shown(word)}; expected one of "
+            f"{', '.join(f'{base}.{item}' for item in overloads)}"
+        )
+    return packet, getattr(packet, word)
+
+
+def _demand_harmless(schema: Any, where: str) -> None:  # noqa: ANN401 - torch's own
+    kinds = [str(item.type) for item in schema.arguments]
+    results = [str(item.type) for item in schema.returns]
+    if schema.is_mutable:
+        raise UnboundError(
+            f"{where}: aten::{schema.name} writes into its arguments; expected one that returns its results"
+        )
+    if not any("Tensor" in kind for kind in kinds) or not results or not all("Tensor" in kind for kind in results):
+        raise UnboundError(
+            f"{where}: {schema.name} is no function of tensors; expected one that takes and returns tensors"
+        )
+
+
+def _has_kernel(overload: Any, key: str) -> bool:  # noqa: ANN401 - torch's own
+    probe = getattr(torch._C, "_dispatch_has_computed_kernel_for_dispatch_key", None)
+    return probe is None or bool(probe(overload._schema.name + _suffix(overload), key))
+
+
+def _suffix(overload: Any) -> str:  # noqa: ANN401 - torch's own
+    word = overload._schema.overload_name
+    return f".{word}" if word else ""
+
+
+def _writing(packet: Any, schema: Any) -> tuple[Any, str]:  # noqa: ANN401 - torch's own
+    """The overload with the same arguments that writes into one tensor more, and that one's name."""
+    ours = [(item.name, str(item.type)) for item in schema.arguments]
+    for word in packet.overloads():
+        other = getattr(packet, word)
+        outs = [item.name for item in other._schema.arguments if item.is_out]
+        rest = [(item.name, str(item.type)) for item in other._schema.arguments if not item.is_out]
+        if len(outs) == 1 and rest == ours:
+            return other, outs[0]
+    return None, ""
+
+
+def _coerced(argument: Any, value: Evaluate) -> Evaluate:  # noqa: ANN401 - torch's own
+    """A number as its C type has it; None is no number of any type."""
+    demanded = {"IntType": int, "BoolType": bool, "FloatType": float}.get(argument.type.kind())
+    # A dtype goes by as an int, too.
+    if demanded is None or str(argument.real_type) == "ScalarType":
+        return value
+
+    def coerce(scope: TorchScope) -> object:
+        found = value(scope)
+        if not isinstance(found, (int, float)):
+            raise Inexpressible(f"{argument.name} is {found!r}; torch needs a number")
+        return bool(found) if demanded is bool else float(found) if demanded is float else found
+
+    return coerce
+
+
+def _casting(value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
+    first, *wanted = operands
+    key = value.operands[0].name if isinstance(value.operands[0], Name) else "value"
+    dtypes = [
+        functools.partial(_given, TORCH_DTYPES.get(str(item.value))) if isinstance(item, Literal) else evaluate
+        for item, evaluate in zip(value.operands[1:], wanted, strict=True)
+    ]
+
+    def cast(scope: TorchScope) -> Any:  # noqa: ANN401 - a tensor or null
+        tensor = first(scope)
+        known = [dtype(scope) for dtype in dtypes]
+        if tensor is None or tensor.dtype in known:
+            return tensor
+        if known[-1] is None:
+            raise Inexpressible(f"torch has no dtype that {key} could be cast to")
+        scope.facts[key] = f"{acl_name(tensor.dtype)} converted to {acl_name(known[-1])} for torch"
+        return tensor.to(known[-1])
+
+    return cast
+
+
+def _given(dtype: torch.dtype | None, _scope: TorchScope) -> torch.dtype | None:
+    return dtype
+
+
+def _unpacked(mask: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A BOOL tensor of the shape of `like` from bits, lowest first."""
+    flat = mask.reshape(-1)
+    bits = (flat.unsqueeze(-1).to(torch.int32) >> torch.arange(8, dtype=torch.int32, device=flat.device)) & 1
+    count = math.prod(like.shape)
+    if bits.numel() < count:
+        raise Inexpressible(f"{bits.numel()} bits for {count} elements do not fit")
+    return bits.reshape(-1)[:count].reshape(like.shape).to(torch.bool)
