@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.formats import PRIVATE_FORMATS
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
-__all__ = ["Evaluate", "Library", "Scope", "UnboundError", "compiled", "demand_expressible", "plain"]
+__all__ = ["Evaluate", "Library", "Scope", "UnboundError", "asked_for", "compiled", "demand_expressible", "plain"]
 
 Evaluate: TypeAlias = Callable[[Any], Any]
 """Of a scope: a value in it."""
@@ -90,6 +90,21 @@ def demand_expressible(case: Case, binding: Binding, names: frozenset[str]) -> N
             raise Inexpressible(
                 f"{name} {printable(str(value), ECHO_LIMIT)} has no counterpart; expected one of {listed}"
             )
+
+
+def asked_for(binding: Binding, wanted: Sequence[Evaluate], scope: Scope, case: Case) -> list[str]:
+    """The outputs that a call asks for. Raises Inexpressible where one of them is a null pointer."""
+    names = [name for name in binding.outputs if not name.isdecimal()]
+    if not wanted:
+        return names
+    flags = [flag(scope) for flag in wanted]
+    if len(flags) == 1 and not isinstance(flags[0], bool):
+        flags = list(flags[0] or ())
+    names = [name for name, flag in zip(names, flags, strict=False) if flag]
+    for name in names:
+        if case.arguments.get(name) is None:
+            raise Inexpressible(f"results are returned, so that {name} cannot be a null pointer")
+    return names
 
 
 def compiled(value: Value, library: Library, binding: Binding) -> Evaluate:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from aclnn_cts.adapters.bindings import read_own_bindings
 from aclnn_cts.adapters.options import read_bool, read_positive
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.formats import FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -170,9 +170,10 @@ class TorchSession:
 
     def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
         facts: dict[str, str] = {}
-        for name, result in results.items():
-            descriptor = case.arguments[name]
-            if name not in buffers.outputs or not isinstance(descriptor, Tensor):
+        descriptors = dict(case.tensors())
+        for name, result in _named(results):
+            descriptor = descriptors.get(name)
+            if name not in buffers.outputs or descriptor is None:
                 continue
             target = bound.outputs[name]
             if result is not target:
@@ -184,3 +185,12 @@ class TorchSession:
                 target.copy_(result)
             bound.write_back(name)
         return facts
+
+
+def _named(results: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each tensor by its name; those of a list are `name[0]`, `name[1]`, ..."""
+    for name, result in results.items():
+        if isinstance(result, list):
+            yield from ((f"{name}[{place}]", item) for place, item in enumerate(result))
+        else:
+            yield name, result

@@ -46,7 +46,9 @@ class TorchScope:
         tensor = self.bound.input(name)
         if tensor is None:
             tensor = self.bound.outputs.get(name)
-        return plain(self.bound.case, name) if tensor is None else tensor
+        if tensor is not None:
+            return tensor
+        return self.bound.items(name) or plain(self.bound.case, name)
 
 
 class Function:

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from aclnn_cts.adapters.binding_evaluation import Evaluate, UnboundError, compiled, demand_expressible
+from aclnn_cts.adapters.binding_evaluation import Evaluate, UnboundError, asked_for, compiled, demand_expressible
 from aclnn_cts.adapters.bindings import Binding, Form, Name, parameters_of, read_bindings
-from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_aten import Aten, TorchScope
 from aclnn_cts.adapters.torch_rms_norm import rms_norm_grad
 from aclnn_cts.adapters.torch_settings import ask
@@ -76,27 +75,13 @@ class TorchBinding:
         if self.binding.form is Form.FUNCTION:
             return FUNCTIONS[self.binding.function](bound)
         scope = TorchScope(bound, facts=dict.fromkeys(self.binding.recomputed, _RECOMPUTED))
-        wanted = self._asked_for(scope)
+        wanted = asked_for(self.binding, self._wanted, scope, bound.case)
         results = self._differentiated(scope, wanted) if self.binding.form is Form.AUTOGRAD else self._computed(scope)
         results = {name: results[name] for name in wanted if results.get(name) is not None}
         if self.binding.cast:
             for name, result in results.items():
                 results[name] = _cast_to_output(name, result, scope)
         return results, scope.facts
-
-    def _asked_for(self, scope: TorchScope) -> list[str]:
-        """The outputs that the call asks for."""
-        names = [name for name in self.binding.outputs if not name.isdecimal()]
-        if not self._wanted:
-            return names
-        flags = [flag(scope) for flag in self._wanted]
-        if len(flags) == 1 and not isinstance(flags[0], bool):
-            flags = list(flags[0] or ())
-        names = [name for name, flag in zip(names, flags, strict=False) if flag]
-        for name in names:
-            if scope.bound.case.arguments.get(name) is None:
-                raise Inexpressible(f"results are returned, so that {name} cannot be a null pointer")
-        return names
 
     def _computed(self, scope: TorchScope) -> dict[str, Any]:
         for name, value in self._let:

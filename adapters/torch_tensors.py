@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible
-from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case import Case
 
 __all__ = ["TORCH_DTYPES", "Bound", "acl_name", "alias", "bind", "stage"]
 
@@ -65,16 +66,10 @@ class Bound:
         """An input tensor; None for a null pointer, which is torch's to refuse."""
         return self.inputs.get(name)
 
-    def argument(self, name: str) -> Argument:
-        """An attribute, an int array, or None."""
-        return self.case.arguments.get(name)
-
-    def integer(self, name: str) -> int:
-        """An integer attribute; Inexpressible where it is none."""
-        value = self.case.arguments.get(name)
-        if not isinstance(value, int):
-            raise Inexpressible(f"{name} is {value!r}; torch needs an integer")
-        return value
+    def items(self, name: str) -> list[torch.Tensor]:
+        """The tensors of a list, whose names are `name[0]`, `name[1]`, ...; empty for what is no list."""
+        names = itertools.takewhile(self.inputs.__contains__, (f"{name}[{place}]" for place in itertools.count()))
+        return [self.inputs[item] for item in names]
 
     def output(self, name: str, *, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """The harness' memory for a result of this shape and dtype; None where it is not to be, or cannot be, used.
@@ -100,9 +95,10 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
     staged: dict[str, _Staged] = {}
     found: dict[str, torch.Tensor] = {}
     here = device.type == "cpu"
+    descriptors = dict(case.tensors())
     for name, buffer in (*buffers.inputs.items(), *buffers.outputs.items()):
-        descriptor = case.arguments[name]
-        if not isinstance(descriptor, Tensor) or descriptor.dtype not in TORCH_DTYPES:
+        descriptor = descriptors[name]
+        if descriptor.dtype not in TORCH_DTYPES:
             raise Inexpressible(f"torch has no tensor of the dtype of {name}")
         if min(buffer.view.strides, default=0) < 0:
             raise Inexpressible(f"torch has no tensors with negative strides ({name})")

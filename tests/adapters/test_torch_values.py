@@ -588,3 +588,35 @@ def test_others(session: Session) -> None:
     g = draw(*saved.shape, seed=125)
     [expected] = gradients(segments, [short], g)
     check(session, "ExpSegsumBackward", {"gradOutput": g, "gradSelf": saved}, {"gradInput": expected})
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
+    """The buffers of a list are `name[0]`, `name[1]`, ...; gradients of lists are lists."""
+    from aclnn_cts.adapters.torch_bindings import TorchBinding, shipped  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
+
+    x, g = draw(5, 2, 3), draw(5, 2, 4, seed=131)
+    attributes = {"hasBias": has_bias, "numLayers": 1, "bidirectional": False, "batchFirst": False, "train": True}
+    attributes |= {"batchSizesOptional": None, "dropout": 0.0, "outputMask": (True, True, True, True)}
+    for name, layer, gates, states in (("GRU", torch.gru, 3, ("dh",)), ("Lstm", torch.lstm, 4, ("dh", "dc"))):
+        shapes = [(4 * gates, 3), (4 * gates, 4), *[(4 * gates,)] * (2 * has_bias)]
+        params = [draw(*shape, low=-0.5, high=0.5, seed=number) for number, shape in enumerate(shapes)]
+        start = [draw(1, 2, 4, seed=140 + number) for number in range(len(states))]
+        given = {state: draw(1, 2, 4, seed=150 + number) for number, state in enumerate(states)}
+        leaves = [it.clone().requires_grad_() for it in (x, *start, *params)]
+        hx = leaves[1] if name == "GRU" else leaves[1:3]
+        options = {"num_layers": 1, "dropout": 0.0, "train": True, "bidirectional": False, "batch_first": False}
+        results = layer(leaves[0], hx, leaves[1 + len(start) :], has_biases=has_bias, **options)
+        expected = list(torch.autograd.grad(results, leaves, [g, *given.values()]))
+        tensors = {"input": x, "dy": g, **given}
+        tensors |= {f"hx[{place}]": it for place, it in enumerate(start)}
+        tensors |= {f"params[{place}]": it for place, it in enumerate(params)}
+        outputs = ["dxOut", "dhPrevOut", *(["dcPrevOut"] if name == "Lstm" else []), "dparamsOut"]
+        case = Case(f"aclnn{name}Backward", attributes | dict.fromkeys(outputs, 0))
+        bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
+        binding = TorchBinding(shipped()[case.operator], device=torch.device("cpu"))
+        found, facts = binding.run(bound)
+        flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
+        torch.testing.assert_close(flat, expected)
+        assert set(facts) == set(shipped()[case.operator].recomputed)
