@@ -147,12 +147,25 @@ class _Sum(NamedTuple):
 
 
 def _special(call: OracleInput, sizes: Float64) -> Expected:
-    """The gradients where an operand is inf or nan, which a mode may also round to FLOAT16: to 0 or to inf."""
+    """The gradients where an operand is inf or nan, which a mode may also round to FLOAT16: to 0 or to inf.
+
+    Products with padding may be left out, or made: inf times the zeros of padding is nan.
+    """
     grad, x, weight = (call.tensors[name] for name in _OPERANDS)
     time, length, pad = x.shape[0], weight.shape[0], call.integer("pad")
     rounding = {"normal": FLOAT16_NORMAL, "largest": FLOAT16_LARGEST}
-    of_input, input_open = settle(lambda s, w: to_input(s, w, time, pad), operands=(grad, weight), **rounding)
-    of_weight, weight_open = settle(lambda s, i: to_weight(s, i, length, pad), operands=(grad, x), **rounding)
+    of_input, input_open = settle(
+        lambda s, w: to_input(s, w, time, pad),
+        lambda s, w: to_input(_padded(s, length - 1), w, time, pad + length - 1),
+        operands=(grad, weight),
+        **rounding,
+    )
+    of_weight, weight_open = settle(
+        lambda s, i: to_weight(s, i, length, pad),
+        lambda s, i: to_weight(s, _padded(i, pad), length, 0),
+        operands=(grad, x),
+        **rounding,
+    )
     of_bias = np.add.reduce(grad, axis=(0, 1))  # inf and nan come out as in every order
     grad_size, x_size, weight_size = (finite_part(np.abs(operand)) for operand in (grad, x, weight))
     return _outputs(
@@ -162,6 +175,10 @@ def _special(call: OracleInput, sizes: Float64) -> Expected:
         of_weight=_Sum(of_weight, to_weight(grad_size, x_size, length, pad), weight_open),
         of_bias=_Sum(of_bias, np.add.reduce(grad_size, axis=(0, 1)), np.zeros(of_bias.shape, np.bool_)),
     )
+
+
+def _padded(operand: Float64, steps: int) -> Float64:
+    return np.pad(operand, ((max(steps, 0), max(steps, 0)), (0, 0), (0, 0)))
 
 
 def _outputs(call: OracleInput, sizes: Float64, *, of_input: _Sum, of_weight: _Sum, of_bias: _Sum) -> Expected:

@@ -131,6 +131,8 @@ def _remarks(report: Acceptance, language: Language) -> list[str]:
     for run in report.runs:
         if run.software:
             found.append(phrase("cover.software", language, run=run.name, product=run.product))
+        if edition := run.settings.get("edition"):
+            found.append(phrase("cover.edition", language, run=run.name, edition=edition))
         if run.settings.get("phases") == 1:
             found.append(phrase("cover.one_phase", language))
         if run.command == "fuzz":

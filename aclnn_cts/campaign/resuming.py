@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,11 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.execution.settings import PHASES
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
-from aclnn_cts.speclang.load import package_folder
-from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact, Manifest, sources_hash
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.scope import Scope
 
-__all__ = ["SESSION_STATE", "SessionEntry", "check_implementation", "earlier_campaign", "go_on", "spec_file"]
+__all__ = ["SESSION_STATE", "SessionEntry", "check_implementation", "earlier_campaign", "go_on"]
 
 SESSION_STATE = "session/"
 """What the keys of sessions in a store's state begin with; a number follows."""
@@ -55,6 +52,7 @@ def earlier_campaign(options: CampaignOptions) -> Manifest:
         raise UsageError(f"{options.out}: holds a {manifest.command}, and no campaign; name the directory of one")
     asked = {
         "--adapter": (options.settings.adapter, manifest.adapter),
+        "--edition": (options.settings.edition, manifest.edition),
         "operators": (sorted(spec.operator for spec in options.operators), sorted(manifest.operators)),
     }
     for word, (now, then) in asked.items():
@@ -68,7 +66,7 @@ def earlier_campaign(options: CampaignOptions) -> Manifest:
             )
     for spec in options.operators:
         name = f"{spec.stem}.yaml"
-        if manifest.specs.get(name) != hashlib.sha256(spec_file(spec)).hexdigest():
+        if manifest.specs.get(name) != spec.sha256:
             raise UsageError(
                 f"{options.out}: {name} has changed since its campaign began, so that chunks would be others; "
                 "begin a new one"
@@ -187,9 +185,3 @@ def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fac
 
 def _value(value: object) -> str:
     return "not told" if value is None else f"{value!s:.80}"
-
-
-def spec_file(spec: Spec) -> bytes:
-    """The contents of the file that a spec was read from."""
-    shipped = package_folder() / f"{spec.stem}.yaml"
-    return (shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)).read_bytes()

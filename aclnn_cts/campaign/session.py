@@ -30,7 +30,6 @@ from aclnn_cts.campaign.resuming import (
     check_implementation,
     earlier_campaign,
     go_on,
-    spec_file,
 )
 from aclnn_cts.campaign.status import Status, Watcher, Watchers
 from aclnn_cts.checks.sentinel import rejection_text, sentinel, sentinel_trial, sentinels_refused
@@ -311,7 +310,7 @@ def _writer(
             options.out, waivers=waiver_texts(options.waivers), blob_limit=blob_limit, grouping=grouped_in
         )
     else:
-        specs = {f"{spec.stem}.yaml": spec_file(spec) for spec in options.operators}
+        specs = {f"{spec.stem}.yaml": spec.text.encode() for spec in options.operators}
         writer = create_run(
             options.out,
             manifest=manifest,

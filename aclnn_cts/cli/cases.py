@@ -10,6 +10,7 @@ from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     IntegerWithin,
     checked_product,
+    edition_option,
     output_file,
     output_option,
     product_option,
@@ -55,6 +56,7 @@ _GENERATED = begins(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(vali
     help="The same seed gives the same bytes.",
 )
 @specs_option
+@edition_option
 @output_option(text="Where to write them, instead of standard output.")
 def cases(
     *,
@@ -64,6 +66,7 @@ def cases(
     number: int,
     seed: int,
     folders: tuple[Path, ...],
+    edition: str,
     out: Path | None,
 ) -> None:
     """Write generated cases of an operator, one JSON object a line, N of each kind.
@@ -73,7 +76,7 @@ def cases(
     """
     chosen = _kinds(kinds)
     output = output_file(out or STANDARD_OUTPUT, written_by_us=_GENERATED)
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     spec = specs.find(operator, where="OP")
     target = Target(product=checked_product(product, spec))
     found = Generation(spec=spec, target=target, kinds=chosen, seed=seed, count=number)

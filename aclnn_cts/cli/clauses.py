@@ -12,7 +12,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming
-from aclnn_cts.cli.options import json_option, specs_option
+from aclnn_cts.cli.options import edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -36,13 +36,14 @@ _ENCODINGS = {
     "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="The language of the wording."
 )
 @specs_option
+@edition_option
 @json_option
-def clauses(*, operators: tuple[str, ...], lang: str, folders: tuple[Path, ...], as_json: bool) -> None:
+def clauses(*, operators: tuple[str, ...], lang: str, folders: tuple[Path, ...], edition: str, as_json: bool) -> None:
     """List every clause of the documents (all operators where none is named) and what encodes it, or why nothing can.
 
     The clauses of the two-phase interface, which hold for every operator, come last.
     """
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     shared = _interface_constraints(specs)
     out = None if as_json else console()

@@ -15,6 +15,7 @@ from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
+    edition_option,
     force_option,
     number_of_phases,
     output_file,
@@ -102,6 +103,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 @click.option("--resume", is_flag=True, help="Continue the campaign in -o DIR.")
 @limits_options
 @specs_option
+@edition_option
 def fuzz(  # noqa: PLR0913 - one parameter an option
     *,
     operators: tuple[str, ...],
@@ -129,6 +131,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     rulers: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
+    edition: str,
 ) -> int:
     """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
     from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
@@ -160,7 +163,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     if progress is not None:
         watchers.append(ProgressJson(output_file(progress, written_by_us=PROGRESS_FILE, option="--progress"), path))
     measuring = Measuring(gate=chosen_rulers(rulers))
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     places = tuple(dict.fromkeys(word.strip() for word in devices.split(","))) if devices else ()
     options = CampaignOptions(
@@ -171,6 +174,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             adapter=adapter,
             target=checked_target(product),
             spec_folders=folders,
+            edition=edition,
             max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
             phases=number_of_phases(phases),
             call_seconds=call_seconds,

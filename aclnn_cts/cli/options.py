@@ -23,6 +23,7 @@ __all__ = [
     "OutputPath",
     "checked_product",
     "checked_target",
+    "edition_option",
     "force_option",
     "json_option",
     "number_of_phases",
@@ -44,6 +45,12 @@ specs_option = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="A folder with your spec files; may be given several times.",
+)
+edition_option = click.option(
+    "--edition",
+    default="",
+    metavar="NAME",
+    help="The edition of the documents, such as public; an operator without it keeps its own.",
 )
 oracles_option = click.option(
     "--specs",

@@ -15,7 +15,14 @@ from rich.console import Console
 from rich.text import Text
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, number_of_phases, phases_option, product_option, specs_option
+from aclnn_cts.cli.options import (
+    edition_option,
+    json_option,
+    number_of_phases,
+    phases_option,
+    product_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.case import Case
@@ -41,6 +48,7 @@ __all__ = ["replay"]
 @limits_options
 @product_option
 @specs_option
+@edition_option
 def replay(  # noqa: PLR0913 - one parameter an option
     *,
     source: Path,
@@ -57,6 +65,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     rulers: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
+    edition: str,
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     from aclnn_cts.cli.screen import Screen, show_end
@@ -68,7 +77,9 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.store.run_directory import default_run_path
 
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
-    specs = load_specs(folders)
+    if source.is_dir() and not edition:
+        edition = _edition_of(source)
+    specs = load_specs(folders, edition=edition)
     files = _files(source)
     trials = read_trials(files, specs, regular=source.is_dir())
     findings = _Findings.of(source, files, trials) if source.is_dir() else None
@@ -89,6 +100,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             adapter=adapter,
             target=cases[0].target,
             spec_folders=folders,
+            edition=edition,
             max_bytes=max_bytes,
             phases=number_of_phases(phases, cases),
             call_seconds=call_seconds,
@@ -121,6 +133,13 @@ def replay(  # noqa: PLR0913 - one parameter an option
         _emit_records(path)
     show_end(out_console, summary, path, specs)
     return summary.exit_code
+
+
+def _edition_of(run: Path) -> str:
+    """That of a run whose trials are made again; none for another folder with trial files."""
+    from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
+
+    return RunDirectory(run).manifest.edition if (run / MANIFEST).exists() else ""
 
 
 def _files(source: Path) -> tuple[Path, ...]:

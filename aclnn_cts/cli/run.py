@@ -12,6 +12,7 @@ from aclnn_cts.cli.options import (
     IntegerWithin,
     OutputPath,
     checked_target,
+    edition_option,
     force_option,
     number_of_phases,
     output_file,
@@ -154,6 +155,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
 @force_option
 @limits_options
 @specs_option
+@edition_option
 def run(  # noqa: PLR0913 - one parameter an option
     *,
     operators: tuple[str, ...],
@@ -174,6 +176,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     rulers: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
+    edition: str,
 ) -> int:
     """Run the conformance tests of the operators (default: all) on an implementation."""
     from aclnn_cts.checks.plan import profile
@@ -189,7 +192,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 
     watched = output_file(progress, written_by_us=PROGRESS_LINES, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_rulers(rulers))
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     chosen_profile = profile(profile_name)
     trials = read_trials(case_files, specs)
@@ -208,6 +211,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             adapter=adapter,
             target=target,
             spec_folders=folders,
+            edition=edition,
             max_bytes=max_bytes,
             phases=number_of_phases(phases),
             call_seconds=call_seconds,

@@ -280,7 +280,11 @@ def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int)
             wrap(out, f"clause {group.clause}", indent=2)
         # One line however long, so that it can be copied.
         command = replay_command(
-            group.file, group.adapter, spec_folders=group.spec_folders, strict_limits=group.strict_limits
+            group.file,
+            group.adapter,
+            spec_folders=group.spec_folders,
+            edition=group.edition,
+            strict_limits=group.strict_limits,
         )
         out.print(f"  {command}", soft_wrap=True, style="dim")
     if len(standing) > FINDINGS_SHOWN:

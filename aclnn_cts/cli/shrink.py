@@ -11,7 +11,14 @@ import click
 import msgspec
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import number_of_phases, output_file, output_option, phases_option, specs_option
+from aclnn_cts.cli.options import (
+    edition_option,
+    number_of_phases,
+    output_file,
+    output_option,
+    phases_option,
+    specs_option,
+)
 from aclnn_cts.cli.output import console, count, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -58,6 +65,7 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 @click.option("--unsafe", is_flag=True, help="Also make calls that must never reach a device (software devices only).")
 @click.option("--reshrink", "again", is_flag=True, help="For a run: also shrink findings that were shrunk before.")
 @specs_option
+@edition_option
 def shrink(  # noqa: PLR0913 - one parameter an option
     *,
     source: Path,
@@ -71,6 +79,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     unsafe: bool,
     again: bool,
     folders: tuple[Path, ...],
+    edition: str,
 ) -> int:
     """Shrink a failing trial, or every finding of a run. The exit code is 1 where one still fails, else 0.
 
@@ -85,6 +94,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
             ("--call-timeout", call_seconds),
             ("--strict-limits", strict_limits),
             ("--unsafe", unsafe),
+            ("--edition", edition),
         ):
             if given:
                 raise UsageError(
@@ -104,6 +114,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         adapter=adapter,
         target=Target(),
         spec_folders=folders,
+        edition=edition,
         max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
         call_seconds=call_seconds,
         strict_limits=strict_limits,
@@ -121,7 +132,11 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
     screen = console()
     failing = smaller = 0
     for made in shrink_run(
-        run, specs=load_specs(settings.spec_folders), settings=settings, executions=executions, again=again
+        run,
+        specs=load_specs(settings.spec_folders, edition=settings.edition),
+        settings=settings,
+        executions=executions,
+        again=again,
     ):
         name = failure_name(made.finding.signature).removesuffix(".json")
         failing += made.fails
@@ -162,7 +177,7 @@ def _file(
     from aclnn_cts.trials.trial_runner import Bench
 
     output = output_file(out, written_by_us=_SHRUNK)
-    specs = load_specs(settings.spec_folders)
+    specs = load_specs(settings.spec_folders, edition=settings.edition)
     entries = read_trials((file,), specs)
     if len(entries) != 1:
         raise UsageError(f"{file}: {len(entries)} trials; shrinking takes one: give a file with one")

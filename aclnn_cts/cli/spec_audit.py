@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, output_file, output_option, specs_option
+from aclnn_cts.cli.options import edition_option, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import printable
@@ -47,6 +47,7 @@ _TEXT = 300
     help="The claims file; default: claims/STEM.yaml beside the spec.",
 )
 @specs_option
+@edition_option
 @output_option(text="Write a claims file for this edition: what still holds, what is plain, and what is open.")
 @json_option
 def audit(
@@ -55,26 +56,29 @@ def audit(
     document_path: Path,
     claims_file: Path | None,
     folders: tuple[Path, ...],
+    edition: str,
     out: Path | None,
     as_json: bool,
 ) -> int:
     r"""List the statements of a document that no clause of OP's spec encodes.
 
     Every table cell, error row, list item and remark is a statement with an address. The claims file says which
-    clauses encode it, or why no test can. Against another edition, new, changed and vanished statements are listed.
-    Exits 1 where anything is listed.
+    clauses encode it, or why no test can, and which edition of the spec these are clauses of (--edition: another).
+    Against another edition, new, changed and vanished statements are listed. Exits 1 where anything is listed.
     """
     from aclnn_cts.document.agreement import differences
     from aclnn_cts.document.audit import audit as audited
-    from aclnn_cts.document.claims import claims_path, read_claims
+    from aclnn_cts.document.claims import claims_path, edition_of, read_claims
     from aclnn_cts.document.read import read_document
 
-    spec = load_specs(folders).find(operator, where="OP")
+    stem = load_specs(folders).find(operator, where="OP").stem
+    beside = [claims_path(folder, stem) for folder in (*folders, package_folder())]
+    path = claims_file or next((path for path in beside if path.exists()), None)
+    edition = edition or (edition_of(path) if path is not None else "")
+    spec = load_specs(folders, edition=edition).find(stem)
     document = read_document(document_path)
     if document.operator != spec.operator:
         raise UsageError(f"{document_path}: describes {document.operator}; expected a document of {spec.operator}")
-    beside = [claims_path(folder, spec.stem) for folder in (*folders, package_folder())]
-    path = claims_file or next((path for path in beside if path.exists()), None)
     claims = read_claims(path, spec) if path is not None else None
     result = audited(document, spec, claims)
     found = differences(document, spec)
@@ -163,5 +167,6 @@ def _write(out: Path, document: Document, spec: Spec, result: Audit, claims: Cla
             kept.append(Claim(entry.statement.reference))
     language = claims.document.language if claims is not None else "zh"
     about = {"title": document.operator, "language": language, "sha256": document.sha256}
+    about |= {"edition": spec.edition} if spec.edition else {}
     output.write(claims_text(spec.operator, about, kept).encode())
     note(f"{output}: {count(proposed, 'claim')} proposed; read them, and move what is under `open`")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.options import edition_option, json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
 from aclnn_cts.core.printable import printable_lines
@@ -22,9 +22,10 @@ _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 @command(example="aclnn-cts spec lint mine/sigmoid_backward.yaml")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
+@edition_option
 @json_option
-def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
-    """Check spec files: all that ship with the package where none is named.
+def lint(*, files: tuple[Path, ...], edition: str, as_json: bool) -> int:
+    """Check spec files: all that ship with the package, every edition among them, where none is named.
 
     Names, expressions and clauses are checked by reading. A file without a mistake in them is then drawn from: every
     drawing has to be a valid case, every size has to be guarded by a constraint, and every constraint has to be
@@ -33,7 +34,7 @@ def lint(*, files: tuple[Path, ...], as_json: bool) -> int:
     """
     for file in files:
         _check_readable(file)
-    report = lint_specs(files)
+    report = lint_specs(files, edition=edition)
     for message in (*report.mistakes, *report.open):
         if as_json:
             emit({**_document(message), "open": message in report.open})

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
-from aclnn_cts.cli.options import checked_product, json_option, product_option, specs_option
+from aclnn_cts.cli.options import checked_product, edition_option, json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
@@ -22,10 +22,11 @@ from aclnn_cts.speclang.model import Modes, Parameter, Spec
 @click.argument("operator", metavar="OP")
 @product_option
 @specs_option
+@edition_option
 @json_option
-def show(*, operator: str, product: str | None, folders: tuple[Path, ...], as_json: bool) -> None:
+def show(*, operator: str, product: str | None, folders: tuple[Path, ...], edition: str, as_json: bool) -> None:
     """Show the parameters, modes and constraints of an operator on one product, and the clauses they come from."""
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     spec = specs.find(operator, where="OP")
     chosen = checked_product(product, spec)
     if as_json:
@@ -33,7 +34,7 @@ def show(*, operator: str, product: str | None, folders: tuple[Path, ...], as_js
         return
     out = console()
     wrap(out, f"{spec.operator} on {chosen}", style="bold")
-    wrap(out, f"{spec.path}, after the document {spec.document}; products: {joined(spec.products)}")
+    wrap(out, f"{spec.path}, after the document {spec.source}; products: {joined(spec.products)}")
     out.print()
     _show_parameters(out, spec, chosen)
     if spec.modes is not None:
@@ -127,6 +128,7 @@ def _document(spec: Spec, product: str) -> dict[str, Any]:
         "file": spec.path,
         "sha256": spec.sha256,
         "document": spec.document,
+        "edition": spec.edition or None,
         "products": list(spec.products),
         "product": product,
         "parameters": [_parameter(spec, item, product) for item in spec.parameters],

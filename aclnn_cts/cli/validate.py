@@ -12,7 +12,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, rule_text
-from aclnn_cts.cli.options import json_option, specs_option
+from aclnn_cts.cli.options import edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
@@ -32,14 +32,15 @@ USAGE = 2
 @command(example="aclnn-cts validate case.json")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @specs_option
+@edition_option
 @json_option
-def validate(*, files: tuple[Path, ...], folders: tuple[Path, ...], as_json: bool) -> int:
+def validate(*, files: tuple[Path, ...], folders: tuple[Path, ...], edition: str, as_json: bool) -> int:
     """Say for each case of the files (.json, or .jsonl with one a line) what the document promises; run nothing.
 
     Trial files are read too. The exit code is 2 where a file has a mistake; what can be read is
     answered all the same.
     """
-    specs = load_specs(folders)
+    specs = load_specs(folders, edition=edition)
     out = None if as_json else console()
     answered = refused = 0
     for file in files:

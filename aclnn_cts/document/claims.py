@@ -21,7 +21,7 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DocumentModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["FORMAT", "Claim", "Claims", "NotTestable", "claims_path", "claims_text", "read_claims"]
+__all__ = ["FORMAT", "Claim", "Claims", "NotTestable", "claims_path", "claims_text", "edition_of", "read_claims"]
 
 FORMAT = "aclnn-cts/claims/1"
 
@@ -107,6 +107,14 @@ class _Model(BaseModel):
 def claims_path(folder: Path, stem: str) -> Path:
     """Where the claims of an operator lie: in `claims/` beside its spec."""
     return folder / "claims" / f"{stem}.yaml"
+
+
+def edition_of(path: Path) -> str:
+    """The edition of the spec whose clauses a claims file names; empty: the spec's own."""
+    content = read_yaml(path).content
+    document = content.get("document") if isinstance(content, dict) else None
+    edition = document.get("edition") if isinstance(document, dict) else None
+    return edition if isinstance(edition, str) else ""
 
 
 def read_claims(path: Path, spec: Spec) -> Claims:

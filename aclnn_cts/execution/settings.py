@@ -32,6 +32,8 @@ class BenchSettings:
     """What cases are made for; until an implementation is open its product may be `OWN_PRODUCT`."""
     spec_folders: tuple[Path, ...] = ()
     """The user's own (`--specs`), beside the shipped files."""
+    edition: str = ""
+    """Of the documents (`--edition`); empty: each spec's own."""
     max_bytes: int = DEFAULT_MAX_BYTES
     """Of one call's arguments."""
     phases: int = 2
@@ -58,6 +60,7 @@ class BenchSettings:
             "strict_limits": self.strict_limits,
             "unsafe": self.unsafe,
             "spec_folders": [str(folder) for folder in self.spec_folders],
+            "edition": self.edition,
             "rulers": list(self.measuring.gate),
         }
 
@@ -68,6 +71,7 @@ class BenchSettings:
             target=self.target,
             specs=specs,
             spec_folders=self.spec_folders,
+            edition=self.edition,
             limits=None if self.call_seconds is None else Limits(call_seconds=self.call_seconds),
             workers=self.workers,
         )

@@ -23,12 +23,18 @@ __all__ = ["explain", "replay_command", "shrink_command"]
 
 
 def replay_command(
-    file: Path | str, adapter: str, *, spec_folders: Iterable[Path | str] = (), strict_limits: bool = False
+    file: Path | str,
+    adapter: str,
+    *,
+    spec_folders: Iterable[Path | str] = (),
+    edition: str = "",
+    strict_limits: bool = False,
 ) -> str:
     """The command that runs a trial file again. How many phases are called stands in the file."""
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
+    named = f" --edition {shlex.quote(edition)}" if edition else ""
     strict = " --strict-limits" if strict_limits else ""
-    return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders}{strict} -v"
+    return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders}{named}{strict} -v"
 
 
 def shrink_command(run: Path | str, adapter: str = "", *, spec_folders: Iterable[Path | str] = ()) -> str:

@@ -42,6 +42,8 @@ class FindingGroup:
     adapter: str
     spec_folders: tuple[str, ...]
     """The folders of operators of the user's own that the run was given."""
+    edition: str
+    """Of the documents that the run was held to; empty: each spec's own."""
     strict_limits: bool
     """Whether the run was asked to take observations for failures."""
 
@@ -86,6 +88,7 @@ def _group(
         file=str(run.path / "failures" / failure_name(record.signature)),
         adapter=record.where.get("adapter", ""),
         spec_folders=run.manifest.spec_folders,
+        edition=run.manifest.edition,
         strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
     )
 

@@ -23,11 +23,18 @@ class LintReport:
     """Places of drafts that a person has to settle."""
 
 
-def lint_specs(files: Sequence[Path] = ()) -> LintReport:
-    """Lint these files; all of the package where none is named. Nothing is drawn from a draft with open places."""
-    linted, messages = lint_files(files)
+def lint_specs(files: Sequence[Path] = (), *, edition: str = "") -> LintReport:
+    """Lint these files, in this edition where one is named; all of the package where no file is.
+
+    Nothing is drawn from a draft with open places.
+    """
+    linted, messages = lint_files(files, edition=edition)
     for item in linted:
         if not item.open:
             messages.extend(prove_spec(item.spec, item.file))
     places = tuple(place for item in linted for place in item.open)
-    return LintReport(tuple(item.spec.stem for item in linted), tuple(messages), places)
+    return LintReport(
+        tuple(f"{item.spec.stem}{item.spec.edition and f' ({item.spec.edition})'}" for item in linted),
+        tuple(messages),
+        places,
+    )

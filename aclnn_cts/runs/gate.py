@@ -75,6 +75,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     seed: int = 0,
     waivers: Sequence[Path] = (),
     spec_folders: Sequence[Path] = (),
+    edition: str = "",
     max_bytes: int = DEFAULT_MAX_BYTES,
     min_judged: int = MIN_JUDGED,
     phases: int = 2,
@@ -83,7 +84,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
-    specs = load_specs(spec_folders)
+    specs = load_specs(spec_folders, edition=edition)
     if product is not None:
         check_product(product, where="--product")
     if not 0 <= seed < _SEEDS:
@@ -100,6 +101,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
             adapter=adapter,
             target=Target(product=product or OWN_PRODUCT),
             spec_folders=tuple(spec_folders),
+            edition=edition,
             max_bytes=max_bytes,
             phases=phases,
             call_seconds=call_seconds,
@@ -314,6 +316,7 @@ class Gate:
             finding.file,
             settings.adapter,
             spec_folders=settings.spec_folders,
+            edition=settings.edition,
             strict_limits=settings.strict_limits,
         )
         yield f"replay: {command}"

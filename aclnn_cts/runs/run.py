@@ -26,7 +26,7 @@ from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_
 from aclnn_cts.runs.pool import judge_parts
 from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
-from aclnn_cts.speclang.load import Specs, package_folder
+from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import (
     BatchJudged,
@@ -95,7 +95,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         options = replace(options, settings=settings)
         environment = dict(host.environment)
         manifest = _manifest(options, environment, host.capabilities)
-        spec_files = {f"{spec.stem}.yaml": Path(_file_of(spec)).read_bytes() for spec in options.operators}
+        spec_files = {f"{spec.stem}.yaml": spec.text.encode() for spec in options.operators}
         waivers = waivers_of_run(
             options.waivers,
             settings=settings,
@@ -176,11 +176,6 @@ def _load_oracles(bench: Bench, options: RunOptions) -> None:
     for spec in options.operators:
         if spec.operator in named or (options.profile is not None and _is_asked(spec, options)):
             bench.judge(spec)
-
-
-def _file_of(spec: Spec) -> Path:
-    shipped = package_folder() / f"{spec.stem}.yaml"
-    return shipped if spec.path == f"specs/{spec.stem}.yaml" else Path(spec.path)
 
 
 def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:

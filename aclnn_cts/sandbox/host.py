@@ -177,6 +177,7 @@ def open_host(
     target: Target,
     specs: Mapping[str, Spec],
     spec_folders: Sequence[Path] = (),
+    edition: str = "",
     isolate: bool | None = None,
     limits: Limits | None = None,
     workers: int = 1,
@@ -184,7 +185,8 @@ def open_host(
     """Open what an `--adapter` word names, in a runner unless its entry says that it needs none.
 
     An empty product (`OWN_PRODUCT`) is the device's own, or the default for an implementation that is no device.
-    `isolate` overrides the entry. `spec_folders` are the user's own (`--specs`), which a runner loads for itself.
+    `isolate` overrides the entry. `spec_folders` are the user's own (`--specs`), which a runner loads for itself,
+    in this edition of the documents.
     `workers` processes like this one share the machine's memory.
     Raises UsageError for a word or option that is wrong, HarnessError where the adapter cannot be opened here.
     """
@@ -192,7 +194,9 @@ def open_host(
     if target.product == OWN_PRODUCT and not choice.own_product:
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:
-        return ProcessHost(adapter, target=target, spec_folders=spec_folders, limits=limits, workers=workers)
+        return ProcessHost(
+            adapter, target=target, spec_folders=spec_folders, edition=edition, limits=limits, workers=workers
+        )
     session = load(choice).open(target, specs)
     declaration_of(session, adapter=adapter)
     return InProcessHost(session)

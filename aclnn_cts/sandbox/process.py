@@ -55,13 +55,13 @@ class ProcessHost:
         *,
         target: Target,
         spec_folders: Sequence[Path] = (),
+        edition: str = "",
         limits: Limits | None = None,
         workers: int = 1,
         spare: bool = True,
     ) -> None:
-        opening = Opening(
-            adapter=adapter, target=target, spec_folders=tuple(str(folder.resolve()) for folder in spec_folders)
-        )
+        folders = tuple(str(folder.resolve()) for folder in spec_folders)
+        opening = Opening(adapter=adapter, target=target, spec_folders=folders, edition=edition)
         self._limits = limits or Limits()
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)

@@ -55,13 +55,14 @@ _LOG = 2
 class _LazySpecs(Mapping[str, Spec]):
     """The specs, loaded when an adapter first reads one: most adapters never do."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str], edition: str) -> None:
+        self._edition = edition
         self._folders = [Path(folder) for folder in folders]
         self._specs: Mapping[str, Spec] | None = None
 
     def _loaded(self) -> Mapping[str, Spec]:
         if self._specs is None:
-            self._specs = load_specs(self._folders)
+            self._specs = load_specs(self._folders, edition=self._edition)
         return self._specs
 
     def __getitem__(self, operator: str) -> Spec:
@@ -171,7 +172,7 @@ class _Runner:
 
 def _open(opening: Opening) -> Session:
     adapter = load(choose(opening.adapter))
-    return adapter.open(opening.target, _LazySpecs(opening.spec_folders))
+    return adapter.open(opening.target, _LazySpecs(opening.spec_folders, opening.edition))
 
 
 def _answer(opening: Opening, replies: _Replies) -> Session | None:

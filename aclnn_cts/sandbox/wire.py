@@ -74,6 +74,8 @@ class Opening(msgspec.Struct, frozen=True, tag="open"):
     target: Target
     spec_folders: tuple[str, ...]
     """The user's own folders of specs beside ours."""
+    edition: str = ""
+    """Of the documents."""
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build import Interface, build_interface, build_spec
+from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files, is_edition_file, read_edition
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
@@ -79,7 +80,15 @@ def _operator_files(folder: Path) -> list[Path]:
 
 def _shown(path: Path) -> str:
     folder = package_folder()
-    return f"specs/{path.name}" if path.parent == folder else str(path)
+    return f"specs/{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else str(path)
+
+
+def _read_file(path: Path) -> YamlFile:
+    """A spec file, or that of an edition with the file that it changes."""
+    if not is_edition_file(path):
+        return read_yaml(path, name=_shown(path))
+    base = path.parents[2] / path.name
+    return read_edition(path, base=base, name=_shown(path), base_name=_shown(base))
 
 
 @functools.lru_cache(maxsize=1)
@@ -91,13 +100,17 @@ def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
     return interface, problems.sorted()
 
 
-def load_specs(folders: Sequence[Path] = ()) -> Specs:
-    """Load the package's operators and those of `folders`. Any mistake is a UsageError that shows the first few."""
+def load_specs(folders: Sequence[Path] = (), *, edition: str = "") -> Specs:
+    """Load the package's operators and those of `folders`. Any mistake is a UsageError that shows the first few.
+
+    `edition`: of the documents; an operator without a difference for it has its own.
+    """
+    check_edition(edition, (package_folder(), *folders))
     interface, messages = _interface(package_folder())
-    specs, problems = _shipped(package_folder(), interface)
+    specs, problems = _shipped(package_folder(), interface, edition)
     messages = (*messages, *problems)
     for folder in folders:
-        more, problems = _read(folder, interface)
+        more, problems = _read(folder, interface, edition)
         specs = (*specs, *more)
         messages = (*messages, *problems)
     if messages:
@@ -107,12 +120,14 @@ def load_specs(folders: Sequence[Path] = ()) -> Specs:
     return Specs(specs, interface)
 
 
-def _read(folder: Path, interface: Interface) -> tuple[Sequence[Spec], Sequence[str]]:
-    """The specs of a folder, and what is wrong with them."""
+def _read(folder: Path, interface: Interface, edition: str) -> tuple[Sequence[Spec], Sequence[str]]:
+    """The specs of a folder in an edition, and what is wrong with them."""
     specs: list[Spec] = []
     messages: list[str] = []
     for path in _operator_files(folder):
-        spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+        change = edition_file(path, edition) if edition else path
+        file = _read_file(change if change.exists() else path)
+        spec, problems = build_spec(file, stem=path.stem, interface=interface)
         messages += problems.sorted()
         if spec is not None:
             specs.append(spec)
@@ -122,7 +137,7 @@ def _read(folder: Path, interface: Interface) -> tuple[Sequence[Spec], Sequence[
 
 
 # What ships with the package stays as it is while a process runs.
-_shipped = functools.lru_cache(maxsize=1)(_read)
+_shipped = functools.lru_cache(maxsize=4)(_read)
 
 
 def _draft(spec: Spec) -> str:
@@ -156,19 +171,25 @@ def specs_from_texts(texts: Mapping[str, str]) -> Specs:
     return Specs(specs, interface)
 
 
-def lint_files(files: Sequence[Path] = ()) -> tuple[list[LintedFile], list[str]]:
-    """Build each file (all of the package where none is named) and return those without a mistake and every message."""
-    interface, interface_messages = _interface(package_folder())
+def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[LintedFile], list[str]]:
+    """Build each file (all of the package where none is named) and return those without a mistake and every message.
+
+    `edition`: build that of the package, or of each file, instead.
+    """
+    folder = package_folder()
+    check_edition(edition, (folder, *(path.parent for path in files)))
+    interface, interface_messages = _interface(folder)
     messages = [] if files else list(interface_messages)
     linted: list[LintedFile] = []
-    for path in files or _operator_files(package_folder()):
+    paths = list(files) or [*([] if edition else _operator_files(folder)), *edition_files(folder, edition)]
+    for path in [edition_file(path, edition) for path in files] if edition and files else paths:
         if path.stem in SHARED_FILES:
             if path.stem == "interface":
                 messages.extend(_lint_interface(path))
             continue
         try:
-            file: YamlFile = read_yaml(path, name=_shown(path))
-        except YamlError as error:
+            file = _read_file(path)
+        except UsageError as error:
             messages.append(str(error))
             continue
         spec, problems = build_spec(file, stem=path.stem, interface=interface)

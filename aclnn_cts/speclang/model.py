@@ -190,7 +190,11 @@ class Spec:
     """The file's stem, which names the oracle too."""
     path: str
     sha256: str
+    text: str = field(repr=False)
+    """The whole file, as a run keeps it."""
     document: str
+    edition: str = ""
+    """The name of the document's edition, where it has one."""
     products: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     draws: tuple[Draw, ...]
@@ -229,6 +233,11 @@ class Spec:
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
+
+    @property
+    def source(self) -> str:
+        """The document's title and, where it is named, its edition."""
+        return f"{self.document}, edition {self.edition}" if self.edition else self.document
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name; KeyError where there is none."""

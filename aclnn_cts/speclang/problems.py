@@ -60,7 +60,8 @@ class Problems:
 
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""
-        found = sorted(self.messages, key=lambda text: int(text[len(self.file.name) + 1 :].split(":", 1)[0]))
+        names = (self.file.name, *dict.fromkeys(self.file.names.values()))
+        found = sorted(self.messages, key=lambda text: _place(text, names))
         more = (f"{self.file.name}: {MESSAGE_LIMIT} mistakes are shown; correct them to see the rest",)
         return (*found, *(more if self.is_full else ()))
 
@@ -148,6 +149,12 @@ class Problems:
             self.add(path, f"{shown(text)}: {message}")
             ok = False
         return shape if ok else ShapeExpression(text=text, items=())
+
+
+def _place(message: str, names: Sequence[str]) -> tuple[int, int]:
+    """Which of the files a message opens with, and the line."""
+    number = next(number for number, name in enumerate(names) if message.startswith(f"{name}:"))
+    return number, int(message[len(names[number]) + 1 :].split(":", 1)[0])
 
 
 def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

@@ -19,7 +19,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
-__all__ = ["YamlError", "YamlFile", "parse_yaml", "read_yaml"]
+__all__ = ["Path_", "YamlError", "YamlFile", "is_plain", "parse_yaml", "read_yaml"]
 
 Path_: TypeAlias = tuple[str | int, ...]
 _Event: TypeAlias = Any
@@ -50,6 +50,8 @@ class YamlFile:
     """Of content that was expanded: the path in the file from which the value at a path comes."""
     source: Any = None
     """Of content that was expanded: the values of the file."""
+    names: Mapping[Path_, str] = field(default_factory=dict)
+    """Of content that two files make: the other file's name, for the values that are its own."""
 
     def written(self, path: Sequence[str | int]) -> Path_:
         """The path in the file of a path in the content: another one where the content was expanded."""
@@ -61,14 +63,17 @@ class YamlFile:
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line of a path, or of the nearest thing around it that stands in the file."""
-        place = self.written(path)
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+        return self.lines.get(self._nearest(path), 1)
 
     def at(self, path: Sequence[str | int]) -> str:
         """`file:line` of a path."""
-        return f"{self.name}:{self.line(path)}"
+        return f"{self.names.get(self._nearest(path), self.name)}:{self.line(path)}"
+
+    def _nearest(self, path: Sequence[str | int]) -> Path_:
+        place = self.written(path)
+        while place and place not in self.lines:
+            place = place[:-1]
+        return place
 
 
 def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
@@ -95,6 +100,15 @@ def parse_yaml(text: str, *, name: str) -> YamlFile:
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise YamlError(f"{name}:1: not valid YAML: {printable(str(error), ECHO_LIMIT)}") from None
     return YamlFile(name=name, text=text, content=builder.content, lines=builder.lines)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a string that stands in YAML without quotes is read as that string."""
+    return (
+        text not in _WORDS
+        and text not in _NON_FINITE
+        and not any(form.match(text) for form in (_INT, _FLOAT, _NUMBERISH))
+    )
 
 
 class _Builder:

@@ -129,6 +129,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(self.settings.get("spec_folders", ()))
 
     @property
+    def edition(self) -> str:
+        """Of the documents that the run was held to; empty: each spec's own."""
+        return str(self.settings.get("edition") or "")
+
+    @property
     def rulers(self) -> tuple[str, ...]:
         """Acceptance criteria that gated."""
         return tuple(self.settings.get("rulers", ()))
@@ -155,6 +160,7 @@ def manifest_from_json(content: bytes, *, where: str) -> Manifest:
 
 _SETTINGS: Mapping[str, Any] = {
     "spec_folders": list[str],
+    "edition": str,
     "rulers": list[str],
     "max_bytes": int,
     "phases": int,

@@ -86,6 +86,7 @@ def settings_of(run: RunDirectory, *, adapter: str | None = None, spec_folders: 
         adapter=manifest.adapter,
         target=manifest.target,
         spec_folders=spec_folders,
+        edition=manifest.edition,
         max_bytes=stated.get("max_bytes", DEFAULT_MAX_BYTES),
         phases=stated.get("phases", 2),
         call_seconds=stated.get("call_seconds"),

@@ -142,6 +142,7 @@ def _card(
             file,
             run.manifest.adapter,
             spec_folders=folders,
+            edition=run.manifest.edition,
             strict_limits=bool(run.manifest.settings.get("strict_limits", False)),
         ),
         file=str(Path(_name(run), "failures", file.name)),

@@ -43,7 +43,7 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     return OperatorPart(
         operator=spec.operator,
         stem=spec.stem,
-        document=spec.document,
+        document=spec.source,
         spec_sha256=spec.sha256,
         outputs=spec.outputs,
         ends=ends_of(summary.operator(spec.operator).total),

@@ -136,7 +136,7 @@ def _deadly(trial: Trial) -> Record:
 def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
     """Open an implementation for a worker. Raises as `open_host` does."""
     settings = options.settings
-    specs = load_specs(settings.spec_folders)
+    specs = load_specs(settings.spec_folders, edition=settings.edition)
     host = settings.open_host(specs)
     if notes is not None and not host.isolated:
         host = cast("SessionHost", NotingHost(host, notes))
