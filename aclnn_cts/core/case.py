@@ -7,8 +7,8 @@ case holds up to seven tensors, and cases are made by the ten thousand a second)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,13 +16,19 @@ from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.core.target import Target
 
 __all__ = [
+    "POINTERS",
     "Argument",
+    "BoolArray",
     "CallOptions",
     "Case",
     "Data",
+    "FloatArray",
     "Number",
     "Origin",
+    "Scalar",
     "Tensor",
+    "TensorList",
+    "argument_kind",
     "both_phases",
     "contiguous_strides",
     "first_phase",
@@ -51,7 +57,11 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     epsilon: float | None = None
 
 
-class Tensor(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class _Tagged(msgspec.Struct, frozen=True, tag_field="kind"):
+    """An argument that is more than a plain value: what travels says which one it is."""
+
+
+class Tensor(_Tagged, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag="tensor"):
     """A tensor descriptor as aclCreateTensor takes it. Sizes are exact integers; strides and offset count elements."""
 
     shape: tuple[int, ...]
@@ -105,8 +115,60 @@ class Tensor(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         return True
 
 
-Argument: TypeAlias = Tensor | tuple[int, ...] | int | bool | float | None
-"""A tensor, an aclIntArray (tuple), an integer, a bool, a double, or a null pointer (None)."""
+class Scalar(_Tagged, frozen=True, forbid_unknown_fields=True, tag="scalar"):
+    """An aclScalar: one number in host memory, and its dtype.
+
+    `value` is a bool for BOOL, an integer for the integer dtypes, else a float that the dtype may still round
+    (`core.scalars.number`). Of a complex dtype it is the real part.
+    """
+
+    dtype: str
+    value: bool | int | float
+
+
+_Item = TypeVar("_Item")
+
+
+class _Items(_Tagged, Generic[_Item], frozen=True):
+    """Several values behind one pointer."""
+
+    items: tuple[_Item, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: int) -> _Item:
+        return self.items[place]
+
+
+class BoolArray(_Items[bool], frozen=True, tag="bool_array"):
+    """An aclBoolArray."""
+
+
+class FloatArray(_Items[float], frozen=True, tag="float_array"):
+    """An aclFloatArray; its elements are single precision."""
+
+
+class TensorList(_Items[Tensor], frozen=True, tag="tensor_list"):
+    """An aclTensorList. Its tensors go by `name[0]`, `name[1]`, ... where tensors have names."""
+
+
+Argument: TypeAlias = (
+    Tensor | Scalar | BoolArray | FloatArray | TensorList | tuple[int, ...] | str | int | bool | float | None
+)
+"""What stands for one parameter. An aclIntArray is a tuple, a `char *` a string, a null pointer None."""
+
+POINTERS = ("tensor", "scalar", "string", "int_array", "bool_array", "float_array", "tensor_list")
+"""The kinds of argument that are passed by pointer, which may be null."""
+
+_PLAIN = {tuple: "int_array", str: "string", bool: "bool", int: "int", float: "double"}
+
+
+def argument_kind(value: Argument) -> str | None:
+    """What an argument is called in case files and specs; None for a null pointer, which fits every pointer."""
+    if isinstance(value, _Tagged):
+        return str(value.__struct_config__.tag)
+    return None if value is None else _PLAIN[type(value)]
 
 
 class CallOptions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -146,18 +208,25 @@ class Case(msgspec.Struct, frozen=True):
         return self.target.product
 
     def tensors(self) -> list[tuple[str, Tensor]]:
-        """The tensor arguments that are not null, in the order of the prototype."""
-        return [(name, value) for name, value in self.arguments.items() if isinstance(value, Tensor)]
+        """The tensors that are not null, those of lists among them, in the order of the prototype."""
+        return list(_tensors(self.arguments))
 
     @property
     def nbytes(self) -> int:
         """Bytes of all storages together: what running the case asks of memory for its arguments."""
         total = 0
-        for value in self.arguments.values():
-            if isinstance(value, Tensor):
-                shape = value.storage_shape
-                total += (value.reach if shape is None else math.prod(shape)) * itemsize(value.dtype)
+        for _, value in _tensors(self.arguments):
+            shape = value.storage_shape
+            total += (value.reach if shape is None else math.prod(shape)) * itemsize(value.dtype)
         return total
+
+
+def _tensors(arguments: Mapping[str, Argument]) -> Iterator[tuple[str, Tensor]]:
+    for name, value in arguments.items():
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, TensorList):
+            yield from ((f"{name}[{place}]", tensor) for place, tensor in enumerate(value.items))
 
 
 def both_phases(case: Case) -> Case:

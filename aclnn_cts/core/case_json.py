@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
 
-from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Number, Origin, Tensor
+from aclnn_cts.core.case import (
+    Argument,
+    BoolArray,
+    CallOptions,
+    Case,
+    Data,
+    FloatArray,
+    Number,
+    Origin,
+    Scalar,
+    Tensor,
+    TensorList,
+    argument_kind,
+)
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.scalars import SCALAR_DTYPES, integer_bounds
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 __all__ = [
@@ -33,8 +48,6 @@ T = TypeVar("T")
 CASE_FORMAT = "aclnn-cts/case/1"
 
 _CASE_KEYS = ("format", "operator", "product", "arguments", "target", "call", "origin")
-_ARGUMENT_KEYS = ("tensor", "int_array", "int", "bool", "double")
-_RESERVED_KEYS = ("scalar", "float_array", "bool_array", "tensor_list", "string")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _DATA_NUMBERS = ("mean", "std", "epsilon")
 _INT64 = (-(2**63), 2**63 - 1)
@@ -76,17 +89,27 @@ def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - 
     if value is None:
         return None
     if isinstance(value, Tensor):
-        if value.data is not None:
-            _spell_out(plain["data"])
-        # msgspec leaves a default out by identity, so that an ND may be there or not: here it always stands, third.
-        return {"tensor": {"shape": plain["shape"], "dtype": value.dtype, "format": value.format, **plain}}
-    if isinstance(value, bool):
-        return {"bool": value}
-    if isinstance(value, int):
-        return {"int": value}
-    if isinstance(value, float):
-        return {"double": _spelled(value)}
-    return {"int_array": list(value)}
+        return {"tensor": _tensor_to_json(value, plain)}
+    kind = str(argument_kind(value))
+    if isinstance(value, TensorList):
+        return {
+            kind: [_tensor_to_json(tensor, inner) for tensor, inner in zip(value.items, plain["items"], strict=True)]
+        }
+    if isinstance(value, Scalar):
+        return {kind: {"dtype": value.dtype, "value": _spelled(value.value)}}
+    if isinstance(value, (BoolArray, FloatArray)):
+        return {kind: [_spelled(item) for item in value.items]}
+    if isinstance(value, tuple):
+        return {kind: list(value)}
+    return {kind: _spelled(value) if isinstance(value, float) else value}
+
+
+def _tensor_to_json(value: Tensor, plain: dict[str, Any]) -> dict[str, Any]:
+    if value.data is not None:
+        _spell_out(plain["data"])
+    del plain["kind"]
+    # msgspec leaves a default out by identity, so that an ND may be there or not: here it always stands, third.
+    return {"shape": plain["shape"], "dtype": value.dtype, "format": value.format, **plain}
 
 
 def _spell_out(data: dict[str, Any]) -> None:
@@ -153,36 +176,84 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     body = _object(value, where=where, path=path, keys=None)
     if len(body) != 1:
         raise UsageError(
-            f"{where}: {path}: {shown(sorted(body))}; expected null or an object with one of "
-            f"{', '.join(_ARGUMENT_KEYS)}"
+            f"{where}: {path}: {shown(sorted(body))}; expected null or an object with one of {', '.join(_READERS)}"
         )
     kind, content = next(iter(body.items()))
-    place = f"{path}.{kind}"
-    if kind in _RESERVED_KEYS:
-        raise UsageError(f"{where}: {place}: reserved for later operators; none of the known ones takes it")
-    if kind not in _ARGUMENT_KEYS:
+    if kind not in _READERS:
         raise UsageError(
-            f"{where}: {path}: unknown kind of argument {shown(kind)}; expected one of {', '.join(_ARGUMENT_KEYS)}"
-            f"{nearest(kind, _ARGUMENT_KEYS)}"
+            f"{where}: {path}: unknown kind of argument {shown(kind)}; expected one of {', '.join(_READERS)}"
+            f"{nearest(kind, _READERS)}"
         )
-    if kind == "tensor":
-        return _tensor(content, where=where, path=place)
-    if kind == "int_array":
-        return _int_array(content, where=where, path=place)
-    if kind == "int":
-        return _convert(content, int, where=where, path=place)
-    if kind == "bool":
-        return _convert(content, bool, where=where, path=place)
+    return _READERS[kind](content, where=where, path=f"{path}.{kind}")
+
+
+def _int(content: object, *, where: str, path: str) -> int:
+    return _convert(content, int, where=where, path=path)
+
+
+def _bool(content: object, *, where: str, path: str) -> bool:
+    return _convert(content, bool, where=where, path=path)
+
+
+def _double(content: object, *, where: str, path: str) -> float:
     if isinstance(content, str) and content in _NON_FINITE:
         return _NON_FINITE[content]
-    return _convert(content, float, where=where, path=place)
+    return _convert(content, float, where=where, path=path)
 
 
-def _int_array(content: object, *, where: str, path: str) -> tuple[int, ...]:
-    items = _convert(content, tuple[int, ...], where=where, path=path)
+def _text(content: object, *, where: str, path: str) -> str:
+    """A word for a `char *`: C ends it at the first null byte, and takes it as bytes."""
+    word = _convert(content, str, where=where, path=path)
+    if len(word) > ECHO_LIMIT or any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in word):
+        raise UsageError(f"{where}: {path}: {shown(word)}; expected at most {ECHO_LIMIT} characters, none of them null")
+    return word
+
+
+def _scalar(content: object, *, where: str, path: str) -> Scalar:
+    body = _object(content, where=where, path=path, keys=Scalar.__struct_fields__)
+    dtype = body.get("dtype")
+    if not isinstance(dtype, str) or dtype not in SCALAR_DTYPES:
+        known = [name for name in DTYPES if name in SCALAR_DTYPES]
+        raise UsageError(
+            f"{where}: {path}.dtype: {shown(dtype)}; expected one of {', '.join(known)}{nearest(str(dtype), known)}"
+        )
+    place = f"{path}.value"
+    kind = DTYPES[dtype].kind
+    if kind == "bool":
+        return Scalar(dtype, _bool(body.get("value"), where=where, path=place))
+    if kind not in ("signed", "unsigned"):
+        return Scalar(dtype, _double(body.get("value"), where=where, path=place))
+    value = _int(body.get("value"), where=where, path=place)
+    low, high = integer_bounds(dtype)
+    if not low <= value <= high:
+        raise UsageError(f"{where}: {place}: {shown(value)}; expected {dtype}, in [{low}, {high}]")
+    return Scalar(dtype, value)
+
+
+def _items(content: object, *, where: str, path: str) -> Sequence[object]:
+    items = _convert(content, tuple[Any, ...], where=where, path=path)
     if len(items) > ARRAY_LIMIT:
         raise UsageError(f"{where}: {path}: {len(items)} items; expected at most {ARRAY_LIMIT}")
     return items
+
+
+def _int_array(content: object, *, where: str, path: str) -> tuple[int, ...]:
+    return _convert(_items(content, where=where, path=path), tuple[int, ...], where=where, path=path)
+
+
+def _bool_array(content: object, *, where: str, path: str) -> BoolArray:
+    items = _items(content, where=where, path=path)
+    return BoolArray(_convert(items, tuple[bool, ...], where=where, path=path))
+
+
+def _float_array(content: object, *, where: str, path: str) -> FloatArray:
+    items = _items(content, where=where, path=path)
+    return FloatArray(tuple(_double(item, where=where, path=f"{path}[{place}]") for place, item in enumerate(items)))
+
+
+def _tensor_list(content: object, *, where: str, path: str) -> TensorList:
+    items = _items(content, where=where, path=path)
+    return TensorList(tuple(_tensor(item, where=where, path=f"{path}[{place}]") for place, item in enumerate(items)))
 
 
 def _tensor(document: object, *, where: str, path: str) -> Tensor:
@@ -197,6 +268,23 @@ def _tensor(document: object, *, where: str, path: str) -> Tensor:
     if tensor.data is not None:
         _check_data(tensor, tensor.data, where=where, path=f"{path}.data")
     return tensor
+
+
+_READERS: Mapping[str, Callable[..., Argument]] = MappingProxyType(
+    {
+        "tensor": _tensor,
+        "scalar": _scalar,
+        "string": _text,
+        "int_array": _int_array,
+        "bool_array": _bool_array,
+        "float_array": _float_array,
+        "tensor_list": _tensor_list,
+        "int": _int,
+        "bool": _bool,
+        "double": _double,
+    }
+)
+"""By the kind of argument that they read."""
 
 
 def check_case(case: Case, *, where: str, error: type[UsageError | HarnessError]) -> None:

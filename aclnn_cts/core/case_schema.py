@@ -15,6 +15,7 @@ from aclnn_cts.core.case import CallOptions, Data, Origin, Tensor
 from aclnn_cts.core.case_json import CASE_FORMAT
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.scalars import SCALAR_DTYPES
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import TRIAL_FORMAT
 
@@ -23,6 +24,17 @@ __all__ = ["DIALECT", "case_schema", "object_schema", "trial_definitions", "with
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}
 _INTEGER = {"type": "integer"}
+
+
+_SCALAR = {
+    "type": "object",
+    "properties": {
+        "dtype": {"enum": [name for name in DTYPES if name in SCALAR_DTYPES]},
+        "value": {"anyOf": [*_NUMBER["anyOf"], {"type": "boolean"}]},
+    },
+    "required": ["dtype", "value"],
+    "additionalProperties": False,
+}
 
 
 def case_schema() -> dict[str, Any]:
@@ -46,6 +58,8 @@ def trial_definitions() -> dict[str, Any]:
     definitions: dict[str, Any] = {name: with_words(component) for name, component in components.items()}
     del definitions["Target"]["properties"]["product"]
     properties = definitions["Tensor"]["properties"]
+    del properties["kind"]
+    definitions["Tensor"]["required"].remove("kind")
     properties["dtype"] = {"enum": list(DTYPES)}
     properties["format"] = {"enum": list(FORMATS), "default": "ND"}
     definitions["Data"]["oneOf"] = [{"required": ["values"]}, {"required": ["recipe"]}]
@@ -59,6 +73,11 @@ def trial_definitions() -> dict[str, Any]:
             {"type": "null"},
             object_schema({"tensor": tensor}),
             object_schema({"int_array": {"type": "array", "items": _INTEGER}}),
+            object_schema({"scalar": _SCALAR}),
+            object_schema({"string": {"type": "string"}}),
+            object_schema({"bool_array": {"type": "array", "items": {"type": "boolean"}}}),
+            object_schema({"float_array": {"type": "array", "items": _NUMBER}}),
+            object_schema({"tensor_list": {"type": "array", "items": tensor}}),
             object_schema({"int": _INTEGER}),
             object_schema({"bool": {"type": "boolean"}}),
             object_schema({"double": _NUMBER}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList
+from aclnn_cts.core.printable import shown
 
 __all__ = ["argument_text", "case_text"]
 
@@ -13,8 +14,16 @@ def argument_text(value: Argument) -> str:
     """An argument on one line."""
     if value is None:
         return "null pointer"
+    if isinstance(value, TensorList):
+        return f"[{'; '.join(argument_text(tensor) for tensor in value.items)}]"
+    if isinstance(value, (BoolArray, FloatArray)):
+        return f"{list(value.items)}"
     if isinstance(value, tuple):
         return f"{list(value)}"
+    if isinstance(value, Scalar):
+        return f"{value.dtype} {value.value}"
+    if isinstance(value, str):
+        return shown(value)
     if not isinstance(value, Tensor):
         return str(value)
     text = _tensor_text(value)
@@ -23,11 +32,14 @@ def argument_text(value: Argument) -> str:
 
 def case_text(case: Case) -> str:
     """A case on one line, without the contents of its tensors."""
-    arguments = ", ".join(
-        f"{name} {_tensor_text(value) if isinstance(value, Tensor) else argument_text(value)}"
-        for name, value in case.arguments.items()
-    )
+    arguments = ", ".join(f"{name} {_short_text(value)}" for name, value in case.arguments.items())
     return f"{case.operator}({arguments})"
+
+
+def _short_text(value: Argument) -> str:
+    if isinstance(value, TensorList):
+        return f"[{'; '.join(map(_tensor_text, value.items))}]"
+    return _tensor_text(value) if isinstance(value, Tensor) else argument_text(value)
 
 
 def _tensor_text(value: Tensor) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.case import Argument
+from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.target import Target
 
 __all__ = ["EachOracle", "ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "OracleInput", "one_by_one"]
@@ -130,7 +130,7 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     def shape(self, name: str) -> tuple[int, ...]:
         """The logical shape of a tensor argument, output or input."""
         value = self.arguments[name]
-        if value is None or isinstance(value, (int, float, tuple)):
+        if not isinstance(value, Tensor):
             raise TypeError(f"{name} is {value!r}, not a tensor")
         return value.shape
 

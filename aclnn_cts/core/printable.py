@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import reprlib
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-__all__ = ["ECHO_LIMIT", "printable", "printable_document", "printable_json", "printable_lines", "shown"]
+__all__ = ["ECHO_LIMIT", "either", "printable", "printable_document", "printable_json", "printable_lines", "shown"]
 
 ECHO_LIMIT = 200
 """Characters of an outside value that a message repeats at most."""
@@ -55,6 +56,11 @@ def printable_lines(text: str) -> str:
 def shown(value: object, limit: int = ECHO_LIMIT) -> str:
     """A value as a message repeats it: its representation, at most `limit` characters, whatever its size."""
     return _cut(repr(value[: limit + 1]) if isinstance(value, str) else _SHORT.repr(value), limit)
+
+
+def either(words: Sequence[str]) -> str:
+    """Words in a sentence: `a`, `a or b`, `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 
 
 def printable_document(text: str) -> str:

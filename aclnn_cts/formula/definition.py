@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
 from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.core.scalars import number
 from aclnn_cts.formula.array import Array, Backend, Outputs
 from aclnn_cts.judgement.model import load_precision
 
@@ -23,8 +24,9 @@ Formula: TypeAlias = Callable[..., Outputs]
 """`backward(f, …)`: the parameters after the backend carry the names of the C prototype, in any order.
 
 A floating tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null tensor as
-None, an output parameter as its shape, and everything else as the case holds it. A name that Python reserves is written
-with an underscore behind it.
+None, an output parameter as its shape, a scalar as the number that its dtype holds, an array as a tuple, a list of
+tensors as a list, and everything else as the case holds it. A name that Python reserves is written with an underscore
+behind it.
 """
 
 
@@ -116,15 +118,31 @@ class Operator:
         found: dict[str, Any] = {}
         for parameter in parameters:
             name = _plain(parameter)
-            tensor = call.tensors.get(name)
-            if tensor is not None:
-                found[name] = f.leaf(name, tensor) if tensor.dtype == np.float64 and name not in self.raw else tensor
-                continue
-            if name not in call.arguments:
+            if name in call.tensors:
+                found[name] = self._input(f, call, name)
+            elif name not in call.arguments:
                 raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
-            argument = call.arguments[name]
-            found[name] = argument.shape if isinstance(argument, Tensor) else argument
+            elif isinstance(argument := call.arguments[name], TensorList) and f"{name}[0]" in call.tensors:
+                found[name] = [self._input(f, call, f"{name}[{place}]") for place in range(len(argument))]
+            else:
+                found[name] = _plain_argument(argument)
         return found
+
+    def _input(self, f: Backend[Any], call: OracleInput, name: str) -> Any:  # noqa: ANN401 - an array of the backend
+        tensor = call.tensors[name]
+        is_raw = tensor.dtype != np.float64 or name.partition("[")[0] in self.raw
+        return tensor if is_raw else f.leaf(name, tensor)
+
+
+def _plain_argument(argument: Argument) -> Any:  # noqa: ANN401 - any plain value
+    """What a formula gets for an argument that is no input tensor."""
+    if isinstance(argument, Tensor):
+        return argument.shape
+    if isinstance(argument, Scalar):
+        return number(argument)
+    if isinstance(argument, TensorList):
+        return [tensor.shape for tensor in argument.items]
+    return argument.items if isinstance(argument, (BoolArray, FloatArray)) else argument
 
 
 def _plain(name: str) -> str:

@@ -39,6 +39,10 @@ class Drawing(msgspec.Struct, frozen=True):
     """Number of the view (`views.VIEWS`) of each tensor that is not contiguous."""
     data: Mapping[str, Template]
     seed: int
+    scalars: Mapping[str, str] = {}
+    """Dtypes of the scalars, which follow no row of the tables."""
+    nulls: tuple[str, ...] = ()
+    """Optional inputs that are null pointers."""
 
 
 _FLOATS: Mapping[str, tuple[Data, ...]] = {

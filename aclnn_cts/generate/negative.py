@@ -89,12 +89,20 @@ def _assignment_ways(
 
 def _ways(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
     yield from _assignment_ways(constraint.breaks, drawing, twin, sampler)
-    yield from constraint.rule.ways(sampler.spec, twin)
+    if not _is_about_null(constraint, twin):
+        yield from constraint.rule.ways(sampler.spec, twin)
 
 
 def _limits(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
     yield from _assignment_ways(constraint.near, drawing, twin, sampler)
-    yield from constraint.rule.limits(sampler.spec, twin)
+    if not _is_about_null(constraint, twin):
+        yield from constraint.rule.limits(sampler.spec, twin)
+
+
+def _is_about_null(constraint: Constraint, twin: Case) -> bool:
+    """Whether a rule is about a parameter that the valid call leaves out."""
+    of = getattr(constraint.rule, "of", None)
+    return isinstance(of, str) and twin.arguments.get(of, twin) is None
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.scalars import made
 from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
@@ -39,25 +40,38 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
             return None
         if view:
             views[name] = view
+    dtypes = _completed({name: tensor.dtype for name, tensor in tensors.items()}, sampler.dtype_rows)
+    formats = _completed({name: tensor.format for name, tensor in tensors.items()}, sampler.format_rows)
+    if dtypes is None or formats is None:
+        return None
     drawing = Drawing(
         target=sampler.target,
-        dtypes={name: tensor.dtype for name, tensor in tensors.items()},
-        formats={name: tensor.format for name, tensor in tensors.items()},
+        dtypes=dtypes,
+        formats=formats,
         names=names,
         picks=picks,
         views=views,
         data={
-            name: _template(sampler, name, tensors[name], {**case.arguments, **names})
+            name: _template(sampler, name, tensors[name], {**case.arguments, **names}) if name in tensors else _ZEROS
             for name in sampler.spec.inputs
-            if name in tensors
         },
         seed=0,
+        scalars={name: value.dtype for name, value in case.arguments.items() if isinstance(value, Scalar)},
+        nulls=tuple(item.name for item in sampler.spec.parameters if item.optional and item.name not in tensors),
     )
     try:
         made = recovered_case(sampler, drawing, case)
     except (*UNDEFINED, LookupError):
         return None
     return drawing if made is not None and made.arguments == case.arguments else None
+
+
+def _completed(known: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> Mapping[str, str] | None:
+    """Dtypes or formats with those of null pointers after the first row that has all others; None without one."""
+    if not rows or len(known) == len(rows[0]):
+        return known
+    row = next((row for row in rows if all(row[name] == value for name, value in known.items())), None)
+    return None if row is None else {**row, **known}
 
 
 def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | None:
@@ -96,8 +110,7 @@ def _names(sampler: Sampler, case: Case) -> tuple[dict[str, Any] | None, dict[st
             elif draw.kind == "choice":
                 values = [choice(names, target) for choice in draw.choices]
                 value = known.get(draw.name, values[0])
-                # An exact fraction is passed as a double.
-                pick = next((number for number, one in enumerate(values) if value in (one, _double(one))), None)
+                pick = next((number for number, one in enumerate(values) if _is_passed(one, value)), None)
                 if pick is None:
                     return None, {}
                 picks[draw.name] = pick
@@ -113,8 +126,11 @@ def _names(sampler: Sampler, case: Case) -> tuple[dict[str, Any] | None, dict[st
     return names, picks
 
 
-def _double(value: Any) -> Any:  # noqa: ANN401 - what an expression gave
-    return float(value) if isinstance(value, Fraction) else value
+def _is_passed(drawn: Any, value: object) -> bool:  # noqa: ANN401 - what an expression gave
+    """Whether an argument is what a drawn value becomes: an exact fraction is passed as a double."""
+    if isinstance(value, Scalar):
+        return not isinstance(drawn, (str, tuple)) and made(value.dtype, drawn) == value
+    return value in (drawn, float(drawn) if isinstance(drawn, Fraction) else drawn)
 
 
 def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) -> Any:  # noqa: ANN401 - a size or run
@@ -157,7 +173,7 @@ def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
         before = len(known)
         for item in spec.parameters:
             value = case.arguments.get(item.name)
-            sizes = value.shape if isinstance(value, Tensor) else value
+            sizes = value.shape if isinstance(value, Tensor) else getattr(value, "items", value)
             if item.shape is not None and isinstance(sizes, tuple):
                 _match(item.shape.items, sizes, known, drawn)
     return known

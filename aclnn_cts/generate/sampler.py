@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOATING
+from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, Options, row_labels
@@ -24,6 +25,7 @@ from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
 from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -60,6 +62,9 @@ class Sampler:
         }
         self._strided = tuple(item.name for item in self._tensors if item.strided)
         self._inputs = tuple(item for item in self._tensors if item.role == "input")
+        self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
+        self._optional = tuple(item.name for item in spec.parameters if item.optional)
+        self._conditional = tuple(item for item in spec.parameters if item.present is not None)
         finite = {
             name for item in spec.constraints_for(product) if isinstance(item.rule, Finite) for name in item.rule.of
         }
@@ -163,7 +168,10 @@ class Sampler:
             names[modes.attribute] = choices.pick(supported) if cell is None else cell.mode
         views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
         data = self._templates_for(choices, dtypes, options, cell)
-        return Drawing(self.target, dtypes, formats, names, picks, views, data, choices.integer(0, _SEEDS))
+        scalars = {item.name: choices.pick(item.dtypes[self.target.product]) for item in self._scalars}
+        nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
+        seed = choices.integer(0, _SEEDS)
+        return Drawing(self.target, dtypes, formats, names, picks, views, data, seed, scalars, nulls)
 
     def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
         views: dict[str, int] = {}
@@ -226,15 +234,18 @@ class Sampler:
         environment: dict[str, Any] = dict(names)
         arguments: dict[str, Any] = {}
         for item in self.spec.parameters:
-            arguments[item.name] = (
-                None if item.kind == "tensor" else self._plain(item, environment, drawing.target, way)
-            )
+            arguments[item.name] = None if item.kind == "tensor" else self._plain(item, environment, drawing, way)
             environment[item.name] = arguments[item.name]
         if not self._tensors_of(drawing, way, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
         else:
             call = _BOTH_PHASES
+        for name in drawing.nulls:
+            arguments[name] = None
+        for item in self._conditional:
+            if not _is_computed(item, arguments, drawing.target):
+                arguments[item.name] = None
         if way is not None:
             if way.null is not None:
                 arguments[way.null] = None
@@ -242,14 +253,22 @@ class Sampler:
                 call = CallOptions(phases=call.phases, null=way.call_null)
         return Case(self.spec.operator, arguments, drawing.target, call, origin)
 
-    def _plain(self, item: Parameter, environment: Mapping[str, Any], target: Target, way: Way | None) -> Any:  # noqa: ANN401
-        """An attribute or an int array."""
-        if way is not None and item.name in way.values:
-            return way.values[item.name]
-        if item.kind != "int_array":
-            return _number(item, environment[item.name])
-        values = self._shapes[item.name](environment, target)
-        return values if way is None else _with_axes(values, item.name, way)
+    def _plain(self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, way: Way | None) -> Any:  # noqa: ANN401
+        """An attribute, a scalar, a text or an array."""
+        name, kind = item.name, item.kind
+        if way is not None and name in way.values:
+            return way.values[name]
+        if kind == "scalar":
+            dtype = drawing.scalars[name] if way is None else way.dtypes.get(name, drawing.scalars[name])
+            return made(dtype, environment[name])
+        if name not in self._shapes:
+            return _number(item, environment[name])
+        values = self._shapes[name](environment, drawing.target)
+        if way is not None:
+            values = _with_axes(values, name, way)
+        if kind == "bool_array":
+            return BoolArray(tuple(map(bool, values)))
+        return FloatArray(tuple(map(float, values))) if kind == "float_array" else values
 
     def _tensors_of(
         self, drawing: Drawing, way: Way | None, environment: dict[str, Any], arguments: dict[str, Any]
@@ -263,11 +282,12 @@ class Sampler:
             shape = self._shapes[name](environment, drawing.target)
             view = drawing.views.get(name, 0)
             if way is None:
-                dtypes[name] = dtype = drawing.dtypes[name]
+                source = _source(item, drawing.nulls) if item.dtype_else else None
+                dtypes[name] = dtype = drawing.dtypes[source or name]
                 formats[name] = form = drawing.formats[name]
             else:
                 shape = _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
-                dtypes[name] = dtype = _followed(name, item.dtype_as, way.dtypes, drawing.dtypes, dtypes)
+                dtypes[name] = dtype = _followed(name, _source(item, drawing.nulls), way.dtypes, drawing.dtypes, dtypes)
                 formats[name] = form = _followed(name, item.format_as, way.formats, drawing.formats, formats)
                 view = _STEPPED if way.strided == name else view
             smallest = min(shape) if shape else 1
@@ -327,6 +347,19 @@ def _without_data(value: Any) -> Any:  # noqa: ANN401 - any argument
     if not isinstance(value, Tensor):
         return value
     return Tensor(value.shape, value.dtype, value.format, value.strides, value.offset, value.storage_shape)
+
+
+def _source(item: Parameter, nulls: Sequence[str]) -> str | None:
+    """The parameter whose dtype a tensor has: the first that is given of those that it follows; None for its own."""
+    return next((name for name in (item.dtype_as, *item.dtype_else) if name not in nulls), item.dtype_as)
+
+
+def _is_computed(item: Parameter, arguments: Mapping[str, Any], target: Target) -> bool:
+    """Whether a call computes an output; so it is too where a broken call leaves that open."""
+    try:
+        return item.present is None or bool(item.present(arguments, target))
+    except UNDEFINED:
+        return True
 
 
 def _followed(

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from aclnn_cts.core.case import Argument
-from aclnn_cts.repro.cpp_literals import braces, double, elements, wrapped
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList
+from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.scalars import host_bytes
+from aclnn_cts.repro.cpp_literals import braces, double, elements, single, string, wrapped
 from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
 from aclnn_cts.speclang.model import Parameter
 
 __all__ = ["data", "functions"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """What the functions that make and destroy an argument are called after, and the C type of its items."""
+
+    name: str
+    element: str = ""
+
+
+_HANDLES = {
+    "scalar": _Handle("Scalar"),
+    "int_array": _Handle("IntArray", "int64_t"),
+    "bool_array": _Handle("BoolArray", "bool"),
+    "float_array": _Handle("FloatArray", "float"),
+    "tensor_list": _Handle("TensorList"),
+}
+"""By kind of argument; a list of tensors owns them, and destroys them with itself."""
+
+
 def _identifier(name: str) -> str:
-    """A name that is no word of C++ and no other name of the program."""
-    return f"the_{name}"
+    """A name that is no word of C++ and no other name of the program: `the_x`, and `the_x_0` of the list x."""
+    return f"the_{name}".replace("[", "_").rstrip("]")
 
 
 def data(facts: Reproduction) -> Iterator[str]:
@@ -35,12 +56,7 @@ def data(facts: Reproduction) -> Iterator[str]:
             yield f"Memory {own}_memory;"
         yield f"aclTensor *{own} = nullptr;"
         yield ""
-    for item in facts.parameters:
-        value = facts.arguments[item.name]
-        if item.kind == "int_array" and isinstance(value, tuple):
-            own = _identifier(item.name)
-            yield f"const std::vector<int64_t> {own}_items = {braces(value)};"
-            yield f"aclIntArray *{own} = nullptr;"
+    yield from _handles(facts)
     if facts.phases == 2:
         yield "Memory workspace;"
     yield "uint64_t workspaceSize = 0;"
@@ -48,6 +64,30 @@ def data(facts: Reproduction) -> Iterator[str]:
     yield "aclnnStatus phaseOne = 0;"
     yield "aclnnStatus status = 0;"
     yield ""
+
+
+def _handles(facts: Reproduction) -> Iterator[str]:
+    """What scalars, arrays and lists are made from."""
+    for item in facts.parameters:
+        value = facts.arguments[item.name]
+        if value is None or item.kind not in _HANDLES:
+            continue
+        own, made = _identifier(item.name), _HANDLES[item.kind]
+        if isinstance(value, Scalar):
+            yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
+        elif isinstance(value, TensorList):
+            yield f"std::vector<const aclTensor *> {own}_items;"
+        elif isinstance(value, (BoolArray, FloatArray, tuple)):
+            yield f"const {made.element} {own}_items[] = {_array(value)};"
+        yield f"acl{made.name} *{own} = nullptr;"
+
+
+def _array(value: BoolArray | FloatArray | tuple[int, ...]) -> str:
+    """The items of an array. C++ has none without items: one that is not counted stands for it."""
+    if isinstance(value, tuple):
+        return braces(value or (0,))
+    words = [str(item).lower() if isinstance(item, bool) else single(item) for item in value.items]
+    return f"{{{', '.join(words or ['0'])}}}"
 
 
 def _columns(expected: OutputFacts) -> tuple[list[Any], ...]:
@@ -112,21 +152,26 @@ def _prepare(facts: Reproduction) -> Iterator[str]:
             f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
             f"{address});"
         )
-    for own in _arrays(facts):
-        yield f"{own} = aclCreateIntArray({own}_items.data(), {own}_items.size());"
-
-
-def _arrays(facts: Reproduction) -> Iterator[str]:
     for item in facts.parameters:
-        if item.kind == "int_array" and isinstance(facts.arguments[item.name], tuple):
-            yield _identifier(item.name)
+        value = facts.arguments[item.name]
+        own = _identifier(item.name)
+        if isinstance(value, Scalar):
+            yield f"{own} = aclCreateScalar({own}_value, static_cast<aclDataType>({DTYPES[value.dtype].value}));"
+        elif isinstance(value, TensorList):
+            tensors = ", ".join(_identifier(f"{item.name}[{place}]") for place in range(len(value)))
+            yield f"{own}_items = {{{tensors}}};"
+            yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
+        elif isinstance(value, (BoolArray, FloatArray, tuple)):
+            yield f"{own} = aclCreate{_HANDLES[item.kind].name}({own}_items, {len(value)});"
 
 
 def _argument(item: Parameter, value: Argument) -> str:
     if value is None:
         return "nullptr"
-    if item.kind in ("tensor", "int_array"):
+    if item.kind == "tensor" or item.kind in _HANDLES:
         return _identifier(item.name)
+    if isinstance(value, str):
+        return f"const_cast<char *>({string(value)})"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -201,9 +246,11 @@ def _each_memory(facts: Reproduction, line: str) -> Iterator[str]:
 
 def _release(facts: Reproduction) -> Iterator[str]:
     for name in facts.tensors:
-        yield f"aclDestroyTensor({_identifier(name)});"
-    for own in _arrays(facts):
-        yield f"aclDestroyIntArray({own});"
+        if not name.endswith("]"):
+            yield f"aclDestroyTensor({_identifier(name)});"
+    for item in facts.parameters:
+        if item.kind in _HANDLES and facts.arguments[item.name] is not None:
+            yield f"aclDestroy{_HANDLES[item.kind].name}({_identifier(item.name)});"
     yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
     if facts.phases == 2:
         yield "if (workspace.Free() != 0) return 2;"

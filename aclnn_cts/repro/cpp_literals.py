@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["braces", "double", "elements", "string", "wrapped"]
+__all__ = ["braces", "double", "elements", "single", "string", "wrapped"]
 
 
 def braces(values: Sequence[int]) -> str:
@@ -37,7 +37,7 @@ def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
     if dtype in ("FLOAT16", "BF16"):
         return "uint16_t", [f"0x{bits:04x}" for bits in storage.view(np.uint16).tolist()]
     if dtype == "FLOAT":
-        return "float", [_single(value) for value in storage.tolist()]
+        return "float", [single(value) for value in storage.tolist()]
     if dtype == "DOUBLE":
         return "double", [double(value) for value in storage.tolist()]
     if dtype == "BOOL":
@@ -47,7 +47,8 @@ def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
     return names.get(dtype, "uint64_t"), [f"{int(value)}{suffix}" for value in storage.tolist()]
 
 
-def _single(value: float) -> str:
+def single(value: float) -> str:
+    """A number of single precision."""
     if math.isfinite(value):
         return f"{value.hex()}f"
     return f"static_cast<float>({double(value)})"

@@ -151,11 +151,19 @@ def compared(who, name, value, result, told):
     return not wrong.size, got
 
 
-def attribute(item):
-    """An attribute as the function takes it: a number, a bool, a tuple of integers, or None."""
-    value = item["value"]
+def argument_of(item):
+    """An argument as the function takes it: a number, a bool, a text, a tuple of them, a list of tensors, or None."""
+    value, kind = item["value"], item["kind"]
+    if value is None or kind in ("int", "bool", "string"):
+        return value
+    if kind == "tensor":
+        return tensor_of(value)
+    if kind == "tensor_list":
+        return [tensor_of(tensor) for tensor in value]
+    if kind == "scalar":
+        value = value["value"]
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(float.fromhex(number) if isinstance(number, str) else number for number in value)
     return float.fromhex(value) if isinstance(value, str) else value
 
 
@@ -164,8 +172,7 @@ def made(facts, function, who):
     arguments = {}
     for item in facts["parameters"]:
         if item["name"] not in PROGRAM["outputs"]:
-            is_tensor = item["kind"] == "tensor" and item["value"] is not None
-            arguments[item["name"]] = tensor_of(item["value"]) if is_tensor else attribute(item)
+            arguments[item["name"]] = argument_of(item)
     outputs = {item["name"]: item["value"] for item in facts["parameters"]
                if item["name"] in PROGRAM["outputs"] and item["value"] is not None}
     told = "dtypes" in inspect.signature(function).parameters

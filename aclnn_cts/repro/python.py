@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
-from aclnn_cts.core.case import Argument, Tensor
-from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
+from aclnn_cts.core.dtypes import DTYPES, itemsize
+from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
 from aclnn_cts.repro.function_script import NUMPY, TORCH
 from aclnn_cts.repro.function_script import SCRIPT as SCRIPT_OF_FUNCTIONS
@@ -172,6 +173,13 @@ def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON valu
     value: Argument = facts.arguments[name]
     if isinstance(value, Tensor):
         return _tensor(facts.tensors[name])
+    if isinstance(value, TensorList):
+        return [_tensor(facts.tensors[f"{name}[{place}]"]) for place in range(len(value))]
+    if isinstance(value, Scalar):
+        stated = value.value.hex() if isinstance(value.value, float) else value.value
+        return {"dtype": DTYPES[value.dtype].value, "bytes": _encoded(host_bytes(value)), "value": stated}
+    if isinstance(value, (BoolArray, FloatArray)):
+        return [item.hex() if isinstance(item, float) else item for item in value.items]
     if isinstance(value, tuple):
         return list(value)
     return value.hex() if isinstance(value, float) else value

@@ -139,9 +139,7 @@ class Device:
         pointer, size, status = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
         self.create = lib.find("aclCreateTensor", pointer, pointer, ctypes.c_uint64, ctypes.c_int32, pointer,
                                ctypes.c_int64, ctypes.c_int32, pointer, ctypes.c_uint64, pointer)
-        self.create_array = lib.find("aclCreateIntArray", pointer, pointer, ctypes.c_uint64)
         self.destroy = lib.find("aclDestroyTensor", status, pointer)
-        self.destroy_array = lib.find("aclDestroyIntArray", status, pointer)
         if not PROGRAM["runtime"]:
             return
         self.malloc = lib.find("aclrtMalloc", status, ctypes.POINTER(pointer), size, ctypes.c_int32)
@@ -203,31 +201,50 @@ class Call:
         self.memories, self.descriptors, self.arguments, self.types, self.keep = {}, [], [], [], []
         for item in self.facts["parameters"]:
             value, kind = item["value"], item["kind"]
-            if kind not in ("tensor", "int_array"):
-                self.types.append(C_TYPES[item["type"]])
-                self.arguments.append(float.fromhex(value) if kind == "double" else value)
-                continue
-            self.types.append(ctypes.c_void_p)
-            made = None if value is None else self._array(value) if kind == "int_array" else self._tensor(item)
-            self.arguments.append(made)
+            self.types.append(C_TYPES[item["type"]] if kind in ("int", "bool", "double") else ctypes.c_void_p)
+            if value is None or kind in ("int", "bool"):
+                self.arguments.append(value)
+            elif kind == "double":
+                self.arguments.append(float.fromhex(value))
+            elif kind == "string":
+                self.keep.append(ctypes.create_string_buffer(value.encode()))
+                self.arguments.append(ctypes.addressof(self.keep[-1]))
+            elif kind == "tensor":
+                self.arguments.append(self._tensor(item["name"], value))
+                self.descriptors.append((self.device.destroy, self.arguments[-1]))
+            else:
+                self.arguments.append(self._handle(item["name"], kind, value))
 
-    def _array(self, items):
-        self.keep.append(dims(items))
-        made = self.device.create_array(self.keep[-1], len(items))
-        self.descriptors.append((self.device.destroy_array, made))
+    def _handle(self, name, kind, value):
+        """A scalar, an array, or a list, which owns its tensors and destroys them with itself."""
+        word = {"scalar": "Scalar", "int_array": "IntArray", "bool_array": "BoolArray", "float_array": "FloatArray",
+                "tensor_list": "TensorList"}[kind]
+        pointer, count = ctypes.c_void_p, ctypes.c_uint64
+        if kind == "scalar":
+            content, last = ctypes.create_string_buffer(base64.b64decode(value["bytes"])), value["dtype"]
+            count = ctypes.c_int32
+        elif kind == "tensor_list":
+            tensors = [self._tensor(f"{name}[{place}]", item) for place, item in enumerate(value)]
+            content, last = (pointer * max(len(value), 1))(*tensors), len(value)
+        else:
+            element = {"int_array": ctypes.c_int64, "bool_array": ctypes.c_bool, "float_array": ctypes.c_float}[kind]
+            items = [float.fromhex(item) for item in value] if kind == "float_array" else value
+            content, last = (element * max(len(value), 1))(*items), len(value)
+        self.keep.append(content)
+        made = self.device.lib.find(f"aclCreate{word}", pointer, pointer, count)(content, last)
+        self.descriptors.append((self.device.lib.find(f"aclDestroy{word}", ctypes.c_int32, pointer), made))
         return made
 
-    def _tensor(self, item):
-        value, start = item["value"], None
+    def _tensor(self, name, value):
+        start = None
         if self.facts["phases"] == 2:
             contents = base64.b64decode(value["data"]) if value["data"] is not None else FILL * value["bytes"]
-            self.memories[item["name"]] = memory = Memory(self.device, contents)
+            self.memories[name] = memory = Memory(self.device, contents)
             start = memory.address
         shape, strides, storage = dims(value["shape"]), dims(value["strides"]), dims(value["storage_shape"])
         self.keep.extend((shape, strides, storage))
         made = self.device.create(shape, len(value["shape"]), value["dtype"], strides, value["offset"],
                                   value["format"], storage, len(value["storage_shape"]), start)
-        self.descriptors.append((self.device.destroy, made))
         return made
 
     def phase_one(self, who):
@@ -276,8 +293,11 @@ class Call:
             conforms = False
         self.results = []
         for item in facts["parameters"]:
-            if item["name"] in self.memories:
-                conforms = self._compared(who, item["name"], item["value"]) and conforms
+            listed = item["kind"] == "tensor_list" and item["value"] is not None
+            for place, value in enumerate(item["value"] if listed else [item["value"]]):
+                name = f"{item['name']}[{place}]" if listed else item["name"]
+                if name in self.memories:
+                    conforms = self._compared(who, name, value) and conforms
         if self.workspace is not None:
             after, band = self.workspace.read(), np.zeros(len(self.workspace.before), bool)
             band[self.workspace.guard : self.workspace.guard + self.workspace.size] = True

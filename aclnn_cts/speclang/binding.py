@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind
 from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
@@ -48,10 +48,10 @@ def check_prototype(spec: Spec, case: Case, *, where: str) -> None:
 
 def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if value is None:
-        if item.kind in ("tensor", "int_array"):
+        if item.kind in POINTERS:
             return
         raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{shown(item.kind)}: ...}}")
-    kind = _kind(value)
+    kind = argument_kind(value)
     if kind == "int" and item.kind == "double":
         raise UsageError(f"{where}: int; expected {{'double': ...}} for the C type double")
     if kind != item.kind:
@@ -62,16 +62,7 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
             raise UsageError(f"{where}: {shown(value)}; expected {item.type}, in [{low}, {high}]")
     if isinstance(value, tuple):
         check_int64(value, where=where)
-    if isinstance(value, Tensor):
-        for sizes in (value.shape, value.strides or (), value.storage_shape or (), (value.offset,)):
+    tensors = value.items if isinstance(value, TensorList) else (value,) if isinstance(value, Tensor) else ()
+    for tensor in tensors:
+        for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or (), (tensor.offset,)):
             check_int64(sizes, where=where)
-
-
-def _kind(value: Argument) -> str:
-    if isinstance(value, Tensor):
-        return "tensor"
-    if isinstance(value, tuple):
-        return "int_array"
-    if isinstance(value, bool):
-        return "bool"
-    return "int" if isinstance(value, int) else "double"

@@ -109,6 +109,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         modes=modes,
         rows=rows,
         row_parameters=row_parameters,
+        optional=frozenset(item.name for item in model.parameters if item.optional or item.present is not None),
     )
     constraints = _constraints(model, context, interface)
     check_clauses(

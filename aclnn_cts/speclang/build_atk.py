@@ -16,6 +16,11 @@ _SECTION = "atk"
 _FIELDS = {
     "tensor": ("shape", "dtype", "data"),
     "int_array": ("items",),
+    "bool_array": ("items",),
+    "float_array": ("items",),
+    "tensor_list": (),
+    "scalar": ("value", "dtype"),
+    "string": ("value",),
     "int": ("value",),
     "bool": ("value",),
     "double": ("value",),

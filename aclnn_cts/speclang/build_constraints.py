@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.build_context import ConstraintContext, Path
 from aclnn_cts.speclang.build_rules import KINDS
 from aclnn_cts.speclang.expression import Compiled
@@ -29,6 +30,8 @@ def build_constraint(model: ConstraintModel, path: Path, context: ConstraintCont
             for name in entry:
                 problems.known(name.partition("[")[0], places, (*path, key, number, name), "draw or parameter")
     when = problems.expression(model.when, (*path, "when"), context.kinds) if model.when is not None else None
+    if isinstance(model.of, str) and model.of in context.optional and model.kind != "present":
+        when = _where_given(model.of, when)
     return Constraint(
         id=model.id,
         kind=model.kind,
@@ -46,6 +49,15 @@ def build_constraint(model: ConstraintModel, path: Path, context: ConstraintCont
         near=_assignments(model.limits, (*path, "limits"), context),
         unsafe=model.unsafe,
     )
+
+
+def _where_given(name: str, when: Compiled | None) -> Compiled:
+    """The condition of a rule on what may be a null pointer: it is for calls that give it."""
+
+    def given(arguments: Mapping[str, Any], target: Target) -> bool:
+        return arguments[name] is not None and (when is None or bool(when(arguments, target)))
+
+    return given
 
 
 def _assignments(

@@ -34,6 +34,8 @@ class ConstraintContext:
     modes: Modes | None = None
     rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
     row_parameters: tuple[str, ...] = ()
+    optional: frozenset[str] = field(default_factory=frozenset)
+    """Parameters that are null pointers in some valid calls: a rule on one of them is for calls that give it."""
     call_level: frozenset[str] = field(default_factory=frozenset)
     """Names that stand for pointers of the interface itself."""
 

@@ -18,15 +18,28 @@ from aclnn_cts.speclang.schema import OperatorModel
 __all__ = ["build_modes", "build_parameters", "build_rows", "kind_of_type", "parameter_kinds"]
 
 
+_POINTERS = {
+    "aclTensor": "tensor",
+    "aclScalar": "scalar",
+    "char": "string",
+    "aclIntArray": "int_array",
+    "aclBoolArray": "bool_array",
+    "aclFloatArray": "float_array",
+    "aclTensorList": "tensor_list",
+}
+_ARRAYS = ("int_array", "bool_array", "float_array")
+_DRAWN = ("int", "bool", "double", "scalar", "string")
+"""Kinds whose value is that of the draw of their name."""
+
+
 def kind_of_type(c_type: str) -> str | None:
-    """What stands in a case for a C type: `tensor`, `int_array`, `int`, `bool` or `double`; None for an unknown one."""
+    """What stands in a case for a C type (`core.case.argument_kind`); None for an unknown one."""
     words = c_type.replace("*", " * ").split()
     bare = [word for word in words if word not in ("const", "*")]
     if len(bare) != 1:
         return None
-    pointers = {"aclTensor": "tensor", "aclIntArray": "int_array"}
-    if bare[0] in pointers:
-        return pointers[bare[0]] if words.count("*") == 1 else None
+    if bare[0] in _POINTERS:
+        return _POINTERS[bare[0]] if words.count("*") == 1 else None
     if "*" in words:
         return None
     return {"bool": "bool", "double": "double", "float": "double"}.get(bare[0], "int" if bare[0] in C_RANGES else None)
@@ -42,7 +55,7 @@ def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
         if kind is None:
             problems.add(
                 ("parameters", number, "type"),
-                f"C type {shown(item.type)} is not known; expected a pointer to aclTensor or aclIntArray, an integer "
+                f"C type {shown(item.type)} is not known; expected a pointer to {', '.join(_POINTERS)}, an integer "
                 "type, bool or double",
             )
         kinds[item.name] = kind or "tensor"
@@ -59,18 +72,23 @@ def build_parameters(
         path = ("parameters", number)
         kind = context.kinds[item.name]
         text = item.shape if kind == "tensor" else item.items
-        earlier = [other.name for other in parameters if other.kind in ("tensor", "int_array")]
-        if kind in ("tensor", "int_array") and text is None:
+        earlier = [other.name for other in parameters if other.kind in ("tensor", *_ARRAYS)]
+        if kind in ("tensor", *_ARRAYS) and text is None:
             problems.add(
                 path, f"{item.name}: {'shape' if kind == 'tensor' else 'items'} missing; say how a valid one is made"
             )
-        scalar = kind in ("int", "bool", "double")
-        if scalar and item.name not in names and (context.modes is None or context.modes.attribute != item.name):
+        if (
+            kind in _DRAWN
+            and item.name not in names
+            and (context.modes is None or context.modes.attribute != item.name)
+        ):
             problems.add(path, f"{item.name}: no draw of that name; add one to `draws`")
         for reference, key in ((item.dtype, "dtype"), (item.format, "format")):
-            if reference is not None and not (reference.startswith("as ") and reference[3:] in earlier):
+            if reference is not None and not (
+                reference.startswith("as ") and all(name in earlier for name in _followed(reference))
+            ):
                 problems.add((*path, key), f"{shown(reference)}; expected 'as NAME' with an earlier tensor")
-        needs_dtype = kind == "tensor" and item.dtype is None and item.dtypes is None
+        needs_dtype = kind in ("tensor", "scalar") and item.dtype is None and item.dtypes is None
         if needs_dtype and item.name not in context.row_parameters:
             problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
         templates: dict[str, tuple[Mapping[str, Any], ...]] = {
@@ -99,16 +117,26 @@ def build_parameters(
                 dtypes=product_table(item.dtypes, (*path, "dtypes"), context, DTYPES, "dtype")
                 if item.dtypes is not None
                 else {},
-                dtype_as=item.dtype[3:] if item.dtype is not None else None,
+                dtype_as=_followed(item.dtype)[0] if item.dtype is not None else None,
+                dtype_else=_followed(item.dtype)[1:] if item.dtype is not None else (),
                 formats=product_table(item.formats or ["ND"], (*path, "formats"), context, FORMATS, "format")
                 if kind == "tensor"
                 else {},
                 format_as=item.format[3:] if item.format is not None else None,
                 strided=item.strided,
+                optional=item.optional,
+                present=problems.expression(item.present, (*path, "present"), context.kinds)
+                if item.present is not None
+                else None,
                 data=templates,
             )
         )
     return tuple(parameters)
+
+
+def _followed(reference: str) -> tuple[str, ...]:
+    """The parameters that `as a or b` names."""
+    return tuple(reference.removeprefix("as ").split(" or "))
 
 
 def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, str]) -> Modes | None:

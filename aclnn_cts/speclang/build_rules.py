@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import either, shown
 from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table
 from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
@@ -15,6 +16,7 @@ from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, ModeSup
 from aclnn_cts.speclang.kinds_number import Holds, Range
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
+from aclnn_cts.speclang.kinds_word import WordIn
 from aclnn_cts.speclang.schema import ConstraintModel
 
 __all__ = ["KINDS"]
@@ -33,7 +35,8 @@ def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: 
         kind = context.kinds[model.of]
         if kind not in kinds:
             context.problems.add(
-                (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {' or '.join(kinds)}"
+                (*path, "of"),
+                f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}",
             )
     return model.of
 
@@ -42,7 +45,8 @@ def _other(model: ConstraintModel, path: Path, context: ConstraintContext) -> st
     if model.as_ is None:
         context.problems.add(path, f"as: missing; {model.kind} compares with another parameter")
         return next(iter(context.kinds), "")
-    context.problems.known(model.as_, context.kinds, (*path, "as"), "parameter")
+    for name in model.as_.split(" or "):
+        context.problems.known(name, context.kinds, (*path, "as"), "parameter")
     return model.as_
 
 
@@ -80,12 +84,12 @@ def _group_members(model: ConstraintModel, context: ConstraintContext) -> tuple[
 def _present(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and model.of in context.call_level:
         return CallPresent(model.of)
-    return Present(_of(model, path, context, "tensor", "int_array"))
+    return Present(_of(model, path, context, *POINTERS))
 
 
 def _dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     table = product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
-    return DtypeIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
+    return DtypeIn(of=_of(model, path, context, "tensor", "scalar"), table=table, group=_group_members(model, context))
 
 
 def _format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -116,7 +120,15 @@ def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> R
     if type(count) is not int or not 0 <= count <= MAX_ITEMS:
         context.problems.add(path, f"is: {shown(count)}; expected a number of items, at most {MAX_ITEMS}")
         count = 0
-    return Length(of=_of(model, path, context, "int_array"), count=count)
+    return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), count=count)
+
+
+def _word(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    words = model.in_
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        context.problems.add(path, f"in: {shown(words)}; expected a list of words")
+        words = [""]
+    return WordIn(_of(model, path, context, "string"), tuple(words))
 
 
 def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -202,7 +214,8 @@ def _elements(model: ConstraintModel, path: Path, context: ConstraintContext) ->
 
 
 def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    return SameDtype(of=_of(model, path, context, "tensor"), other=_other(model, path, context))
+    others = tuple(_other(model, path, context).split(" or "))
+    return SameDtype(of=_of(model, path, context, "tensor"), others=others)
 
 
 def _same_format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -219,6 +232,7 @@ KINDS: Mapping[str, _Builder] = {
     "same_format": _same_format,
     "rank": _rank,
     "length": _length,
+    "word": _word,
     "dims": _dims,
     "broadcast": _broadcast,
     "shape": _shape,

@@ -5,7 +5,7 @@ Nothing after this step knows the short form. Each place in the result keeps the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,9 @@ from aclnn_cts.speclang.stock_clauses import StockClauses
 from aclnn_cts.speclang.yaml_file import YamlFile
 
 __all__ = ["expand", "is_short"]
+
+_MOST_ITEMS = 16
+"""Items of a bool array that are drawn one by one."""
 
 
 _SHORT = frozenset({"family", "let", "defaults", "sentences"})
@@ -47,7 +50,7 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
         problems.validation(error, ShortOperatorModel)
         return None
     names = [item.name for item in model.parameters] + [str(item.name or item.run) for item in model.draws]
-    content = with_meanings(file.content, names, problems)
+    content = _with_draws(with_meanings(file.content, names, problems), names)
     parameters: list[dict[str, Any]] = content["parameters"]
     kinds = [kind_of_type(item.type) or "tensor" for item in model.parameters]
     written: list[dict[str, Any]] = content.get("constraints", [])
@@ -81,6 +84,28 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     if model.examples:
         full["examples"] = full_examples(content["examples"], stock.kinds, problems)
     return None if problems.messages else expanded
+
+
+def _with_draws(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The content with a draw for each text with words, and for each item of a bool array of a known length."""
+    parameters: list[dict[str, Any]] = []
+    draws: list[dict[str, Any]] = []
+    for item in content["parameters"]:
+        kind, name = kind_of_type(item["type"]), item["name"]
+        words, length = _given(item.get("words")), _given(item.get("length"))
+        if kind == "string" and name not in names[len(content["parameters"]) :] and isinstance(words, list):
+            draws.append({"name": name, "one_of": [f'"{word}"' for word in words]})
+        elif kind == "bool_array" and "items" not in item and isinstance(length, int):
+            places = [f"{name}_{place}" for place in range(min(length, _MOST_ITEMS))]
+            draws.extend({"name": place, "one_of": [True, False]} for place in places)
+            item = {**item, "items": f"[{', '.join(places)}]"}  # noqa: PLW2901
+        parameters.append(item)
+    return {**content, "parameters": parameters, "draws": [*draws, *content.get("draws", [])]}
+
+
+def _given(value: object) -> object:
+    """The value of a property that may be a mapping."""
+    return value.get("is") if isinstance(value, dict) else value
 
 
 def _constraint(entry: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

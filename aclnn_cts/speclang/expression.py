@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.core.scalars import number
 from aclnn_cts.core.target import Target
 
 __all__ = [
@@ -97,6 +98,8 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "item": (2, lambda value, index: value[index]),
     "dtype": (1, lambda value: value.dtype),
     "format": (1, lambda value: value.format),
+    "value": (1, number),
+    "given": (1, lambda value: value is not None),
     "itemsize": (1, lambda value: itemsize(value.dtype)),
     "contiguous": (1, lambda value: value.is_contiguous),
     "offset": (1, lambda value: value.offset),

@@ -160,9 +160,13 @@ class Expression:
                     f"{', '.join(known)}{nearest(word, known)}"
                 )
             return Node("target", fact)
-        if self.peek() != ("op", "("):
-            return Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
-        return self._call(word)
+        if self.peek() == ("op", "("):
+            return self._call(word)
+        node = Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
+        if node.kind == "name" and self.take("["):
+            node = Node("call", "item", (node, self.disjunction()))
+            self.expect("]")
+        return node
 
     def _call(self, word: str) -> Node:
         if word not in FUNCTIONS:

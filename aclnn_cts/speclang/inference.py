@@ -19,15 +19,26 @@ from aclnn_cts.speclang.shape import ShapeExpression, ShapeItem, compile_shape
 __all__ = ["infer_outputs"]
 
 
-def infer_outputs(spec: Spec, arguments: Mapping[str, Argument], *, target: Target, format: str) -> dict[str, Tensor]:  # noqa: A002 - the word for it
+def infer_outputs(
+    spec: Spec,
+    arguments: Mapping[str, Argument],
+    *,
+    target: Target,
+    format: str,  # noqa: A002 - the word for it
+) -> dict[str, Tensor | None]:
     """The outputs that belong to the other arguments, in the prototype's order, contiguous and without contents.
+
+    Those that the call does not compute are None.
 
     Raises UsageError where a shape does not follow from the inputs.
     """
     names = _bound_names(spec, arguments)
-    outputs: dict[str, Tensor] = {}
+    outputs: dict[str, Tensor | None] = {}
     for item in spec.parameters:
         if item.role != "output" or item.shape is None:
+            continue
+        if item.present is not None and not item.present(arguments, target):
+            outputs[item.name] = None
             continue
         try:
             shape = compile_shape(item.shape)({**names, **arguments, **outputs}, target)
@@ -94,8 +105,8 @@ def _length(item: ShapeItem, names: Mapping[str, Any], arguments: Mapping[str, A
 def _dtype(spec: Spec, item: Parameter, arguments: Mapping[str, Argument], product: str) -> str:
     """The dtype that follows another's, or the row's; else that of the first input where the output may have it."""
     if item.dtype_as is not None and item.name not in spec.row_parameters:
-        followed = arguments[item.dtype_as]
-        return followed.dtype if isinstance(followed, Tensor) else ""
+        names = (item.dtype_as, *item.dtype_else)
+        return next((other.dtype for name in names if isinstance(other := arguments.get(name), Tensor)), "")
     given = {name: value.dtype for name, value in arguments.items() if isinstance(value, Tensor)}
     if item.name in spec.row_parameters and spec.rows is not None:
         for row in spec.rows.get(product, ()):

@@ -26,7 +26,7 @@ def _other_names(
     spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
 ) -> Iterator[Way]:
     """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
-    old = getattr(tensor_of(case, of), what)
+    old = getattr(case.arguments[of], what)
     followers = _followers(spec, case, of, what)
     for name in names:
         text = f"{of}: {what} {old} -> {name}"
@@ -42,7 +42,7 @@ def _followers(spec: Spec, case: Case, of: str, what: str) -> dict[str, str]:
     return {
         item.name: getattr(tensor_of(case, item.name), what)
         for item in spec.parameters
-        if (item.dtype_as if what == "dtype" else item.format_as) == of
+        if (item.dtype_as if what == "dtype" else item.format_as) == of and case.arguments[item.name] is not None
     }
 
 
@@ -127,12 +127,21 @@ class SameDtype(NoLimits):
     """Two dtypes are equal."""
 
     of: str
-    other: str
+    others: tuple[str, ...]
+    """The first that is given counts."""
 
     @property
     def test(self) -> Test:
-        of, other = self.of, self.other
-        return lambda arguments, _target: arguments[of].dtype == arguments[other].dtype
+        of, others = self.of, self.others
+        if len(others) == 1:
+            other = others[0]
+            return lambda arguments, _target: arguments[of].dtype == arguments[other].dtype
+
+        def same(arguments: Mapping[str, Any], _target: Target) -> bool:
+            found = next((arguments[name] for name in others if arguments[name] is not None), None)
+            return bool(arguments[of].dtype == found.dtype)  # type: ignore[union-attr]  # none given: undefined
+
+        return same
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         old = tensor_of(case, self.of).dtype
@@ -147,10 +156,10 @@ class SameDtype(NoLimits):
             yield Way(text=text, dtypes={**followers, self.of: dtype})
 
     def describe(self, product: str) -> str:
-        return f"dtype of {self.of} equals dtype of {self.other}"
+        return f"dtype of {self.of} equals dtype of {' or else '.join(self.others)}"
 
     def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的数据类型相同"
+        return f"{self.of} 与 {'（为空时与 '.join(self.others)}{'）' * (len(self.others) - 1)} 的数据类型相同"
 
 
 def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
@@ -171,11 +180,21 @@ class DtypeRows(NoLimits):
     def test(self) -> Test:
         names = self.parameters
         rows = {product: frozenset(entries) for product, entries in self.rows.items()}
-        return lambda arguments, target: tuple([arguments[name].dtype for name in names]) in rows[target.product]
+
+        def listed(arguments: Mapping[str, Any], target: Target) -> bool:
+            values = [arguments[name] for name in names]
+            if None not in values:
+                return tuple([value.dtype for value in values]) in rows[target.product]
+            given = [(place, value.dtype) for place, value in enumerate(values) if value is not None]
+            return any(all(row[place] == dtype for place, dtype in given) for row in rows[target.product])
+
+        return listed
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         rows = self.rows[case.product]
         for position, name in enumerate(self.parameters):
+            if case.arguments[name] is None:
+                continue
             old = tensor_of(case, name).dtype
             for dtype in dict.fromkeys((*(row[position] for row in rows), "FLOAT", "FLOAT16", "BF16")):
                 if dtype != old:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import compile_node
 from aclnn_cts.speclang.expression_parser import parse
@@ -48,9 +48,13 @@ class Length:
         return lambda arguments, _target: len(arguments[of]) == count
 
     def _way(self, case: Case, count: int) -> Way:
-        items = sizes_of(case.arguments[self.of])
-        changed = (*items, *([1] * count))[:count]
-        return Way(text=f"{self.of}: {len(items)} -> {count} items", values={self.of: changed})
+        value: Any = case.arguments[self.of]
+        changed: Any = (*value, *([1] * count))[:count]
+        if isinstance(value, BoolArray):
+            changed = BoolArray(tuple(map(bool, changed)))
+        elif isinstance(value, FloatArray):
+            changed = FloatArray(tuple(map(float, changed)))
+        return Way(text=f"{self.of}: {len(value)} -> {count} items", values={self.of: changed})
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         for count in dict.fromkeys((self.count + 1, self.count - 1, 0, self.count * 4)):

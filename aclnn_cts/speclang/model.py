@@ -30,17 +30,24 @@ class Parameter:
     type: str
     """The C type as the prototype writes it."""
     kind: str
-    """`tensor`, `int_array`, `int`, `bool` or `double`: what stands for it in a case."""
+    """What stands for it in a case (`core.case.argument_kind`)."""
     role: str
     """`input`, `output` or `attribute`."""
     shape: ShapeExpression | None = None
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What generation draws from, by product."""
     dtype_as: str | None = None
+    """The parameter whose dtype it takes."""
+    dtype_else: tuple[str, ...] = ()
+    """Those whose dtype it takes where `dtype_as` is a null pointer: the first that is given."""
     formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     format_as: str | None = None
     strided: bool = False
     """Whether the document allows a tensor that is not contiguous."""
+    optional: bool = False
+    """Whether it may be a null pointer in a valid call."""
+    present: Evaluator | None = None
+    """Of an output: whether the call computes it. Where it does not, the pointer may be null."""
     data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
 
@@ -48,6 +55,11 @@ class Parameter:
     def c_type(self) -> str:
         """The C type without qualifiers: `int8_t` for `const int8_t`."""
         return " ".join(word for word in self.type.split() if word != "const")
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether some valid calls have a null pointer here."""
+        return self.optional or self.present is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ _TEXTS = frozenset(
         "role",
     }
     | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "dtype", "format", "recipe"}
-    | {"run"}
+    | {"run", "words", "optional"}
 )
 """Keys whose values are no expressions."""
 _SECTIONS = ("defaults", "parameters", "draws", "constraints")

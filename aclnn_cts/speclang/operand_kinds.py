@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aclnn_cts.core.case import POINTERS
+from aclnn_cts.core.printable import either
 from aclnn_cts.speclang.expression import Node
 from aclnn_cts.speclang.shape import ShapeExpression
 
@@ -12,12 +14,24 @@ __all__ = ["RUN", "misread", "misread_shape"]
 RUN = "run"
 """The kind of a draw of several dimensions, beside the kinds of parameters."""
 
-_WORDS = {"tensor": "a tensor", "int_array": "an int array", RUN: "a run of dimensions"}
+_WORDS = {
+    "tensor": "a tensor",
+    "scalar": "a scalar",
+    "string": "a text",
+    "int_array": "an int array",
+    "bool_array": "a bool array",
+    "float_array": "a float array",
+    "tensor_list": "a list of tensors",
+    RUN: "a run of dimensions",
+}
 _SIZED = ("tensor", "int_array", RUN)
 _TAKES = {
     **dict.fromkeys(("rank", "numel", "empty", "shape", "broadcast", "broadcasts"), _SIZED),
-    **dict.fromkeys(("dim", "dtype", "format", "itemsize", "contiguous", "offset", "recipe"), ("tensor",)),
-    **dict.fromkeys(("len", "item"), ("int_array", RUN)),
+    **dict.fromkeys(("dim", "format", "itemsize", "contiguous", "offset", "recipe"), ("tensor",)),
+    "dtype": ("tensor", "scalar"),
+    "value": ("scalar",),
+    "given": POINTERS,
+    **dict.fromkeys(("len", "item"), ("int_array", "bool_array", "float_array", "tensor_list", RUN)),
 }
 """The kinds that the first operand of a function may have, or each operand; the others take numbers."""
 _ALIKE = frozenset({"broadcast", "broadcasts"})
@@ -41,14 +55,22 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
     kind = kinds.get(name)
     if kind is None or (kind in wanted if wanted is not None else kind not in _WORDS):
         return None
+    if kind == "string" and wanted is None and node.kind == "compare":
+        return None
     given = f"{name} is {_WORDS.get(kind, 'a number')}"
     if wanted is not None:
         instead = _INSTEAD.get((str(node.value), kind))
         advice = f"; write {instead}({name}, ...)" if instead in ("dim", "item") else ""
         advice = f"; write {instead}({name})" if instead == "rank" else advice
-        return f"{node.value}({name}): {given}; expected {' or '.join(_WORDS[item] for item in wanted)}{advice}"
-    reads = {"tensor": f"dim({name}, 0)", "int_array": f"item({name}, 0)", RUN: f"rank({name})"}
-    return f"{given}; expected a number, such as {reads[kind]} or numel({name})"
+        return f"{node.value}({name}): {given}; expected {either([_WORDS[item] for item in wanted])}{advice}"
+    reads = {
+        "tensor": f"dim({name}, 0) or numel({name})",
+        "int_array": f"{name}[0] or numel({name})",
+        "scalar": f"value({name})",
+        "string": f'{name} == "word"',
+        RUN: f"rank({name}) or numel({name})",
+    }
+    return f"{given}; expected a number, such as {reads.get(kind, f'{name}[0]')}"
 
 
 def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.case import POINTERS
+from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.problems import Problems
@@ -30,17 +31,18 @@ class Property:
 
 
 PROPERTIES: Mapping[str, Property] = {
-    "null": Property(kind="present", suffix="null", of=("tensor", "int_array"), strength="open"),
-    "dtypes": Property(kind="dtype", suffix="dtype", value="in"),
+    "null": Property(kind="present", suffix="null", of=POINTERS, strength="open"),
+    "dtypes": Property(kind="dtype", suffix="dtype", value="in", of=("tensor", "scalar")),
     "same_dtype_as": Property(kind="same_dtype", suffix="same_dtype", value="as"),
     "formats": Property(kind="format", suffix="format", value="in"),
     "same_format_as": Property(kind="same_format", suffix="same_format", value="as"),
     "rank": Property(kind="rank", suffix="rank", value="in"),
-    "length": Property(kind="length", suffix="length", value="is", of=("int_array",)),
+    "length": Property(kind="length", suffix="length", value="is", of=("int_array", "bool_array", "float_array")),
     "broadcasts_with": Property(kind="broadcast", suffix="broadcast", value="as"),
     "same_shape_as": Property(kind="shape", suffix="shape", value="is"),
     "dims": Property(kind="dims", suffix="dims", value="in"),
     "range": Property(kind="range", suffix="range", value="in", of=("int", "double")),
+    "words": Property(kind="word", suffix="word", value="in", of=("string",)),
     "strided": Property(kind="contiguous", suffix="contiguous", strength="open"),
     "empty": Property(kind="not_empty", suffix="not_empty", strength="open"),
 }
@@ -98,7 +100,7 @@ def imply(
             if kind in entry.of:
                 found[key] = _tiers(key, item, defaults, path, problems)
             elif key in item:
-                problems.add(path, f"{item['name']} is of kind {kind}; {key} is a property of {' or '.join(entry.of)}")
+                problems.add(path, f"{item['name']} is of kind {kind}; {key} is a property of {either(entry.of)}")
         tiers.append(found)
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:
@@ -106,7 +108,8 @@ def imply(
             places = range(len(tiers[number].get(key, ())))
             is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
             paths: list[Path] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
-            _add(implied, str(item["name"]), key, tiers[number].get(key, ()), paths, replaced, problems)
+            entries = tiers[number].get(key, ())
+            _add(implied, str(item["name"]), key, entries, paths, replaced, problems, present=item.get("present"))
     _group_what_breaks_together(implied)
     return drawn, implied
 
@@ -119,11 +122,18 @@ def _add(
     paths: Sequence[Path],
     replaced: frozenset[str],
     problems: Problems,
+    *,
+    present: object = None,
 ) -> None:
-    """Add the constraints of one property of one parameter, unless they are written out."""
+    """Add the constraints of one property of one parameter, unless they are written out.
+
+    `present` is the condition under which an output is computed.
+    """
     earlier: list[str] = []
     for tier, path in zip(tiers, paths, strict=True):
         made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
+        if key == "null" and present is not None:
+            made.setdefault("when", present)
         earlier.append(made["id"])
         if "group" in tier:
             implied.grouped.add(made["id"])
@@ -168,7 +178,7 @@ def _tiers(
     common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
     if key in item:
         own = _entries(key, item[key], path, problems)
-    elif key == "empty" and "same_shape_as" in item:
+    elif (key == "empty" and "same_shape_as" in item) or (key == "null" and item.get("optional")):
         return []
     elif PROPERTIES[key].value is None or any("is" in entry for entry in common):
         own = [{}]
@@ -251,10 +261,8 @@ def _constraint(
         made[entry.value] = f"[*{value}]" if entry.kind == "shape" else value
     made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
-        needed = [
-            *earlier,
-            *(_compared(name, str(tier.get("is")), made, implied) if entry.kind.startswith("same_") else ()),
-        ]
+        others = str(tier.get("is")).split(" or ") if entry.kind.startswith("same_") else []
+        needed = [*earlier, *dict.fromkeys(item for other in others for item in _compared(name, other, made, implied))]
         if needed:
             made["requires"] = needed
     return {**made, **{key: value for key, value in rest.items() if value is not None}}
@@ -282,6 +290,8 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
     """The parameter in the full form: what valid calls draw from is the narrowest tier."""
     made = {key: value for key, value in item.items() if key not in PROPERTIES}
     made["role"] = role_of(item, kind)
+    if kind == "scalar" and tiers["dtypes"]:
+        made["dtypes"] = tiers["dtypes"][-1].get("is")
     if kind != "tensor":
         return made
     if tiers["same_shape_as"]:

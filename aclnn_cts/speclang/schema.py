@@ -89,6 +89,8 @@ class ParameterModel(_Strict):
     formats: Names | ByProduct | None = None
     format: StrictStr | None = None
     strided: StrictBool = False
+    optional: StrictBool = False
+    present: Scalar | None = None
     data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
 
 
@@ -339,6 +341,8 @@ class ShortParameterModel(_Strict):
     items: StrictStr | None = None
     dtype: StrictStr | None = None
     format: StrictStr | None = None
+    optional: StrictBool = False
+    present: Scalar | None = None
     data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
     null: Any = None
     dtypes: Any = None
@@ -351,6 +355,7 @@ class ShortParameterModel(_Strict):
     length: Any = None
     range: Any = None
     dims: Any = None
+    words: Any = None
     strided: Any = None
     empty: Any = None
 
@@ -413,7 +418,7 @@ class WordingModel(_Strict):
     promises: dict[StrictStr, Names]
     reasons: dict[StrictStr, Bilingual]
     sections: dict[StrictStr, dict[StrictStr, SentenceModel]]
-    takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format"], Bilingual]
+    takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format", "word"], Bilingual]
     rules: dict[StrictStr, Bilingual]
     open_rules: dict[StrictStr, Bilingual]
     errors: dict[StrictStr, Bilingual]

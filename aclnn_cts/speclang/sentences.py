@@ -63,7 +63,7 @@ class Sentences:
 
     def takes(
         self,
-        what: Literal["product", "dtype", "row", "rows", "format"],
+        what: Literal["product", "dtype", "row", "rows", "format", "word"],
         on: Sequence[str] = (),
         **fields: str | tuple[str, ...],
     ) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Sentences:
             if together is not None and rule["kind"] in ("shape", "broadcast")
             else str(rule.get("is", ""))[2:-1]
             if rule["kind"] == "shape"
-            else str(rule.get("as", "")),
+            else str(rule.get("as", "")).replace(" or ", ", else " if language == "en" else "，否则 "),
             "axes": listed([str(axis) for axis in rule.get("axes") or [rule.get("axis", "")]], language),
             "status": " / ".join(status if isinstance(status, list) else [status]),
             "values": self._values(rule, on, language),
@@ -121,6 +121,8 @@ class Sentences:
         if "is" in rule:
             return str(rule["is"])
         bounds = rule.get("in")
+        if rule["kind"] == "word" and isinstance(bounds, list):
+            return (", " if language == "en" else "、").join(f'"{word}"' for word in bounds)
         low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (None, None)
         if low == high:
             return str(low)

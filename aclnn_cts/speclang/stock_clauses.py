@@ -23,6 +23,15 @@ _HEADS = ("products", "prototype", "function", "params", "returns", "phase2", "l
 _RECEIVED = ("workspaceSize", "executor")
 _ROLES = {"inputs": ("input",), "outputs": ("output",), "tensors": ("input", "output")}
 """Words before a rule's name that stand for that rule of several parameters."""
+_KIND_WORDS = {
+    "scalar": ["scalar", "dtypes"],
+    "string": ["text", "words"],
+    "int_array": ["array"],
+    "bool_array": ["bool_array"],
+    "float_array": ["float_array"],
+    "tensor_list": ["list"],
+}
+"""What is implied of a parameter that is neither a tensor nor a number."""
 _OVER = frozenset({"say", "of"})
 """What an entry says beside the fields of a clause."""
 
@@ -91,13 +100,12 @@ class StockClauses:
             return [*words, *(rule["id"] for rule in codes if on_rule(rule, is_error=True))]
         if head != "params" or name not in self.kinds:
             return words
-        if self.kinds[name] == "int_array":
-            words = ["array"]
-        elif self.kinds[name] != "tensor":
-            words = ["number"]
-        else:
-            tensor = next(item for item in self.parameters if item["name"] == name)
-            words = [tensor["role"], *(["strided"] if tensor.get("strided") else []), "dtypes", "formats"]
+        parameter = next(item for item in self.parameters if item["name"] == name)
+        words = _KIND_WORDS.get(self.kinds[name], ["number"])
+        if self.kinds[name] == "tensor":
+            words = [parameter["role"], *(["strided"] if parameter.get("strided") else []), "dtypes", "formats"]
+        words = [*words, *(["optional"] if parameter.get("optional") else [])]
+        words += ["left_out"] if "present" in parameter else []
         own = [rule for rule in self.constraints if rule.get("of") == name and rule["id"] not in named]
         codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
         return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
@@ -209,6 +217,8 @@ class StockClauses:
             lists = self.sentences.by_product(next(drawn, None))
             formats = dict.fromkeys(name for row in lists.values() for name in row)
             return [self._format(names[0], item) for item in formats]
+        if word == "words":
+            return self._words(names[0])
         if word != "dtypes":
             return None
         lists = self._dtypes(names[0])
@@ -219,6 +229,14 @@ class StockClauses:
     def _format(self, name: str, word: str) -> _Clause:
         texts = self.sentences.takes("format", name=name, format=word)
         return {**texts, "promise": "values", "when": f"format({name}) == {word}"}
+
+    def _words(self, name: str) -> list[_Clause]:
+        """One sentence for each word of a text."""
+        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "word")
+        return [
+            {**self.sentences.takes("word", name=name, word=word), "promise": "values", "when": f'{name} == "{word}"'}
+            for word in next(rules, ())
+        ]
 
     def _dtype(self, names: Sequence[str], dtype: str, on: Sequence[str] | None) -> _Clause:
         """One dtype of a tensor, or of any of several, on the products that list it."""

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
+from aclnn_cts.core.case import POINTERS
 from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["C_TYPES", "META", "RUNTIME", "Functions", "OperatorFunctions", "bind_operator", "phase_one_prototype"]
@@ -64,6 +65,14 @@ META: Mapping[str, Prototype] = MappingProxyType(
         "aclDestroyTensor": _returns_status(_POINTER),
         "aclCreateIntArray": Prototype(_POINTER, (_POINTER, _U64)),
         "aclDestroyIntArray": _returns_status(_POINTER),
+        "aclCreateBoolArray": Prototype(_POINTER, (_POINTER, _U64)),
+        "aclDestroyBoolArray": _returns_status(_POINTER),
+        "aclCreateFloatArray": Prototype(_POINTER, (_POINTER, _U64)),
+        "aclDestroyFloatArray": _returns_status(_POINTER),
+        "aclCreateScalar": Prototype(_POINTER, (_POINTER, _INT)),
+        "aclDestroyScalar": _returns_status(_POINTER),
+        "aclCreateTensorList": Prototype(_POINTER, (_POINTER, _U64)),
+        "aclDestroyTensorList": _returns_status(_POINTER),
         "aclDestroyAclOpExecutor": _returns_status(_POINTER),
         "aclSetAclOpExecutorRepeatable": _returns_status(_POINTER),
     }
@@ -140,6 +149,6 @@ def bind_operator(library: Library, spec: Spec) -> OperatorFunctions:
 
 
 def _c_type(parameter: Parameter) -> Any:  # noqa: ANN401 - a ctypes type
-    if parameter.kind in ("tensor", "int_array"):
-        return _POINTER
+    if parameter.kind in POINTERS:
+        return _TEXT if parameter.kind == "string" else _POINTER
     return C_TYPES[parameter.c_type]

@@ -11,15 +11,34 @@ from typing import Any
 
 from aclnn_cts.adapters.cann.bindings import Functions
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides
+from aclnn_cts.core.case import (
+    POINTERS,
+    Argument,
+    BoolArray,
+    Case,
+    FloatArray,
+    Scalar,
+    Tensor,
+    TensorList,
+    contiguous_strides,
+)
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Parameter, Spec
 
 __all__ = ["Descriptors", "cache_key", "effective_strides", "storage_shape"]
 
 _LOW, _HIGH = C_RANGES["int64_t"]
+_ARRAYS: Mapping[str, tuple[str, Any]] = MappingProxyType(
+    {
+        "int_array": ("Int", ctypes.c_int64),
+        "bool_array": ("Bool", ctypes.c_bool),
+        "float_array": ("Float", ctypes.c_float),
+    }
+)
+"""What the functions of an array are called after, and the C type of its elements."""
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -30,36 +49,72 @@ class Descriptors:
     one never reads. Raises Inexpressible for an argument that its C type cannot hold, or that no descriptor is made of.
     """
 
-    __slots__ = ("_arrays", "_meta", "_tensors", "arguments")
+    __slots__ = ("_made", "_meta", "arguments")
 
     def __init__(self, meta: Functions, spec: Spec, case: Case, *, addresses: Mapping[str, int] = _NOWHERE) -> None:
         self._meta = meta
-        self._tensors: list[int] = []
-        self._arrays: list[int] = []
+        self._made: list[tuple[str, int]] = []
+        """Handles with the function that destroys each, in the order in which they were made."""
         self.arguments: list[Any] = []
         """In the order of the prototype, without workspaceSize and executor."""
         try:
             for parameter in spec.parameters:
                 value = case.arguments.get(parameter.name)
-                self.arguments.append(self._argument(parameter, value, addresses.get(parameter.name)))
+                self.arguments.append(self._argument(parameter, value, addresses))
         except BaseException:
             self.release()
             raise
 
     def release(self) -> None:
         """Destroy all handles. May be called again."""
-        destroy_tensor, destroy_array = self._meta["aclDestroyTensor"], self._meta["aclDestroyIntArray"]
-        while self._tensors:
-            destroy_tensor(self._tensors.pop())
-        while self._arrays:
-            destroy_array(self._arrays.pop())
+        while self._made:
+            destroy, handle = self._made.pop()
+            self._meta[destroy](handle)
 
-    def _argument(self, parameter: Parameter, value: Argument, address: int | None) -> object:
-        if parameter.kind == "tensor":
-            return None if value is None else self._tensor(parameter.name, value, address)
-        if parameter.kind == "int_array":
-            return None if value is None else self._int_array(parameter.name, value)
-        return _scalar(parameter, value)
+    def _argument(self, parameter: Parameter, value: Argument, addresses: Mapping[str, int]) -> object:
+        name, kind = parameter.name, parameter.kind
+        if value is None and kind in POINTERS:
+            return None
+        if kind == "tensor":
+            return self._kept("aclDestroyTensor", self._tensor(name, value, addresses.get(name)))
+        if kind == "scalar":
+            return self._scalar(name, value)
+        if kind == "string":
+            return _text(name, value)
+        if kind == "tensor_list":
+            return self._list(name, value, addresses)
+        if kind in _ARRAYS:
+            return self._array(name, value, *_ARRAYS[kind])
+        return _number(parameter, value)
+
+    def _kept(self, destroy: str, handle: int) -> int:
+        self._made.append((destroy, handle))
+        return handle
+
+    def _list(self, name: str, value: Argument, addresses: Mapping[str, int]) -> int:
+        """A list, which owns its tensors: destroying it destroys them."""
+        if not isinstance(value, TensorList):
+            raise Inexpressible(f"{name}: {value!r} is no list of tensors")
+        before = len(self._made)
+        handles = []
+        for place, tensor in enumerate(value.items):
+            item = f"{name}[{place}]"
+            handles.append(self._kept("aclDestroyTensor", self._tensor(item, tensor, addresses.get(item))))
+        array = (ctypes.c_void_p * max(len(handles), 1))(*handles)
+        made = self._meta["aclCreateTensorList"](array, len(handles))
+        if not made:
+            raise Inexpressible(f"{name}: aclCreateTensorList makes no list of {len(handles)} tensors")
+        del self._made[before:]
+        return self._kept("aclDestroyTensorList", int(made))
+
+    def _scalar(self, name: str, value: Argument) -> int:
+        if not isinstance(value, Scalar):
+            raise Inexpressible(f"{name}: {value!r} is no scalar")
+        # The value is copied while the scalar is made.
+        made = self._meta["aclCreateScalar"](ctypes.create_string_buffer(host_bytes(value)), DTYPES[value.dtype].value)
+        if not made:
+            raise Inexpressible(f"{name}: aclCreateScalar makes no scalar of the dtype {value.dtype}")
+        return self._kept("aclDestroyScalar", int(made))
 
     def _tensor(self, name: str, value: Argument, address: int | None) -> int:
         if not isinstance(value, Tensor):
@@ -80,17 +135,17 @@ class Descriptors:
         )
         if not handle:
             raise Inexpressible(f"{name}: aclCreateTensor makes no tensor of shape {list(value.shape)}")
-        self._tensors.append(handle)
         return int(handle)
 
-    def _int_array(self, name: str, value: Argument) -> int:
-        if not isinstance(value, tuple):
-            raise Inexpressible(f"{name}: {value!r} is no array of integers")
-        handle = self._meta["aclCreateIntArray"](_dims(name, value), len(value))
+    def _array(self, name: str, value: Argument, word: str, element: Any) -> int:  # noqa: ANN401 - a ctypes type
+        items: Any = value.items if isinstance(value, (BoolArray, FloatArray)) else value
+        if not isinstance(items, tuple):
+            raise Inexpressible(f"{name}: {value!r} is no array for acl{word}Array")
+        array = _dims(name, items) if word == "Int" else (element * max(len(items), 1))(*items)
+        handle = self._meta[f"aclCreate{word}Array"](array, len(items))
         if not handle:
-            raise Inexpressible(f"{name}: aclCreateIntArray makes no array of {len(value)} items")
-        self._arrays.append(handle)
-        return int(handle)
+            raise Inexpressible(f"{name}: aclCreate{word}Array makes no array of {len(items)} items")
+        return self._kept(f"aclDestroy{word}Array", int(handle))
 
 
 def storage_shape(tensor: Tensor) -> tuple[int, ...]:
@@ -109,12 +164,19 @@ def cache_key(case: Case) -> bytes:
     one. A digest, since Python's own hash of -1 is that of -2.
     """
     parts = [
-        (value.shape, value.dtype, value.format, effective_strides(value), value.offset, storage_shape(value))
+        [_known(tensor) for tensor in value.items]
+        if isinstance(value, TensorList)
+        else _known(value)
         if isinstance(value, Tensor)
         else value
         for value in case.arguments.values()
     ]
     return hashlib.blake2b(repr((case.operator, parts)).encode(), digest_size=16).digest()
+
+
+def _known(tensor: Tensor) -> tuple[object, ...]:
+    shape, strides = tensor.shape, effective_strides(tensor)
+    return shape, tensor.dtype, tensor.format, strides, tensor.offset, storage_shape(tensor)
 
 
 def effective_strides(tensor: Tensor) -> tuple[int, ...] | None:
@@ -151,7 +213,13 @@ def _int64(name: str, value: int) -> int:
     return value
 
 
-def _scalar(parameter: Parameter, value: Argument) -> object:
+def _text(name: str, value: Argument) -> bytes:
+    if not isinstance(value, str):
+        raise Inexpressible(f"{name}: {value!r} is no text")
+    return value.encode()
+
+
+def _number(parameter: Parameter, value: Argument) -> object:
     name, kind = parameter.name, parameter.kind
     if kind == "double":
         if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -122,7 +122,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, message:
 
 
 CONSTRAINTS = [
-    ("kind: present, of: pad, strength: open", "pad is of kind int; present takes tensor or int_array"),
+    ("kind: present, of: pad, strength: open", "pad is of kind int; present takes tensor, scalar, string, int_array"),
     ("kind: dtype, of: sizes, in: floats, strength: open", "sizes is of kind int_array; dtype takes tensor"),
     ("kind: dtype, of: x, in: {atlas-a2: FLOAT}, strength: open", "constraints.3.in"),
     ("kind: dtype, of: x, in: {atlas-a5: [FLOAT]}, strength: open", "unknown product 'atlas-a5'"),
@@ -252,7 +252,15 @@ def test_examples_are_checked() -> None:
         ("int64_t *", None),
         ("bool *", None),
         ("long long", None),
-        ("aclScalar *", None),
+        ("const aclScalar *", "scalar"),
+        ("aclScalar **", None),
+        ("char *", "string"),
+        ("const char*", "string"),
+        ("char", None),
+        ("const aclBoolArray *", "bool_array"),
+        ("const aclFloatArray *", "float_array"),
+        ("aclTensorList *", "tensor_list"),
+        ("aclScalarList *", None),
         ("", None),
     ],
 )
@@ -329,7 +337,7 @@ def test_the_package_is_without_mistakes() -> None:
         (
             "of: pad, in: [0, 7]",
             'of: "item(x, 0)", in: [0, 7]',
-            "item(x): x is a tensor; expected an int array or a run",
+            "item(x): x is a tensor; expected an int array, a bool array, a float array",
         ),
         ("of: pad, in: [0, 7]", 'of: "len(x)", in: [0, 7]', "write rank(x)"),
         ("of: pad, in: [0, 7]", 'of: "dim(sizes, 0)", in: [0, 7]', "write item(sizes, ...)"),
