@@ -1,4 +1,4 @@
-"""aclnnMseLossBackward: the gradient of (x - y)^2 times the incoming one, over the number of elements for their mean."""
+"""aclnnMseLossBackward: the incoming gradient times that of (x - y)^2, over the number of elements for their mean."""
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator

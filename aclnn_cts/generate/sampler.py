@@ -61,6 +61,12 @@ class Sampler:
             item.name: compile_shape(item.shape) for item in spec.parameters if item.shape is not None
         }
         self._strided = tuple(item.name for item in self._tensors if item.strided)
+        self._following: set[str] = set()
+        """Tensors that take the format of one whose format follows from drawn names."""
+        for item in self._tensors:
+            source = next((other for other in self._tensors if other.name == item.format_as), None)
+            if source is not None and (source.format_by is not None or source.name in self._following):
+                self._following.add(item.name)
         self._inputs = tuple(item for item in self._tensors if item.role == "input")
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
@@ -284,11 +290,12 @@ class Sampler:
             if way is None:
                 source = _source(item, drawing.nulls) if item.dtype_else else None
                 dtypes[name] = dtype = drawing.dtypes[source or name]
-                formats[name] = form = drawing.formats[name]
+                formats[name] = form = self._format(item, environment, drawing, formats)
             else:
                 shape = _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
                 dtypes[name] = dtype = _followed(name, _source(item, drawing.nulls), way.dtypes, drawing.dtypes, dtypes)
-                formats[name] = form = _followed(name, item.format_as, way.formats, drawing.formats, formats)
+                drawn = {**drawing.formats, name: self._format(item, environment, drawing, formats)}
+                formats[name] = form = _followed(name, item.format_as, way.formats, drawn, formats)
                 view = _STEPPED if way.strided == name else view
             smallest = min(shape) if shape else 1
             have_data = (
@@ -301,6 +308,15 @@ class Sampler:
             strides, offset, storage = layout if layout is not None else (None, 0, None)
             arguments[name] = environment[name] = Tensor(shape, dtype, form, strides, offset, storage, data)
         return have_data
+
+    def _format(
+        self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, settled: Mapping[str, str]
+    ) -> str:
+        """What follows from drawn names, or is that of a tensor whose format does; else as drawn."""
+        if item.format_by is not None:
+            form: str = item.format_by(environment, drawing.target)
+            return form
+        return settled[str(item.format_as)] if item.name in self._following else drawing.formats[item.name]
 
     def _data(
         self,
@@ -417,7 +433,9 @@ def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
     free = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is None]
     follow = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is not None]
     rows: list[Mapping[str, str]] = []
-    for combination in itertools.product(*(item.formats.get(product, ("ND",)) for item in free)):
+    listed = (item.formats.get(product, ("ND",)) for item in free)
+    drawn = (names[:1] if item.format_by is not None else names for item, names in zip(free, listed, strict=True))
+    for combination in itertools.product(*drawn):
         row = {item.name: name for item, name in zip(free, combination, strict=True)}
         for item in follow:
             row[item.name] = row[item.format_as or ""]

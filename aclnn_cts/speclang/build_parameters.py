@@ -83,7 +83,8 @@ def build_parameters(
             and (context.modes is None or context.modes.attribute != item.name)
         ):
             problems.add(path, f"{item.name}: no draw of that name; add one to `draws`")
-        for reference, key in ((item.dtype, "dtype"), (item.format, "format")):
+        by_draws = item.format is not None and not item.format.startswith("as ")
+        for reference, key in ((item.dtype, "dtype"), (None if by_draws else item.format, "format")):
             if reference is not None and not (
                 reference.startswith("as ") and all(name in earlier for name in _followed(reference))
             ):
@@ -122,7 +123,8 @@ def build_parameters(
                 formats=product_table(item.formats or ["ND"], (*path, "formats"), context, FORMATS, "format")
                 if kind == "tensor"
                 else {},
-                format_as=item.format[3:] if item.format is not None else None,
+                format_as=item.format[3:] if item.format is not None and not by_draws else None,
+                format_by=problems.expression(item.format, (*path, "format"), names) if by_draws else None,
                 strided=item.strided,
                 optional=item.optional,
                 present=problems.expression(item.present, (*path, "present"), context.kinds)

@@ -116,11 +116,11 @@ def _rank(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
 
 
 def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    count = model.is_
-    if type(count) is not int or not 0 <= count <= MAX_ITEMS:
-        context.problems.add(path, f"is: {shown(count)}; expected a number of items, at most {MAX_ITEMS}")
-        count = 0
-    return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), count=count)
+    low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
+    if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
+        context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
+        low = high = 0
+    return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
 
 
 def _word(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -138,7 +138,7 @@ def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
             context.problems.add((*path, "in"), f"{shown(bound)}; expected an integer or null")
             low = high = None
     axes = tuple(model.axes) if model.axes is not None else None
-    return Dims(of=_of(model, path, context, "tensor"), low=low, high=high, axes=axes)
+    return Dims(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
 
 
 def _shape(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:

@@ -87,6 +87,13 @@ def _broadcasts(*values: Value) -> bool:
     return True
 
 
+def _windows(size: int, kernel: int, stride: int, padding: int, is_ceil: bool) -> int:  # noqa: FBT001 - an operand
+    """How many windows of a pooling start within a padded dimension; the last may reach beyond it where `is_ceil`."""
+    room = size + 2 * padding - kernel
+    count: int = (-(-room // stride) if is_ceil else room // stride) + 1
+    return count - 1 if is_ceil and (count - 1) * stride >= size + padding else count
+
+
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "rank": (1, lambda value: len(_shape(value))),
     "numel": (1, _numel),
@@ -109,6 +116,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "highest": (1, lambda value: value.highest),
     "lowest": (1, lambda value: value.lowest),
     "distinct": (1, lambda value: value.distinct),
+    "windows": (5, _windows),
     "min": (-1, min),
     "max": (-1, max),
     "abs": (1, abs),

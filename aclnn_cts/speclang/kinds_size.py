@@ -37,15 +37,16 @@ def _axis_way(of: str, axis: int, old: object, new: int, spec: Spec) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """An int array has a given number of items."""
+    """The number of items of an int array lies in a range."""
 
     of: str
-    count: int
+    low: int
+    high: int
 
     @property
     def test(self) -> Test:
-        of, count = self.of, self.count
-        return lambda arguments, _target: len(arguments[of]) == count
+        of, low, high = self.of, self.low, self.high
+        return lambda arguments, _target: low <= len(arguments[of]) <= high
 
     def _way(self, case: Case, count: int) -> Way:
         value: Any = case.arguments[self.of]
@@ -57,25 +58,27 @@ class Length:
         return Way(text=f"{self.of}: {len(value)} -> {count} items", values={self.of: changed})
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        for count in dict.fromkeys((self.count + 1, self.count - 1, 0, self.count * 4)):
-            if 0 <= count != self.count:
+        for count in dict.fromkeys((self.high + 1, self.low - 1, 0, self.high * 4)):
+            if count >= 0 and not self.low <= count <= self.high:
                 yield self._way(case, count)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        for count in (self.count - 1, self.count, self.count + 1):
+        for count in sorted({bound + step for bound in (self.low, self.high) for step in (-1, 0, 1)}):
             if count >= 0:
                 yield self._way(case, count)
 
     def describe(self, product: str) -> str:
-        return f"{self.of} has {self.count} item{'s' if self.count != 1 else ''}"
+        count = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+        return f"{self.of} has {count} item{'s' if self.high != 1 else ''}"
 
     def describe_zh(self, product: str) -> str:
-        return f"{self.of} 有 {self.count} 个元素"
+        count = str(self.low) if self.low == self.high else f"{self.low} 至 {self.high}"
+        return f"{self.of} 有 {count} 个元素"
 
 
 @dataclass(frozen=True, slots=True)
 class Dims:
-    """Every dimension of a tensor (or those of some axes) lies in a range; a bound may be absent."""
+    """Every dimension of a tensor or item of an array, or those of some axes, lies in a range; bounds may be absent."""
 
     of: str
     low: int | None
@@ -90,11 +93,11 @@ class Dims:
         if axes is None:
 
             def every(arguments: Mapping[str, Any], _target: Target) -> bool:
-                shape = arguments[of].shape
+                shape = sizes_of(arguments[of])
                 return not shape or (low <= min(shape) and max(shape) <= high)
 
             return every
-        return lambda arguments, _target: all([low <= arguments[of].shape[axis] <= high for axis in axes])
+        return lambda arguments, _target: all([low <= sizes_of(arguments[of])[axis] <= high for axis in axes])
 
     def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[Way]:
         shape = sizes_of(case.arguments[self.of])

@@ -41,6 +41,8 @@ class Parameter:
     dtype_else: tuple[str, ...] = ()
     """Those whose dtype it takes where `dtype_as` is a null pointer: the first that is given."""
     formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    format_by: Evaluator | None = None
+    """The format that follows from drawn names: one of `formats`."""
     format_as: str | None = None
     strided: bool = False
     """Whether the document allows a tensor that is not contiguous."""

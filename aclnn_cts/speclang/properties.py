@@ -40,7 +40,7 @@ PROPERTIES: Mapping[str, Property] = {
     "length": Property(kind="length", suffix="length", value="is", of=("int_array", "bool_array", "float_array")),
     "broadcasts_with": Property(kind="broadcast", suffix="broadcast", value="as"),
     "same_shape_as": Property(kind="shape", suffix="shape", value="is"),
-    "dims": Property(kind="dims", suffix="dims", value="in"),
+    "dims": Property(kind="dims", suffix="dims", value="in", of=("tensor", "int_array")),
     "range": Property(kind="range", suffix="range", value="in", of=("int", "double")),
     "words": Property(kind="word", suffix="word", value="in", of=("string",)),
     "strided": Property(kind="contiguous", suffix="contiguous", strength="open"),
@@ -258,7 +258,8 @@ def _constraint(
         if "is" not in tier:
             problems.add(path, f"{name}: no value; add `is`")
         value = tier.get("is", "")
-        made[entry.value] = f"[*{value}]" if entry.kind == "shape" else value
+        key = "in" if entry.kind == "length" and isinstance(value, list) else entry.value
+        made[key] = f"[*{value}]" if entry.kind == "shape" else value
     made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
         others = str(tier.get("is")).split(" or ") if entry.kind.startswith("same_") else []
@@ -299,7 +300,7 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
     for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
         if tiers[same] and single not in made:
             made[single] = f"as {tiers[same][-1].get('is')}"
-        elif tiers[key] and single not in made:
+        elif tiers[key] and not str(made.get(single, "")).startswith("as "):
             made[key] = tiers[key][-1].get("is")
     if item.get("strided") is True:
         made["strided"] = True

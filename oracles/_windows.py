@@ -1,0 +1,80 @@
+"""The windows of a pooling along one dimension: what they cover, and which of them cover an element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, F
+
+__all__ = ["Windows", "along_both", "divisors", "gathered", "windows_of"]
+
+Numbers: TypeAlias = "NDArray[np.int64]"
+Shape: TypeAlias = "tuple[int, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows from `starts` to `ends` in a dimension of `size` elements; both may lie in the padding."""
+
+    starts: Numbers
+    ends: Numbers
+    size: int
+
+    @property
+    def padded(self) -> Numbers:
+        """How long each is, its part in the padding counted."""
+        return self.ends - self.starts
+
+    @property
+    def inside(self) -> Numbers:
+        """How long each is within the dimension."""
+        return np.minimum(self.ends, self.size) - np.maximum(self.starts, 0)
+
+    def covering(self) -> Numbers:
+        """(size, m): the windows that cover each element; -1 where there are fewer than m."""
+        places = np.arange(self.size)
+        first = np.searchsorted(self.ends, places, side="right")
+        last = np.searchsorted(self.starts, places, side="right")
+        steps = np.arange(max(int((last - first).max(initial=0)), 1))
+        found: Numbers = first[:, None] + steps
+        return np.where(found < last[:, None], found, -1)
+
+    def members(self) -> Numbers:
+        """(windows, m): the elements of each window; -1 where there are fewer than m."""
+        found: Numbers = np.maximum(self.starts, 0)[:, None] + np.arange(max(int(self.inside.max(initial=0)), 1))
+        return np.where(found < np.minimum(self.ends, self.size)[:, None], found, -1)
+
+
+def windows_of(size: Shape, count: Shape, kernel: Shape, stride: Shape, padding: Shape) -> tuple[Windows, Windows]:
+    """The windows along the last two dimensions, from the shapes that are pooled and that come out.
+
+    The arrays have an item for each dimension or one for both. An empty stride is that of the kernel.
+    """
+    found = []
+    for axis, place in ((-2, 0), (-1, -1)):
+        starts = np.arange(count[axis]) * (stride or kernel)[place] - padding[place]
+        ends = np.minimum(starts + kernel[place], size[axis] + padding[place])
+        found.append(Windows(starts, ends, size[axis]))
+    return found[0], found[1]
+
+
+def divisors(h: Windows, w: Windows, *, override: int, padded: bool) -> NDArray[np.float64]:
+    """What an average divides each window by: a number other than 0, or its elements, those of the padding or not."""
+    counts = np.multiply.outer(*((h.padded, w.padded) if padded else (h.inside, w.inside))).astype(np.float64)
+    return np.full(counts.shape, float(override)) if override else counts
+
+
+def gathered(f: F, values: Array, table: Numbers) -> Array:
+    """(..., n) to (..., m): the sum of the values at each row of a table (m, k) of places; -1 is no place."""
+    rows = np.arange(values.size // max(values.shape[-1], 1)).reshape(*values.shape[:-1], 1, 1)
+    return f.take(values, np.where(table < 0, -1, rows * values.shape[-1] + table)).sum(-1)
+
+
+def along_both(f: F, values: Array, height: Numbers, width: Numbers) -> Array:
+    """`gathered` along the last two dimensions."""
+    swapped = (*range(values.ndim - 2), values.ndim - 1, values.ndim - 2)
+    return gathered(f, gathered(f, values, width).transpose(*swapped), height).transpose(*swapped)
