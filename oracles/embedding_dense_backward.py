@@ -21,13 +21,16 @@ Underflow: the loads and the additions (where the model flushes), and with the s
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import Condensed, ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
@@ -38,7 +41,7 @@ from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
 from aclnn_cts.oracles._special_values import finite_part
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "condensed", "exact", "expected"]
 
 
 def expected(call: OracleInput) -> Expected:
@@ -49,6 +52,28 @@ def expected(call: OracleInput) -> Expected:
     """
     with np.errstate(all="ignore"):
         return {"out": _table(call)}
+
+
+def condensed(call: OracleInput, more: Mapping[str, NDArray[np.int64]]) -> Condensed | None:
+    """The same sums in a table of the rows that indices name: those rows have new numbers, in their order."""
+    rows, padding = call.integer("numWeights"), call.integer("paddingIdx")
+    named = call.tensors["indices"]
+    indices, inside = row_numbers(named.reshape(-1), rows)
+    out = call.arguments["out"]
+    if not inside or not isinstance(out, Tensor):
+        return None
+    # One row at least: a table without rows is another call.
+    kept = np.unique(np.concatenate((indices, more.get("out", np.zeros(0, np.int64)), [0])))
+    place = int(np.searchsorted(kept, padding)) if padding < rows and padding in kept else kept.size
+    arguments = {
+        **call.arguments,
+        "numWeights": kept.size,
+        "paddingIdx": place,
+        "out": Tensor((kept.size, *out.shape[1:]), out.dtype, out.format),
+    }
+    tensors = {**call.tensors, "indices": np.searchsorted(kept, indices).reshape(named.shape)}
+    question = msgspec.structs.replace(call, tensors=tensors, arguments=arguments)
+    return Condensed(question=question, rows={"out": kept})
 
 
 def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:

@@ -31,6 +31,7 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query
@@ -57,8 +58,6 @@ PROBES: Mapping[str, float] = {
 _SEED = 0
 _DRAWINGS = 8
 """Of which the most telling shape is taken, for each probe."""
-
-_INDEX_RECIPES = frozenset({"indices", "few_indices", "ramp"})
 
 
 def _hfloat32(significand: int) -> BinaryFormat:
@@ -90,7 +89,7 @@ def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case 
         tensor = arguments[other]
         if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATING or not tensor.numel:
             return None
-        if tensor.data is not None and tensor.data.recipe in _INDEX_RECIPES:
+        if tensor.data is not None and tensor.data.recipe in INDEX_RECIPES:
             if other == name:
                 return None
             # Indices held in floats stay what they are: a 1 may lie outside the table.

@@ -135,10 +135,28 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
         return value.shape
 
 
+class Condensed(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of which most rows of an output are 0, as a smaller call that has the other rows alone."""
+
+    question: OracleInput
+    """The smaller call, its outputs' descriptors included."""
+    rows: Mapping[str, NDArray[np.int64]]
+    """Of each output, the rows that the smaller call has, in their order. All others are 0."""
+
+
 class Oracle(Protocol):
     """An operator's mathematics: an oracle file's `expected` function."""
 
     def __call__(self, call: OracleInput) -> Expected: ...
+
+
+class Condense(Protocol):
+    """An oracle file's `condensed`: the smaller call, with the rows that are not 0 and `more` rows by output.
+
+    None where the call has no such rows.
+    """
+
+    def __call__(self, call: OracleInput, more: Mapping[str, NDArray[np.int64]]) -> Condensed | None: ...
 
 
 class EachOracle(Protocol):

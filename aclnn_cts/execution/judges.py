@@ -33,6 +33,7 @@ class Judges:
                 spec=spec,
                 oracle=registry.load(spec.stem, folders=self.spec_folders),
                 each=registry.load_each(spec.stem, folders=self.spec_folders),
+                condense=registry.load_condense(spec.stem, folders=self.spec_folders),
                 forms=registry.load_forms(spec.stem, folders=self.spec_folders),
                 second=registry.load_second(spec.stem, folders=self.spec_folders),
                 benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.expected import Condense, EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
@@ -23,7 +23,7 @@ from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
 from aclnn_cts.execution.measuring import Measuring, with_rulers
 from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
-from aclnn_cts.execution.values import Answer, Opened, look_at, look_at_operands, with_magnitudes
+from aclnn_cts.execution.values import Answer, Opened, in_whole_output, look_at, look_at_operands, with_magnitudes
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.value_analysis import lattice
 from aclnn_cts.judgement.finer import FINER_FACT, as_stored
@@ -45,6 +45,12 @@ Spared: TypeAlias = Callable[[Performed, Verdict], bool]
 """Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
 
 _OF_MEMORY = Fault.of(Family.MEMORY)
+
+_CONDENSED = 1 << 17
+"""Elements of an output from which on the oracle is asked about the rows that are not 0 alone."""
+
+_MORE_ROWS = 64
+"""Rows of a condensed call that must be 0 and are not: so many are looked at."""
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
@@ -74,6 +80,8 @@ class Judge:
     has_statuses: bool
     each: EachOracle | None = None
     """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
+    condense: Condense | None = None
+    """What makes a smaller call of one with many rows of 0."""
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
     forms: tuple[FormulaOracle, ...] = ()
@@ -144,7 +152,7 @@ class Judge:
         answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
         verdict = None
         if answer is None:
-            outputs = self._outputs(performed.case)
+            outputs = self._outputs(performed.case.arguments)
             verdict = self.form(performed, allowed=allowed)
             if verdict is not None and (
                 verdict.result != Result.FAILED
@@ -164,7 +172,8 @@ class Judge:
         if self.forms and verdict.result == Result.FAILED:
             held = {item.output: item for item in answer.outputs}
             verdict = explained(verdict, answer.question, self.forms, held)
-        return reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
+        verdict = reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
+        return in_whole_output(verdict, answer.rows) if answer.rows else verdict
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""
@@ -179,8 +188,8 @@ class Judge:
             measuring,
             question=answer.question,
             expected=answer.expected,
-            got=performed.got,
-            outputs=self._outputs(performed.case),
+            got=answer.got,
+            outputs=self._outputs(answer.question.arguments),
             models=answer.models,
             benchmark=self.benchmark,
         )
@@ -196,7 +205,7 @@ class Judge:
             if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
                 continue
             with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
-                opened.append(self._opened(performed, self._outputs(performed.case)))
+                opened.append(self._opened(performed, self._outputs(performed.case.arguments)))
         if self.spec.modes is not None:
             look_at_operands(opened)
         answers: dict[int, Answer] = {}
@@ -217,14 +226,15 @@ class Judge:
         return replace(
             self,
             answers={
-                id(item): self.answers.get(id(item)) or self._answer(self._opened(item, self._outputs(item.case)))
+                id(item): self.answers.get(id(item))
+                or self._answer(self._opened(item, self._outputs(item.case.arguments)))
                 for item in calls
             },
         )
 
     def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
         """The compute models of a call's outputs."""
-        return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
+        return self._models(performed, self._outputs(performed.case.arguments), self.spec.mode(performed.case).operand)
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
@@ -232,7 +242,19 @@ class Judge:
         if self._follows_errors:
             arithmetics = {name: model.arithmetic for name, model in models.items()}
             question = msgspec.structs.replace(question, arithmetics=arithmetics)
-        return Opened(performed=performed, outputs=outputs, question=question, models=models)
+        got: dict[str, NDArray[Any]] = dict(performed.got)
+        rows: Mapping[str, NDArray[np.int64]] = {}
+        if self.condense is not None and any(array.size >= _CONDENSED for array in got.values()):
+            more = {
+                name: np.flatnonzero((array != 0).reshape(len(array), -1).any(axis=1)) for name, array in got.items()
+            }
+            named = self.condense(question, {})
+            if named is not None:
+                beyond = {name: np.setdiff1d(more[name], named.rows[name])[:_MORE_ROWS] for name in named.rows}
+                condensed = self.condense(question, beyond) or named
+                question, rows = condensed.question, condensed.rows
+                got.update({name: got[name][kept] for name, kept in rows.items()})
+        return Opened(performed=performed, outputs=outputs, question=question, models=models, got=got, rows=rows)
 
     def _answer(self, opened: Opened) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
@@ -240,7 +262,7 @@ class Judge:
             self._ask, question, models, values=opened.values, follows_errors=self._follows_errors
         )
         models = {name: model.using(expected[name].functions) for name, model in models.items()}
-        asked = compared(expected=expected, got=performed.got, outputs=outputs, models=models, operands=operands)
+        asked = compared(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
         return Answer(
@@ -251,6 +273,8 @@ class Judge:
             operands=operands,
             outputs=asked,
             unrounded=unrounded,
+            got=opened.got,
+            rows=opened.rows,
         )
 
     def _models(
@@ -270,7 +294,7 @@ class Judge:
             return verdict
         case, outcome, got = performed.case, performed.outcome, performed.got
         mode = self.spec.mode(case).name
-        outputs = self._outputs(case)
+        outputs = self._outputs(case.arguments)
         if _succeeded(performed):
             if not got and not self.has_statuses:
                 return Verdict(
@@ -294,7 +318,7 @@ class Judge:
                 item.output: Limits(expected=item.expected, model=item.model, operands=answer.operands[item.output])
                 for item in answer.outputs
             }
-        opened = self._opened(performed, self._outputs(performed.case))
+        opened = self._opened(performed, self._outputs(performed.case.arguments))
         expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
         return {
             name: Limits(
@@ -305,8 +329,7 @@ class Judge:
             for name in opened.outputs
         }
 
-    def _outputs(self, case: Case) -> dict[str, Tensor]:
-        arguments = case.arguments
+    def _outputs(self, arguments: Mapping[str, Argument]) -> dict[str, Tensor]:
         return {name: value for name in self.spec.outputs if isinstance(value := arguments.get(name), Tensor)}
 
     def memory(self, performed: Performed) -> Verdict:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
@@ -18,7 +21,7 @@ from aclnn_cts.judgement.magnitude import by_magnitude
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values
 
-__all__ = ["Answer", "Opened", "look_at", "look_at_operands", "with_magnitudes"]
+__all__ = ["Answer", "Opened", "in_whole_output", "look_at", "look_at_operands", "with_magnitudes"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +32,10 @@ class Opened:
     outputs: Mapping[str, Tensor]
     question: OracleInput
     models: Mapping[str, ComputeModel]
+    got: Mapping[str, NDArray[Any]]
+    """The outputs; of a condensed call the rows that it has."""
+    rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Of a condensed call, the rows of each output that it has (`core.expected.Condensed`)."""
     values: OperandValues | None = None
     """What its operands may be used as, where that is known."""
 
@@ -46,6 +53,9 @@ class Answer:
     outputs: Sequence[Compared]
     unrounded: Sequence[Compared]
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
+    got: Mapping[str, NDArray[Any]]
+    """As of `Opened`."""
+    rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """By output."""
     finer: bool = False
@@ -77,6 +87,19 @@ def look_at(answers: Iterable[Answer]) -> None:
 
 def _kinds(answer: Answer) -> Iterable[str]:
     return (comparison.kind for comparison in answer.comparisons.values())
+
+
+def in_whole_output(verdict: Verdict, rows: Mapping[str, NDArray[np.int64]]) -> Verdict:
+    """The verdict on a condensed call with the indices that its elements have in the whole outputs."""
+    deviations = []
+    message = verdict.message
+    for item in verdict.deviations:
+        if item.output in rows and item.index:
+            index = (int(rows[item.output][item.index[0]]), *item.index[1:])
+            message = message.replace(f"{item.output}{list(item.index)}", f"{item.output}{list(index)}")
+            item = msgspec.structs.replace(item, index=index)  # noqa: PLW2901
+        deviations.append(item)
+    return msgspec.structs.replace(verdict, message=message, deviations=tuple(deviations))
 
 
 def with_magnitudes(verdict: Verdict, answer: Answer, *, always: bool) -> Verdict:

@@ -61,6 +61,9 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
     Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
     Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
+    Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
+    Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
+    Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
     Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
     Recipe(name="zeros", fill=recipes_exact.zeros),
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
@@ -82,6 +85,7 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="large", fill=recipes_hostile.large, floating=True),
     Recipe(name="special", fill=recipes_hostile.special, floating=True),
     Recipe(name="swamped", fill=recipes_hostile.swamped, floating=True),
+    Recipe(name="dominated", fill=recipes_hostile.dominated, reads=("axis",), elementwise=False, floating=True),
     Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
 )
 

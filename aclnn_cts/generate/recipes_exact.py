@@ -13,12 +13,14 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.layouts import Array, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.request import Request, Words, each, joined, pieces, scaled, shifted, taken, whole_numbers
 
-__all__ = ["axis_of", "constant", "few_indices", "index_bounds", "indices", "integer_bounds", "integers", "one_hot"]
-__all__ += ["ramp", "zeros"]
+__all__ = ["axis_of", "constant", "end_indices", "equal_indices", "few_indices", "hot_indices", "hot_places"]
+__all__ += ["index_bounds", "indices", "integer_bounds", "integers", "one_hot", "ramp", "zeros"]
 
 _SMALL = 8
 """The default magnitude of exact data: products of two stay exact in sums of thousands, in every format."""
 _DEFAULT_INDICES = 16
+_EDGES = (2**16 - 1, 2**16, 2**24, 2**24 + 1)
+"""Beyond them an index of 16 bits, or one held in FLOAT, is another one."""
 
 
 def _clamp(value: int, bounds: tuple[int, int]) -> int:
@@ -97,6 +99,46 @@ def few_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     return result
 
 
+def equal_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """One value from low to high - 1, everywhere."""
+    return _one_index(requests).repeat(counts)
+
+
+def hot_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """Uniform integers from low to high - 1, but seven of eight elements are one of them."""
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    numbers = taken(requests, counts)
+    offsets = (numbers >> np.uint64(3)) % each([high - low + 1 for low, high in ranges], counts)
+    values = shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+    return np.where(numbers & np.uint64(7), _one_index(requests).repeat(counts), values)
+
+
+def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """The two least and the two greatest values, 2^16 - 1, 2^16, 2^24 and 2^24 + 1, each clipped to low to high - 1."""
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    offsets = [
+        _clamp(value, bounds) - bounds[0]
+        for bounds in ranges
+        for value in (bounds[0], bounds[0] + 1, bounds[1] - 1, bounds[1], *_EDGES)
+    ]
+    tables = shifted(
+        np.array(offsets, np.uint64), [low for low, _ in ranges], [8] * len(requests), requests[0].tensor.dtype
+    )
+    places = (pieces(requests, counts) >> np.uint64(29)) + each(range(0, tables.size, 8), counts)
+    result: Array = tables.take(places.view(np.int64))
+    return result
+
+
+def _one_index(requests: Sequence[Request]) -> Array:
+    """One uniform integer from low to high - 1 of each tensor."""
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    offsets = [
+        request.side_words(1)[0] * (high - low + 1) >> 64 for request, (low, high) in zip(requests, ranges, strict=True)
+    ]
+    lows = [low for low, _ in ranges]
+    return shifted(np.array(offsets, np.uint64), lows, [1] * len(requests), requests[0].tensor.dtype)
+
+
 def ramp(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """low, low + 1, ... up to high - 1, then low again."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
@@ -129,17 +171,17 @@ def one_hot(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         return result
     start = 0
     for request, count in zip(requests, counts, strict=True):
-        result[start : start + count][_hot(request, count)] = 1
+        result[start : start + count][hot_places(request, count, request.data.axis)] = 1
         start += count
     return result
 
 
-def _hot(request: Request, count: int) -> NDArray[np.int64] | int:
-    """Where the ones of a tensor are."""
+def hot_places(request: Request, count: int, axis: int | None) -> NDArray[np.int64] | int:
+    """One place in a tensor, or one in each line along the axis where one is given."""
     tensor = request.tensor
-    if request.data.axis is None or not tensor.shape:
+    if axis is None or not tensor.shape:
         return request.side_words(1)[0] * count >> 64
-    axis = axis_of(tensor, request.data.axis)
+    axis = axis_of(tensor, axis)
     length, inner = tensor.shape[axis], math.prod(tensor.shape[axis + 1 :])
     lines = np.arange(count // length, dtype=np.int64)
     places = scaled(pieces((request,), (count // length,)), np.uint64(length)).view(np.int64)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.generate.layouts import Array, FloatLayout, to_storage
-from aclnn_cts.generate.recipes_exact import axis_of
+from aclnn_cts.generate.recipes_exact import axis_of, hot_places
 from aclnn_cts.generate.recipes_real import normal_values
 from aclnn_cts.generate.request import Request, each, from_bits, layout_of, taken
 
-__all__ = ["cancel", "large", "special", "subnormal", "swamped", "wide"]
+__all__ = ["cancel", "dominated", "large", "special", "subnormal", "swamped", "wide"]
 
 _SIGN_SHIFT = np.uint64(63)
 _MIDDLE_SHIFT = np.uint64(52)
@@ -108,6 +108,17 @@ def swamped(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     kinds = (numbers * _GOLDEN) >> np.uint64(62)
     values[kinds == 0] = _SWAMPING
     values[kinds == 1] = -_SWAMPING
+    return to_storage(values, requests[0].tensor.dtype)
+
+
+def dominated(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """`normal` with mean 0 and deviation 2^-8, but 2^10 once in each line along the axis: mass in one term."""
+    values = normal_values(taken(requests, counts), 0.0, _SWAMPED_DEVIATION)
+    start = 0
+    for request, count in zip(requests, counts, strict=True):
+        axis = -1 if request.data.axis is None else request.data.axis
+        values[start : start + count][hot_places(request, count, axis)] = _SWAMPING
+        start += count
     return to_storage(values, requests[0].tensor.dtype)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOATING
 from aclnn_cts.core.scalars import made
@@ -35,6 +37,16 @@ __all__ = ["MAX_DATA_ELEMENTS", "Sampler"]
 
 MAX_DATA_ELEMENTS = 1 << 22
 """A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called."""
+
+_MAX_OUTPUT_ELEMENTS = 1 << 25
+"""The same of an output, which has no data."""
+_VAST_ROWS = (1 << 24) + 17
+"""A size of an output alone that neither 16 bits nor the integers of FLOAT count."""
+_VAST = 8
+"""Cases of a plan that have it, of the longer profiles."""
+
+_NARROW = frozenset({"INT8", "UINT8", "INT16", "UINT16", "BOOL"})
+"""Integer dtypes that cannot count them."""
 
 _VALID = Origin(kind="valid")
 _ONE_PHASE = CallOptions(phases=1)
@@ -81,6 +93,7 @@ class Sampler:
         }
         self._by = spec.parameter(spec.modes.by).name if spec.modes is not None else ""
         self._cells: dict[tuple[Regime, ...], tuple[Cell, ...]] = {}
+        self._vast = _of_outputs_alone(spec)
 
     @property
     def dtype_rows(self) -> tuple[Mapping[str, str], ...]:
@@ -218,7 +231,32 @@ class Sampler:
         cells = self.cells(STANDARD if heavy else QUICK)
         if number < len(cells):
             return self.case(self.draw(choices, cell=cells[number]))
+        if heavy and self._vast and number < len(cells) + _VAST:
+            return self._vast_case(choices, number - len(cells))
         return self.case(self.draw(choices, regime=_regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)))
+
+    def _vast_case(self, choices: Choices, number: int) -> Case:
+        """A case with so many rows of an output that the regimes leave out, in one row of dtypes after the other.
+
+        Indices are at the ends of the table.
+        """
+        rows = [row for row in self._dtype_rows if not _NARROW & set(row.values())] or self._dtype_rows
+        drawing = self.draw(choices, budget=160)
+        name, beside = self._vast[number % len(self._vast)]
+        way = Way(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
+        ends = {
+            item.name: template
+            for item in self._inputs
+            for template in self.templates(item.name, "other")
+            if template.recipe == "end_indices"
+        }
+        drawing = msgspec.structs.replace(
+            drawing,
+            dtypes=rows[number * len(rows) // _VAST],
+            names=self._names.reassign(drawing, way),
+            data={**drawing.data, **ends},
+        )
+        return self.case(drawing)
 
     def cells(self, regimes: Sequence[Regime]) -> tuple[Cell, ...]:
         """The covering array over these regimes."""
@@ -299,7 +337,10 @@ class Sampler:
                 view = _STEPPED if way.strided == name else view
             smallest = min(shape) if shape else 1
             have_data = (
-                have_data and smallest >= 0 and math.prod(shape) <= MAX_DATA_ELEMENTS and dtype not in _WITHOUT_DATA
+                have_data
+                and smallest >= 0
+                and math.prod(shape) <= (MAX_DATA_ELEMENTS if item.role == "input" else _MAX_OUTPUT_ELEMENTS)
+                and dtype not in _WITHOUT_DATA
             )
             data = None
             if have_data and item.role == "input":
@@ -336,6 +377,25 @@ class Sampler:
             key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
         }
         return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
+
+
+def _of_outputs_alone(spec: Spec) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Drawn sizes that no input and no array has, with those beside them in an output."""
+    of_inputs = {
+        name
+        for item in spec.parameters
+        if item.shape is not None and not (item.kind == "tensor" and item.role == "output")
+        for name in item.shape.names()
+    }
+    found = {}
+    for item in spec.parameters:
+        names = item.shape.names() if item.shape is not None and item.kind == "tensor" else ()
+        for draw in spec.draws:
+            if draw.kind == "integer" and draw.name in names and draw.name not in of_inputs:
+                found[draw.name] = tuple(
+                    other.name for other in spec.draws if other.name in names and other.name != draw.name
+                )
+    return tuple(found.items())
 
 
 def _regime(thousandth: int, *, heavy: bool) -> Regime | None:

@@ -12,6 +12,7 @@ from aclnn_cts.generate.layouts import Array, float_layout, to_storage
 from aclnn_cts.generate.recipes import array, check_data, effective
 from aclnn_cts.generate.recipes_exact import index_bounds, integer_bounds
 from aclnn_cts.generate.recipes_real import NORMAL_REACH, uniform_bounds
+from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 
 __all__ = ["finite", "lattice", "value_range"]
 
@@ -87,7 +88,7 @@ def value_range(tensor: Tensor) -> tuple[int, int] | None:
         return 0, 0
     if data.recipe == "one_hot":
         return 0, 1
-    if data.recipe in ("indices", "few_indices", "ramp"):
+    if data.recipe in INDEX_RECIPES:
         return index_bounds(tensor, data)
     if data.recipe == "integers":
         low, high = integer_bounds(tensor, data)
@@ -129,7 +130,7 @@ def lattice(tensor: Tensor) -> float | None:
     if tensor.data.recipe in _REAL and tensor.numel:
         return None
     data = _effective(tensor)
-    if data.recipe in ("zeros", "one_hot", "indices", "few_indices", "ramp") or not tensor.numel:
+    if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES) or not tensor.numel:
         return 1.0
     if data.recipe == "integers":
         # Rounding to a coarser format moves to multiples of larger powers of two, so this one still divides.

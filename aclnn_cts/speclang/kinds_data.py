@@ -16,7 +16,7 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Elements", "Finite", "data_is_finite", "data_range"]
+__all__ = ["INDEX_RECIPES", "Elements", "Finite", "data_is_finite", "data_range"]
 
 _INTEGER_LIMITS: Mapping[str, int] = {
     "INT8": 128,
@@ -26,7 +26,8 @@ _INTEGER_LIMITS: Mapping[str, int] = {
     "UINT16": 2**16,
     "INT32": 2**31,
 }
-_INDEX_RECIPES = frozenset({"indices", "few_indices", "ramp"})
+INDEX_RECIPES = frozenset({"indices", "few_indices", "equal_indices", "hot_indices", "end_indices", "ramp"})
+"""Recipes of integers from low to high - 1."""
 DEFAULT_INTEGERS = (-4, 4)
 """Bounds of the recipe `integers` where it names none."""
 
@@ -49,7 +50,7 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.values is not None:
         numbers = [float(value) for value in data.values] or [0.0]
         return min(numbers), max(numbers)
-    if data.recipe in _INDEX_RECIPES:
+    if data.recipe in INDEX_RECIPES:
         high = min(data.high if data.high is not None else 1, _INTEGER_LIMITS.get(tensor.dtype, 2**62))
         return min(data.low or 0, high - 1), high - 1
     if data.recipe == "zeros":

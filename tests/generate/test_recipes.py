@@ -21,6 +21,7 @@ from aclnn_cts.generate.placement import check_view
 from aclnn_cts.generate.recipes import RECIPES, array
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
 from aclnn_cts.generate.value_analysis import lattice, value_range
+from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from tests.generate.made_data import FLOATS, few, make, seeds, shapes, wide
 
 
@@ -77,7 +78,7 @@ def test_integers_span_the_widest_dtypes(dtype: str, low: int, high: int) -> Non
 @few
 @given(seed=seeds, low=st.integers(-3, 300), span=st.integers(-2, 400))
 @pytest.mark.parametrize("dtype", ["INT64", "INT8", "UINT8", "BOOL", "FLOAT16", "BF16", "DOUBLE"])
-@pytest.mark.parametrize("recipe", ["indices", "few_indices", "ramp"])
+@pytest.mark.parametrize("recipe", sorted(INDEX_RECIPES))
 def test_index_data_stay_inside(recipe: str, dtype: str, seed: int, low: int, span: int) -> None:
     tensor = Tensor(shape=(3, 41), dtype=dtype, data=Data(recipe=recipe, seed=seed, low=low, high=low + span))
     values = wide(array(tensor, arrays={}, name="indices"))
@@ -102,6 +103,25 @@ def test_few_indices_are_few_and_ramp_counts() -> None:
     assert 400 < counts[0] < 600
     assert make((7,), "INT32", "ramp", low=2, high=5).tolist() == [2, 3, 4, 2, 3, 4, 2]
     assert make((2, 2), "INT32", "ramp").tolist() == [[0, 1], [2, 3]]
+
+
+def test_multiplicity_of_index_data() -> None:
+    equal = make((3000,), "INT64", "equal_indices", low=5, high=10**6, seed=1)
+    assert len(np.unique(equal)) == 1
+    counts = np.sort(np.unique(make((3000,), "INT32", "hot_indices", high=10**6, seed=1), return_counts=True)[1])
+    assert counts[-1] > 2500
+    assert len(counts) > 300
+    assert np.unique(make((3000,), "INT32", "end_indices", high=100, seed=1)).tolist() == [0, 1, 98, 99]
+    ends = np.unique(make((3000,), "INT32", "end_indices", high=2**25, seed=1))
+    assert ends.tolist() == [0, 1, 2**16 - 1, 2**16, 2**24, 2**24 + 1, 2**25 - 2, 2**25 - 1]
+    assert make((300,), "INT8", "end_indices", high=2**25, seed=1).max() == 127
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_dominated_has_its_mass_in_one_term_a_line(dtype: str) -> None:
+    values = wide(make((40, 64), dtype, "dominated"))
+    assert (np.sort(np.abs(values), axis=1)[:, -2] < 0.02).all()
+    assert (values.max(axis=1) == 1024.0).all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
