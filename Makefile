@@ -7,7 +7,7 @@ DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-report bench-findings bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
 	bench-conditions bench-scale \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback clean
@@ -53,6 +53,10 @@ same-verdicts: $(STAMP)
 
 bench-isolation: $(STAMP)
 	@$(BIN)/python -m benchmarks.isolation $(ARGS)
+
+# What a large output costs the harness, and where the time goes.
+bench-size: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_size $(ARGS)
 
 bench-judge: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_judge $(ARGS)

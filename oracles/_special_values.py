@@ -37,6 +37,8 @@ Form: TypeAlias = Callable[..., NDArray[Any]]
 """One permitted order of evaluation, as a function of the operands in whatever dtype they have."""
 
 _ONE = np.uint64(1)
+_FEW = 1 << 12
+"""Numbers that all steps together cost less for than a step apart."""
 _BELOW_NORMAL = np.array(FLOAT_NORMAL).view(np.uint64)[()] - _ONE
 
 
@@ -51,11 +53,16 @@ def holds_subnormal(*magnitudes: Float64) -> bool:
     The arrays hold absolute values. Their order is that of their bits as integers, in which 0 less 1 is the largest.
     They are looked at as one: they are small as a rule, and each step costs as much for one as for all.
     """
-    if not magnitudes:
+    flat = [magnitude.reshape(-1) for magnitude in magnitudes if not _all_normal(magnitude)]
+    if not flat:
         return False
-    flat = [magnitude.reshape(-1) for magnitude in magnitudes]
     bits = (np.concatenate(flat) if len(flat) > 1 else flat[0]).view(np.uint64) - _ONE
     return bool(bits.size and np.minimum.reduce(bits) < _BELOW_NORMAL)
+
+
+def _all_normal(magnitude: Float64) -> bool:
+    """Whether it is seen at a glance that no number is below the normal range, or 0; of few numbers it is not."""
+    return magnitude.size > _FEW and bool(np.minimum.reduce(magnitude, axis=None) >= FLOAT_NORMAL)
 
 
 def loads_may_underflow(magnitudes: Mapping[str, Float64], lattices: Mapping[str, float]) -> bool:

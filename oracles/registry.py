@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import Condense, EachOracle, Float64, Oracle, OracleInput
+from aclnn_cts.core.expected import BlockOracle, Condense, EachOracle, Float64, Oracle, OracleInput
 from aclnn_cts.core.law import Law
 from aclnn_cts.formula.benchmark import benchmark
 from aclnn_cts.formula.definition import Operator
@@ -39,6 +39,7 @@ __all__ = [
     "available",
     "load",
     "load_benchmark",
+    "load_blocks",
     "load_condense",
     "load_each",
     "load_forms",
@@ -150,6 +151,11 @@ def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
 def load_condense(stem: str, *, folders: Sequence[Path] = ()) -> Condense | None:
     """What makes a smaller call of one with many rows of 0: the module's `condensed`. Raises as `load_module` does."""
     return cast("Condense | None", getattr(load_module(stem, folders=folders), "condensed", None))
+
+
+def load_blocks(stem: str, *, folders: Sequence[Path] = ()) -> BlockOracle | None:
+    """The operator's oracle of large calls: its module's `expected_blocks`, where it has one. Raises as `load`."""
+    return cast("BlockOracle | None", getattr(load_module(stem, folders=folders), "expected_blocks", None))
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:

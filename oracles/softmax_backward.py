@@ -30,74 +30,146 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
+from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
-from aclnn_cts.oracles._special_values import Form, finite_part, loads_may_underflow, settle
+from aclnn_cts.oracles._special_values import FLOAT_NORMAL, Form, finite_part, loads_may_underflow, settle
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_blocks"]
+
+_ONE = np.array(1.0).view(np.int64)[()]
 
 
 def expected(call: OracleInput) -> Expected:
     """The gradient `out`, of the shape of `gradOutput`, rank 0 included."""
     shape = call.tensors["output"].shape
-    y: Float64 = call.tensors["output"]
-    g: Float64 = call.tensors["gradOutput"]
-    if not shape:
-        y, g = y.reshape(1), g.reshape(1)
-    dim = call.integer("dim")
+    y, g = _lines(call, "output"), _lines(call, "gradOutput")
     unsettled = None
     with np.errstate(all="ignore"):
-        product = y * g
-        magnitude = np.abs(product)
-        mass = np.add.reduce(magnitude, axis=dim, keepdims=True)
-        if math.isfinite(np.add.reduce(mass, axis=None)):
-            value = product - y * np.add.reduce(product, axis=dim, keepdims=True)
-        else:
-            value, unsettled = settle(_expanded(dim), _factored(dim), operands=(y, g))
-            y, g = finite_part(y), finite_part(g)
-            magnitude = np.abs(y * g)
-            mass = np.add.reduce(magnitude, axis=dim, keepdims=True)
-        size, size_of_g = np.abs(y), np.abs(g)
-        length = y.shape[dim]
-        scale = np.maximum(size, 1.0)
-        difference = size_of_g + mass
-        # The largest of: a partial sum of s, |g - s|, and the two terms of the result.
+        loads = _loads_may_underflow(call, y, g)
+        known = _known(y, g, loads=loads)
+        if not known.finite:
+            value, unsettled = settle(_expanded(1), _factored(1), operands=(y, g))
+            # A nan stays nan whatever else overflows.
+            known = _known(finite_part(y), finite_part(g), loads=loads)
+            known = replace(known, value=value, partial=np.where(np.isnan(value), 0.0, np.asarray(known.partial)))
+            unsettled = unsettled.reshape(shape)
+        return {"out": _stated(call, known, shape, unsettled=unsettled, loads=loads)}
+
+
+def expected_blocks(call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
+    """The same of some slices after others; None where an input is not finite, or sums overflow."""
+    y, g = _lines(call, "output"), _lines(call, "gradOutput")
+    each = y.shape[1] * y.shape[2]
+    places = list(blocks(y.shape[0], each=each))
+    with np.errstate(all="ignore"):
+        loads = any(_loads_may_underflow(call, y[place], g[place]) for place in places)
+        for place in places:
+            known = _known(y[place], g[place], loads=loads, reach=bool(call.lattices))
+            if not known.finite:
+                yield None
+                return
+            flat = slice(place.start * each, place.stop * each)
+            yield flat, {"out": _stated(call, known, (known.value.size,), loads=loads)}
+
+
+def _lines(call: OracleInput, name: str) -> Float64:
+    """A tensor with `dim` in the middle of three dimensions."""
+    tensor: Float64 = call.tensors[name]
+    shape = tensor.shape or (1,)
+    dim = range(len(shape))[call.integer("dim")]
+    return tensor.reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+
+
+def _loads_may_underflow(call: OracleInput, y: Float64, g: Float64) -> bool:
+    """Whether an operand holds a number below FLOAT's normal range; no FLOAT16 tensor does, and no coarse lattice."""
+    sizes: dict[str, Float64] = {}
+    for name, operand in (("output", y), ("gradOutput", g)):
+        tensor = call.arguments.get(name)
+        form = BINARY_FORMATS.get(tensor.dtype) if isinstance(tensor, Tensor) else None
+        if form is None or form.smallest_subnormal < FLOAT_NORMAL:
+            sizes[name] = np.abs(operand)
+    return loads_may_underflow(sizes, call.lattices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of every element of a result."""
+
+    value: Float64
+    magnitude: Float64
+    """|y[i] g[i]|."""
+    size: Float64
+    """|y[i]| M."""
+    scale: Float64
+    """What an underflow is multiplied by."""
+    partial: Float64 | None
+    """The largest of: a partial sum of s, |g - s|, and the two terms of the result."""
+    length: int
+    finite: bool
+
+
+def _known(y: Float64, g: Float64, *, loads: bool, reach: bool = True) -> _Known:
+    """All of it, the partial sums with `reach` alone. `loads`: loading an operand may be an underflow.
+
+    `finite` is false where an input or a sum is not.
+    """
+    product = y * g
+    magnitude = np.abs(product)
+    mass = np.add.reduce(magnitude, axis=1, keepdims=True)
+    value = y * np.add.reduce(product, axis=1, keepdims=True)
+    np.subtract(product, value, out=value)
+    size = np.abs(y)
+    # By bits, which NumPy compares several times as fast: no size is negative.
+    scale: Float64 = np.maximum(size.view(np.int64), _ONE).view(np.float64)
+    partial = None
+    if reach or loads:
+        size_of_g = np.abs(g)
+        difference = np.add(size_of_g, mass, out=product)
+    if reach:
         partial = difference * scale
-        underflows = 2 * length + 2
-        if loads_may_underflow({"output": size, "gradOutput": size_of_g}, call.lattices):
-            largest = np.maximum.reduce(np.maximum(size, size_of_g), axis=dim, keepdims=True)
-            scale = np.maximum(scale * np.maximum(largest, 1.0), difference)
-            underflows *= 2
-        size *= mass
-    if unsettled is not None:
-        # A nan stays nan whatever else overflows.
-        partial[np.isnan(value)] = 0.0
-        unsettled = unsettled.reshape(shape)
-    return {
-        "out": ExpectedOutput(
-            value=value.reshape(shape),
-            terms=(
-                ErrorTerm(kind="compute", count=2, magnitude=magnitude.reshape(shape)),
-                ErrorTerm(kind="compute", count=length + 2, magnitude=size.reshape(shape)),
-            ),
-            underflows=underflows,
-            underflow_scale=scale.reshape(shape),
-            partial=partial.reshape(shape),
-            lattice=_lattice(call),
-            open=unsettled,
-        )
-    }
+    if loads:
+        largest = np.maximum.reduce(np.maximum(size, size_of_g), axis=1, keepdims=True)
+        scale *= np.maximum(largest, 1.0)
+        np.maximum(scale, difference, out=scale)
+    size *= mass
+    finite = math.isfinite(np.add.reduce(mass, axis=None))
+    return _Known(value, magnitude, size, scale, partial, length=y.shape[1], finite=finite)
+
+
+def _stated(
+    call: OracleInput,
+    known: _Known,
+    shape: tuple[int, ...],
+    *,
+    loads: bool,
+    unsettled: NDArray[np.bool_] | None = None,
+) -> ExpectedOutput:
+    return ExpectedOutput(
+        value=known.value.reshape(shape),
+        terms=(
+            ErrorTerm(kind="compute", count=2, magnitude=known.magnitude.reshape(shape)),
+            ErrorTerm(kind="compute", count=known.length + 2, magnitude=known.size.reshape(shape)),
+        ),
+        underflows=(2 * known.length + 2) * (2 if loads else 1),
+        underflow_scale=known.scale.reshape(shape),
+        partial=None if known.partial is None else known.partial.reshape(shape),
+        lattice=_lattice(call),
+        open=unsettled,
+    )
 
 
 def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:

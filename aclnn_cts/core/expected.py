@@ -8,7 +8,7 @@ The classes are msgspec structs for the reason that cases are (`core.case`): `ms
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -20,7 +20,17 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.target import Target
 
-__all__ = ["EachOracle", "ErrorTerm", "Expected", "ExpectedOutput", "Float64", "Oracle", "OracleInput", "one_by_one"]
+__all__ = [
+    "BlockOracle",
+    "EachOracle",
+    "ErrorTerm",
+    "Expected",
+    "ExpectedOutput",
+    "Float64",
+    "Oracle",
+    "OracleInput",
+    "one_by_one",
+]
 
 Float64: TypeAlias = NDArray[np.float64]
 
@@ -166,6 +176,17 @@ class EachOracle(Protocol):
     """
 
     def __call__(self, calls: Sequence[OracleInput]) -> Sequence[Expected]: ...
+
+
+class BlockOracle(Protocol):
+    """What an oracle says of a large call, a block of consecutive elements of all outputs after another.
+
+    An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, is
+    bit for bit what `expected` says of these elements, and states no `operand` terms. Where it states no lattice it may
+    leave `partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
+    """
+
+    def __call__(self, call: OracleInput) -> Iterator[tuple[slice, Expected] | None]: ...
 
 
 def one_by_one(oracle: Oracle) -> EachOracle:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.dtypes import numpy_dtype
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
 
 _EXPONENT_FIELD = np.int64(0x7FF0000000000000)
 """The bits of a float64 that hold its exponent: what is left of a normal number is its binade's power of two."""
+
+_SIGN = np.int64(-(1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,17 @@ def covers(wide: BinaryFormat, narrow: BinaryFormat) -> bool:
 
 def _binade(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
     """The power of two below each magnitude, within the format's normal range; a new array."""
-    binade: NDArray[np.float64] = np.asarray(values.view(np.int64) & _EXPONENT_FIELD).view(np.float64)
-    np.maximum(binade, form.smallest_normal, out=binade)
-    np.minimum(binade, math.ldexp(1.0, form.max_exponent), out=binade)
-    return binade
+    bits = np.asarray(values.view(np.int64) & _EXPONENT_FIELD)
+    # Positive numbers are in the order of their bits, which NumPy compares several times as fast.
+    np.clip(bits, *_normal_range(form), out=bits)
+    return bits.view(np.float64)
+
+
+@functools.cache
+def _normal_range(form: BinaryFormat) -> tuple[np.int64, np.int64]:
+    """The powers of two at both ends, as bits."""
+    least, most = np.array([form.smallest_normal, math.ldexp(1.0, form.max_exponent)]).view(np.int64)
+    return least, most
 
 
 def round_to(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
@@ -117,16 +127,43 @@ def rounded(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float
     values = np.asarray(values, dtype=np.float64)
     if form.significand == 53:
         return np.array(values)
+    if is_large(values.size) and values.flags.c_contiguous:
+        result: NDArray[np.float64] = np.empty(values.shape)
+        _round_into(result, values, form)
+        return result
+    return _rounded(values, form)
+
+
+def _round_into(result: NDArray[Any], values: NDArray[np.float64], form: BinaryFormat) -> None:
+    """Rounded values of a large array into one of the same shape, in a dtype that holds them."""
+    source, target = values.reshape(-1), result.reshape(-1)
+    for place in blocks(values.size):
+        if result.dtype == np.float64:
+            _rounded(source[place], form, out=target[place])
+        else:
+            target[place] = _rounded(source[place], form)
+
+
+def _rounded(
+    values: NDArray[np.float64], form: BinaryFormat, *, out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     if form.significand == 24:
-        return values.astype(np.float32).astype(np.float64)
+        single = values.astype(np.float32)
+        if out is None:
+            return single.astype(np.float64)
+        out[...] = single
+        return out
     # Adding a number whose last bit weighs one unit of the format lets the float64 addition do the rounding; half
     # as much again keeps the sum in one binade for either sign, and is even, so that ties fall as they should.
     lever = _binade(values, form)
     lever *= math.ldexp(1.5, 53 - form.significand)
-    result = np.asarray(values + lever)
+    result: NDArray[np.float64] = np.asarray(np.add(values, lever, out=out))
     result -= lever
-    np.copysign(result, values, out=result)
-    magnitude = np.abs(result)
+    # What is left of a number is 0 or has its sign.
+    signs = lever.view(np.int64)
+    np.bitwise_and(values.view(np.int64), _SIGN, out=signs)
+    np.bitwise_or(result.view(np.int64), signs, out=result.view(np.int64))
+    magnitude = np.abs(result, out=lever)
     if not np.maximum.reduce(magnitude, axis=None, initial=0.0) <= form.largest:  # nan is in no order
         np.copyto(result, np.copysign(np.inf, values), where=magnitude > form.largest)
     return result
@@ -142,14 +179,16 @@ def toward_zero(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.f
     return np.where(over, np.copysign(below, values), nearest)
 
 
-def spacing(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
-    """The distance between neighbouring numbers of the format in the binade of each value (its ULP).
+def spacing(values: NDArray[np.float64], form: BinaryFormat, *, scale: float = 1.0) -> NDArray[np.float64]:
+    """The distance between neighbouring numbers of the format in the binade of each value (its ULP), times `scale`.
 
     The subnormal spacing below the smallest normal number, zero included; that of the last binade for anything
     larger than the largest finite number, inf and nan included.
     """
     values = np.asarray(values, dtype=np.float64)
-    return np.asarray(_binade(values, form) * math.ldexp(1.0, 1 - form.significand))
+    binade = _binade(values, form)
+    binade *= math.ldexp(scale, 1 - form.significand)
+    return binade
 
 
 def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
@@ -168,6 +207,10 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
         return np.array(values, dtype=np.float64)
     if form.significand == 24:
         return np.asarray(values, dtype=np.float64).astype(np.float32)
+    if is_large(values.size) and values.flags.c_contiguous and values.dtype == np.float64:
+        result: NDArray[Any] = np.empty(values.shape, numpy_dtype(dtype))
+        _round_into(result, values, form)
+        return result
     return rounded(values, form).astype(numpy_dtype(dtype))
 
 

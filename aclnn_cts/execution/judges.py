@@ -34,6 +34,7 @@ class Judges:
                 oracle=registry.load(spec.stem, folders=self.spec_folders),
                 each=registry.load_each(spec.stem, folders=self.spec_folders),
                 condense=registry.load_condense(spec.stem, folders=self.spec_folders),
+                blocks=registry.load_blocks(spec.stem, folders=self.spec_folders),
                 forms=registry.load_forms(spec.stem, folders=self.spec_folders),
                 second=registry.load_second(spec.stem, folders=self.spec_folders),
                 benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),

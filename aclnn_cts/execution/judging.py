@@ -13,9 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
+from aclnn_cts.core.blocks import is_large
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.expected import Condense, EachOracle, Expected, ExpectedOutput, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.expected import (
+    BlockOracle,
+    Condense,
+    EachOracle,
+    Expected,
+    ExpectedOutput,
+    Oracle,
+    OracleInput,
+    one_by_one,
+)
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
@@ -26,6 +36,7 @@ from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.execution.values import Answer, Opened, in_whole_output, look_at, look_at_operands, with_magnitudes
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.value_analysis import lattice
+from aclnn_cts.judgement.compare import Comparison, compare_blocks
 from aclnn_cts.judgement.finer import FINER_FACT, as_stored
 from aclnn_cts.judgement.model import ComputeModel, Precision
 from aclnn_cts.judgement.operands import (
@@ -82,6 +93,8 @@ class Judge:
     """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
     condense: Condense | None = None
     """What makes a smaller call of one with many rows of 0."""
+    blocks: BlockOracle | None = None
+    """What `oracle` says of a large call block by block; None: it is looked at as a whole."""
     second: SecondOracle | None = None
     """The operator's other oracle, which failures are put to."""
     forms: tuple[FormulaOracle, ...] = ()
@@ -160,7 +173,10 @@ class Judge:
                 or _wrong_form(performed, outputs, mode.name) is not None
             ):
                 return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
-            answer = self._answer(self._opened(performed, outputs))
+            opened = self._opened(performed, outputs)
+            if verdict is None and (conforming := self._conforming_in_blocks(opened)) is not None:
+                return conclude(conforming, opened.models, mode.name)
+            answer = self._answer(opened)
         if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
                 look_at([answer])
@@ -174,6 +190,20 @@ class Judge:
             verdict = explained(verdict, answer.question, self.forms, held)
         verdict = reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
         return in_whole_output(verdict, answer.rows) if answer.rows else verdict
+
+    def _conforming_in_blocks(self, opened: Opened) -> Mapping[str, Comparison] | None:
+        """The comparisons of a large call that conforms, in little memory; None where it must be looked at as a whole.
+
+        Its values alone are judged: rulers, and what a mode makes of operands, ask for the whole.
+        """
+        got, models = opened.performed.got, opened.models
+        if self.blocks is None or self.measuring.always or self.measuring.gate:
+            return None
+        if not all(is_large(array.size) for array in got.values()) or set(got) != set(models):
+            return None
+        if any(model.operand is not None for model in models.values()):
+            return None
+        return compare_blocks(got, models, self.blocks(opened.question))
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""

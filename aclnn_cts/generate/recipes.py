@@ -25,7 +25,7 @@ from aclnn_cts.generate.request import Request
 
 __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
 
-CHUNK = 2**18
+CHUNK = 2**15
 """Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
 
 _PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon")

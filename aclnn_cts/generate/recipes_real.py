@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -9,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.case import Data
-from aclnn_cts.generate.layouts import Array, to_storage
+from aclnn_cts.generate.layouts import Array, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
-from aclnn_cts.generate.request import Request, joined, pieces, spread, taken
+from aclnn_cts.generate.request import Request, Words, joined, pieces, spread, taken
 
 __all__ = ["NORMAL_REACH", "normal", "normal_values", "positive", "rstd", "softmax", "uniform", "uniform_bounds"]
 
@@ -20,6 +22,7 @@ _Parameter: TypeAlias = "float | NDArray[np.float64]"
 """Of all elements, or of each."""
 
 _LANES = np.uint64(0x0000FFFF0000FFFF)
+_GREATEST_SUM = 4 * 65535
 _CENTRE = 2.0 * 65535.0
 _DEVIATION = math.sqrt(4.0 * (2.0**32 - 1.0) / 12.0)
 """Of the sum of four independent uniform integers from 0 to 65535: each has the variance (65536^2 - 1) / 12."""
@@ -32,8 +35,21 @@ _DEFAULT_EPSILON = 1e-6
 
 def normal_values(numbers: NDArray[np.uint64], mean: _Parameter, std: _Parameter) -> NDArray[np.float64]:
     """One value a word: the sum s of its four 16-bit fields, as (s - 131070) / deviation * std + mean."""
-    lanes = (numbers & _LANES) + ((numbers >> np.uint64(16)) & _LANES)
-    sums = (lanes & np.uint64(0xFFFFFFFF)) + (lanes >> np.uint64(32))
+    return _bell(_sums(numbers), mean, std)
+
+
+def _sums(numbers: Words) -> Words:
+    """Of the four 16-bit fields of each word."""
+    lanes: Words = numbers >> np.uint64(16)
+    lanes &= _LANES
+    lanes += numbers & _LANES
+    sums: Words = lanes >> np.uint64(32)
+    lanes &= np.uint64(0xFFFFFFFF)
+    sums += lanes
+    return sums
+
+
+def _bell(sums: Words, mean: _Parameter, std: _Parameter) -> NDArray[np.float64]:
     values: NDArray[np.float64] = sums.astype(np.float64)
     values -= _CENTRE
     values /= _DEVIATION
@@ -42,12 +58,24 @@ def normal_values(numbers: NDArray[np.uint64], mean: _Parameter, std: _Parameter
     return values
 
 
+@functools.lru_cache(maxsize=8)
+def _bell_table(mean: float, std: float, dtype: str) -> Array:
+    """The element of every sum."""
+    table = to_storage(_bell(np.arange(_GREATEST_SUM + 1, dtype=np.uint64), mean, std), dtype)
+    table.flags.writeable = False
+    return table
+
+
 def normal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """A bell of the given mean and standard deviation."""
     numbers = taken(requests, counts)
     mean = spread([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
     std = spread([1.0 if request.data.std is None else request.data.std for request in requests], counts)
-    return to_storage(normal_values(numbers, mean, std), requests[0].tensor.dtype)
+    tensor = requests[0].tensor
+    if isinstance(mean, float) and isinstance(std, float) and len(requests) == 1 and tensor.numel > _GREATEST_SUM:
+        elements: Array = _bell_table(mean, std, tensor.dtype).take(_sums(numbers).view(np.int64))
+        return elements
+    return to_storage(normal_values(numbers, mean, std), tensor.dtype)
 
 
 def uniform_bounds(data: Data) -> tuple[int, int]:
@@ -82,17 +110,51 @@ def positive(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def softmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Positive integers over their sum along the axis, each 1 + (a * b >> 16) for two uniform 16-bit numbers."""
-    numbers = pieces(requests, counts)
-    weights = np.uint64(1) + (((numbers & np.uint64(0xFFFF)) * (numbers >> np.uint64(16))) >> np.uint64(16))
-    values = weights.astype(np.float64)
+    if len(counts) == 1 and is_large(counts[0]):
+        return _large_softmax(requests[0], counts[0])
+    values = _weights(requests, counts)
     start = 0
     for request, count in zip(requests, counts, strict=True):
-        tensor = request.tensor
-        lines = values[start : start + count].reshape(tensor.shape)
-        # A sum of such integers is exact in any order; that of a tensor of rank 0 is its element.
-        lines /= lines.sum(axis=axis_of(tensor, request.data.axis) if tensor.shape else None, keepdims=True)
+        shape = request.tensor.shape
+        axis = axis_of(request.tensor, request.data.axis) if shape else None
+        _divide(values[start : start + count], shape, axis)
         start += count
     return to_storage(values, requests[0].tensor.dtype)
+
+
+def _weights(requests: Sequence[Request], counts: Sequence[int]) -> NDArray[np.float64]:
+    numbers = pieces(requests, counts)
+    weights = numbers & np.uint64(0xFFFF)
+    numbers >>= np.uint64(16)
+    weights *= numbers
+    weights >>= np.uint64(16)
+    weights += np.uint64(1)
+    values: NDArray[np.float64] = weights.astype(np.float64)
+    return values
+
+
+def _divide(values: NDArray[np.float64], shape: tuple[int, ...], axis: int | None) -> None:
+    """Divide flat values by their sums along an axis of a shape."""
+    lines = values.reshape(shape)
+    # A sum of such integers is exact in any order; that of a tensor of rank 0 is its element.
+    lines /= lines.sum(axis=axis, keepdims=True)
+
+
+def _large_softmax(request: Request, count: int) -> Array:
+    """A tensor block by block; as a whole where a block had an odd number of elements, of which two share a word."""
+    shape = request.tensor.shape
+    axis = axis_of(request.tensor, request.data.axis)
+    number = math.prod(shape[:axis])
+    each = count // number
+    places = list(blocks(number, each=each))
+    if any((place.stop - place.start) * each % 2 for place in places[:-1]):
+        places = [slice(0, number)]
+    result: Array = np.empty(count, storage_dtype(request.tensor.dtype))
+    for place in places:
+        values = _weights((request,), ((place.stop - place.start) * each,))
+        _divide(values, (place.stop - place.start, shape[axis], each // shape[axis]), 1)
+        result[place.start * each : place.stop * each] = to_storage(values, request.tensor.dtype)
+    return result
 
 
 def rstd(requests: Sequence[Request], counts: Sequence[int]) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import ExpectedOutput, Float64
+from aclnn_cts.core.blocks import blocks, is_large
+from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
@@ -27,8 +28,9 @@ from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figur
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = ["Compared", "Comparison", "compare", "compare_all"]
+__all__ = ["Compared", "Comparison", "compare", "compare_all", "compare_blocks"]
 
+_TINY_BITS = np.array(TINY).view(np.int64)[()]
 _TOGETHER = 1 << 13
 """Elements that are looked at together: what that takes stays in a processor's cache. An output of more is by itself.
 """
@@ -87,7 +89,12 @@ class _Open:
 def compare_all(items: Sequence[Compared]) -> list[Comparison]:
     """What `compare` says of each."""
     with np.errstate(all="ignore"):
-        opened = [_Open(item, margins(item.expected, item.model, operands=item.operands)) for item in items]
+        found = [_in_blocks(item) if is_large(item.got.size) else None for item in items]
+        opened = [
+            _Open(item, margins(item.expected, item.model, operands=item.operands))
+            for item, known in zip(items, found, strict=True)
+            if known is None
+        ]
         single: list[_Open] = []
         others: list[_Open] = []
         for entry in opened:
@@ -102,7 +109,135 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
             _exactly(part)
         for part in _parts(others):
             _within(part)
-        return [entry.found or _carefully(entry.item, entry.margins) for entry in opened]
+        rest = iter(opened)
+        return [known or _settled(next(rest)) for known in found]
+
+
+def _settled(entry: _Open) -> Comparison:
+    return entry.found or _carefully(entry.item, entry.margins)
+
+
+def compare_blocks(
+    got: Mapping[str, NDArray[Any]],
+    models: Mapping[str, ComputeModel],
+    expected: Iterable[tuple[slice, Expected] | None],
+) -> dict[str, Comparison] | None:
+    """What `compare` says of outputs that conform, from what is expected of one block after another; None for others.
+
+    A block says of its consecutive elements of all outputs, flat, what the whole says of them, and blocks come in
+    order. None among them ends it.
+    """
+    blockwise = {name: _Blockwise(name, array, models[name]) for name, array in got.items()}
+    with np.errstate(all="ignore"):
+        for block in expected:
+            if block is None:
+                return None
+            place, outputs = block
+            if not all(blockwise[name].conforms(place, output) for name, output in outputs.items()):
+                return None
+    return {name: output.merged() for name, output in blockwise.items()}
+
+
+def _in_blocks(item: Compared) -> Comparison | None:
+    """The same of one output."""
+    if item.operands is not None and item.operands.span is not None:
+        return None
+    expected = _flat(item.expected, item.got.shape)
+    blockwise = _Blockwise(item.output, item.got, item.model, item.operands)
+    if all(blockwise.conforms(place, _cut(expected, place)) for place in blocks(item.got.size)):
+        return blockwise.merged()
+    return None
+
+
+class _Blockwise:
+    """One output of many elements, looked at block by block as long as these are ordinary.
+
+    What is exact of a block alone is held to margins of 0, which it has where the output is looked at as a whole.
+    """
+
+    __slots__ = ("_deviations", "_exactly", "_got", "_model", "_operands", "_output", "_shape")
+
+    def __init__(
+        self, output: str, got: NDArray[Any], model: ComputeModel, operands: OperandFacts | None = None
+    ) -> None:
+        self._output, self._shape, self._got = output, got.shape, got.reshape(-1)
+        self._model, self._operands = model, operands
+        self._exactly: bool | None = None
+        """Whether all blocks so far are exact."""
+        self._deviations: list[tuple[int, Deviation]] = []
+
+    def conforms(self, place: slice, expected: ExpectedOutput) -> bool:
+        """Look at one more block: whether it is ordinary, and of the same kind as those before."""
+        model = self._model
+        part = Compared(
+            output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
+        )
+        known = margins(expected, model, operands=self._operands)
+        exact = known.below is None and model.through is None and not model.output_truncates
+        if self._exactly is None:
+            self._exactly = exact
+        if self._exactly and not exact:
+            return False  # the blocks before alone are exact, and were held to more than the whole is
+        if not self._exactly and known.below is None:
+            known = known._replace(below=0.0, above=0.0)
+        entry = _Open(part, known)
+        if not self._exactly:
+            _within([entry])
+        elif expected.open is None:
+            _exactly([entry])
+        if entry.found is None:
+            return False
+        self._deviations.append((place.start, entry.found.deviation))
+        return True
+
+    def merged(self) -> Comparison:
+        """What all blocks together come to: the first of the worst elements, and the counts of all."""
+        deviations = self._deviations
+        start, worst = deviations[0] if self._exactly else max(deviations, key=lambda entry: entry[1].share)
+        ignored = sum(deviation.open for _, deviation in deviations)
+        size = self._got.size
+        deviation = msgspec.structs.replace(
+            worst,
+            index=index_of(start + worst.index[0], self._shape),
+            elements=size,
+            histogram=tuple(map(sum, zip(*(deviation.histogram for _, deviation in deviations), strict=True))),
+            open=ignored,
+        )
+        return Comparison(deviation=deviation, judged=size - ignored)
+
+
+def _flat(expected: ExpectedOutput, shape: tuple[int, ...]) -> ExpectedOutput:
+    """The same with arrays of one dimension; those of one number for all elements stay as they are."""
+
+    def flat(array: Any) -> Any:  # noqa: ANN401 - an array or None or a number
+        if not isinstance(array, np.ndarray) or not array.shape:
+            return array
+        return (array if array.shape == shape else np.broadcast_to(array, shape)).reshape(-1)
+
+    return _each_array(expected, flat)
+
+
+def _cut(expected: ExpectedOutput, place: slice) -> ExpectedOutput:
+    """The elements of a block of what `_flat` gives."""
+    return _each_array(expected, lambda array: array[place] if isinstance(array, np.ndarray) and array.shape else array)
+
+
+def _each_array(expected: ExpectedOutput, change: Callable[[Any], Any]) -> ExpectedOutput:
+    terms = tuple(
+        msgspec.structs.replace(term, count=change(term.count), magnitude=change(term.magnitude))
+        for term in expected.terms
+    )
+    return msgspec.structs.replace(
+        expected,
+        value=change(expected.value),
+        terms=terms,
+        underflows=change(expected.underflows),
+        underflow_scale=change(expected.underflow_scale),
+        partial=change(expected.partial),
+        open=change(expected.open),
+        error=change(expected.error),
+        exact=change(expected.exact),
+    )
 
 
 def _way(entry: _Open) -> tuple[int, ...]:
@@ -158,11 +293,14 @@ def _sizes(part: Sequence[_Open]) -> tuple[list[int], NDArray[np.intp]]:
     """How many elements each output of a part has, and at which its own start."""
     sizes = [entry.item.got.size for entry in part]
     starts = np.zeros(len(sizes), np.intp)
-    np.cumsum(sizes[:-1], out=starts[1:])
+    if len(sizes) > 1:
+        np.cumsum(sizes[:-1], out=starts[1:])
     return sizes, starts
 
 
 def _values(part: Sequence[_Open]) -> Float64:
+    if len(part) == 1:
+        return part[0].item.got.reshape(-1).astype(np.float64)
     # Of several storage dtypes, among which NumPy would look for a common one.
     return np.concatenate([entry.item.got.reshape(-1) for entry in part], dtype=np.float64, casting="unsafe")
 
@@ -203,8 +341,9 @@ def _within(part: Sequence[_Open]) -> None:
     lower, upper, width = _limits(part, values, exact)
     inside = lower <= values
     inside &= values <= upper
-    share = np.abs(values - exact)
-    share /= np.maximum(width, TINY)
+    share = np.subtract(values, exact)
+    np.abs(share, out=share)
+    share /= _at_least_tiny(width)
     ignored = [0] * len(part)
     sizes, starts = _sizes(part)
     if any(entry.item.expected.open is not None for entry in part):
@@ -212,15 +351,19 @@ def _within(part: Sequence[_Open]) -> None:
         inside |= unsaid
         share = np.where(unsaid, 0.0, share)
         ignored = np.add.reduceat(unsaid, starts, dtype=np.int64).tolist()
-    largest = np.maximum.reduceat(share, starts)
+    first = int(share.argmax()) if len(part) == 1 else 0
+    largest = share[first : first + 1] if len(part) == 1 else np.maximum.reduceat(share, starts)
     # nan, which is not at most 1: something is not finite.
     conforming = (np.logical_and.reduceat(inside, starts) & (largest <= 1.0)).tolist()
     if not any(conforming):
         return
-    whose = np.repeat(np.arange(len(part)), sizes)
-    counts = np.bincount(bins(share) + whose * BINS, minlength=len(part) * BINS).reshape(-1, BINS).tolist()
-    hits = np.flatnonzero(share == largest[whose])
-    worst = hits[np.minimum(np.searchsorted(hits, starts), max(hits.size - 1, 0))]
+    placed, worst = bins(share), np.array([first])
+    if len(part) > 1:
+        whose = np.repeat(np.arange(len(part)), sizes)
+        placed += whose * BINS
+        hits = np.flatnonzero(share == largest[whose])
+        worst = hits[np.minimum(np.searchsorted(hits, starts), max(hits.size - 1, 0))]
+    counts = np.bincount(placed, minlength=len(part) * BINS).reshape(-1, BINS).tolist()
     places = zip(
         (worst - starts).tolist(),
         values[worst].tolist(),
@@ -251,6 +394,12 @@ def _within(part: Sequence[_Open]) -> None:
                 ),
                 judged=size - left,
             )
+
+
+def _at_least_tiny(width: Float64) -> Float64:
+    """Widths, of which none is negative, and `TINY` where they are less: by bits, which is several times as fast."""
+    bits: NDArray[np.int64] = np.maximum(np.ascontiguousarray(width).view(np.int64), _TINY_BITS)
+    return bits.view(np.float64)
 
 
 def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Float64, Float64, Float64]:

@@ -16,6 +16,7 @@ SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
 
 BINS = len(SHARE_EDGES) + 1
+_FIRST, _LAST = np.int64(0), np.int64(BINS - 1)
 # Shares as integers: less one, so that a power of two falls into the bin that it ends; the exponent then counts bins.
 _OFFSET = np.int64(-1 - ((1023 + SHARE_EDGES[0] - 1) << 52))
 
@@ -24,8 +25,7 @@ def bins(share: Float64) -> NDArray[np.int64]:
     """The bin of each share; flat."""
     found: NDArray[np.int64] = share.reshape(-1).view(np.int64) + _OFFSET
     found >>= 52
-    np.maximum(found, 0, out=found)
-    np.minimum(found, BINS - 1, out=found)
+    np.clip(found, _FIRST, _LAST, out=found)
     return found
 
 

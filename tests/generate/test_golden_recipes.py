@@ -21,6 +21,8 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.contents import case_arrays, checksum
 from aclnn_cts.generate.recipes import CHUNK, RECIPES
 
+LONG = 2**18 + 77
+"""More elements than any chunk has had; a recipe's bytes do not depend on how many these are."""
 SHAPE = (5, 7, 4)
 PARAMETERS: dict[str, list[Data]] = {
     "integers": [Data(low=-300, high=4097, exponent=-3), Data(low=-(2**62), high=2**62)],
@@ -64,8 +66,9 @@ def measured() -> dict[str, dict[str, str]]:
         for dtype in DTYPE_NAMES:
             case = golden_case(recipe, dtype)
             found[recipe][dtype] = checksum(case_arrays(case, [name for name in case.arguments if name != "x"]))
+    assert LONG > CHUNK
     long = {
-        name: Tensor(shape=(CHUNK + 77,), dtype="FLOAT16", data=Data(recipe=name, seed=5))
+        name: Tensor(shape=(LONG,), dtype="FLOAT16", data=Data(recipe=name, seed=5))
         for name in ("integers", "normal", "special", "ramp")
     }
     found["beyond one chunk"] = {"FLOAT16": checksum(case_arrays(Case(operator="aclnnGolden", arguments=long), long))}

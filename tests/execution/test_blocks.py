@@ -1,0 +1,205 @@
+"""Large arrays are looked at in blocks, whose size changes no number and no verdict."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from aclnn_cts.core import blocks
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.philox import words
+from aclnn_cts.generate.recipes_real import normal_values
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.oracles import registry
+from aclnn_cts.oracles.softmax_backward import expected, expected_blocks
+from aclnn_cts.speclang.load import Specs, load_specs
+
+SIZES = (1, 6, 64)
+FLOATS = ("FLOAT", "FLOAT16", "BF16", "DOUBLE")
+DOUBLES = st.lists(
+    st.floats(width=64) | st.sampled_from([0.0, -0.0, 65504.0, 65520.0, 2.0**-25, -(2.0**-149)]),
+    min_size=1,
+    max_size=40,
+)
+
+
+@pytest.fixture(scope="module")
+def specs() -> Specs:
+    return load_specs()
+
+
+@pytest.fixture(scope="module")
+def judges() -> Judges:
+    return Judges(has_statuses=True)
+
+
+@contextlib.contextmanager
+def in_blocks(size: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK", size)
+        yield
+
+
+@given(count=st.integers(0, 99), each=st.integers(0, 9), size=st.sampled_from(SIZES))
+def test_blocks_are_all_places_in_order(count: int, each: int, size: int) -> None:
+    with in_blocks(size):
+        found = list(blocks.blocks(count, each=each))
+    assert [place for item in found for place in range(count)[item]] == list(range(count))
+    assert all((item.stop - item.start) * each <= max(size, each) for item in found)
+
+
+@given(values=DOUBLES, form=st.sampled_from(sorted(BINARY_FORMATS)), size=st.sampled_from(SIZES))
+def test_rounding_in_blocks_gives_the_same_bits(values: list[float], form: str, size: int) -> None:
+    array = np.array(values)
+    whole = round_to(array, BINARY_FORMATS[form])
+    with in_blocks(size):
+        assert round_to(array, BINARY_FORMATS[form]).tobytes() == whole.tobytes()
+        if form in FLOATS:
+            assert to_dtype(array, form).tobytes() == whole.astype(to_dtype(array[:1], form).dtype).tobytes()
+
+
+@given(values=DOUBLES, form=st.sampled_from(sorted(BINARY_FORMATS)))
+def test_spacing_is_scaled(values: list[float], form: str) -> None:
+    array = np.array(values)
+    assert (spacing(array, BINARY_FORMATS[form], scale=0.5) == 0.5 * spacing(array, BINARY_FORMATS[form])).all()
+
+
+def tensor(shape: tuple[int, ...], dtype: str, **data: Any) -> Tensor:
+    return Tensor(shape, dtype, data=Data(**data))
+
+
+@pytest.mark.parametrize("dtype", FLOATS[:3])
+@pytest.mark.parametrize(("shape", "axis"), [((7, 6), -1), ((7, 5), 1), ((4, 3, 5), 1), ((42,), 0), ((6, 7), 0)])
+def test_a_softmax_in_blocks_has_the_same_bits(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    case = Case("x", {"y": tensor(shape, dtype, recipe="softmax", seed=3, axis=axis)})
+    whole = case_arrays(case, ["y"])["y"]
+    for size in SIZES:
+        with in_blocks(size):
+            assert case_arrays(case, ["y"])["y"].tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_large_bell_has_the_bits_of_its_formula(dtype: str) -> None:
+    count = 4 * 65535 + 11
+    case = Case("x", {"y": tensor((count,), dtype, recipe="normal", seed=9, mean=0.3, std=1.7)})
+    with np.errstate(all="ignore"):
+        expected_bits = stored(normal_values(words(9, "data/y", count), 0.3, 1.7), dtype)
+    assert case_arrays(case, ["y"])["y"].tobytes() == expected_bits.tobytes()
+
+
+def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) -> Performed:
+    """A call with the reference's results, one element of which is multiplied."""
+    arrays = case_arrays(case, [name for name in judge.spec.inputs if case.arguments[name] is not None])
+    known = Performed(case=case, outcome=Outcome(phase_one=0, phase_two=0), arrays=arrays)
+    values = registry.load_values(judge.spec.stem)(judge.question(known))
+    got: dict[str, NDArray[Any]] = {}
+    for name in judge.spec.outputs:
+        descriptor = case.arguments[name]
+        if isinstance(descriptor, Tensor):
+            got[name] = np.array(to_dtype(np.broadcast_to(values[name], descriptor.shape), descriptor.dtype))
+            if got[name].size and factor != 1.0:
+                flat = got[name].reshape(-1)
+                flat[place % flat.size] = to_dtype(np.array(float(flat[place % flat.size]) * factor), descriptor.dtype)
+    return Performed(case=case, outcome=known.outcome, arrays=arrays, got=got)
+
+
+def verdicts(judge: Judge, call: Performed) -> Iterator[Verdict]:
+    yield judge.values(call)
+    for size in SIZES:
+        with in_blocks(size):
+            yield judge.values(call)
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(number=st.integers(0, 10**6), place=st.integers(0, 10**4), factor=st.sampled_from([1.0, 1.0, 1.5, -1.0]))
+@pytest.mark.parametrize("stem", [spec.stem for spec in load_specs().values()])
+def test_the_size_of_blocks_changes_no_verdict(
+    stem: str, number: int, place: int, factor: float, specs: Specs, judges: Judges
+) -> None:
+    spec = specs.find(stem, where="test")
+    sampler = Sampler(spec, Target())
+    case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
+    if case.call.phases == 1:
+        return
+    judge = judges.of(spec)
+    first, *others = verdicts(judge, performed(case, judge, place=place, factor=factor))
+    assert all(other == first for other in others)
+
+
+SOFTMAX = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from([(9, 7), (5, 4, 3), (2, 3, 2, 5), (11,), ()]),
+        "dim": st.integers(-1, 0),
+        "dtype": st.sampled_from(FLOATS[:3]),
+        "y": st.sampled_from(["softmax", "subnormal", "wide", "integers", "zeros"]),
+        "g": st.sampled_from(["normal", "large", "special", "integers", "cancel"]),
+        "seed": st.integers(0, 99),
+    }
+)
+
+
+@given(drawn=SOFTMAX, size=st.sampled_from(SIZES))
+def test_blocks_of_softmax_say_what_the_whole_says(drawn: Mapping[str, Any], size: int, judges: Judges) -> None:
+    shape, dtype, seed = drawn["shape"], drawn["dtype"], drawn["seed"]
+    arguments: dict[str, Any] = {
+        "gradOutput": tensor(shape, dtype, recipe=drawn["g"], seed=seed),
+        "output": tensor(shape, dtype, recipe=drawn["y"], seed=seed + 1),
+        "dim": drawn["dim"],
+        "out": Tensor(shape, dtype),
+    }
+    case = Case("aclnnSoftmaxBackward", arguments)
+    judge = judges.of(load_specs()["aclnnSoftmaxBackward"])
+    arrays = case_arrays(case, judge.spec.inputs)
+    question = judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))
+    whole = expected(question)["out"]
+    with in_blocks(size):
+        found = list(expected_blocks(question))
+    if None in found:
+        assert not np.isfinite(whole.value).all() or whole.open is not None
+        return
+    parts = [item for item in found if item is not None]
+    assert [place for at, _ in parts for place in range(whole.value.size)[at]] == list(range(whole.value.size))
+    for at, outputs in parts:
+        part = outputs["out"]
+        assert part.value.tobytes() == whole.value.reshape(-1)[at].tobytes()
+        assert (part.underflows, part.lattice, part.open) == (whole.underflows, whole.lattice, None)
+        pairs = [(a.magnitude, b.magnitude) for a, b in zip(part.terms, whole.terms, strict=True)]
+        pairs.append((np.asarray(part.underflow_scale), np.asarray(whole.underflow_scale)))
+        if whole.lattice is not None:
+            pairs.append((np.asarray(part.partial), np.asarray(whole.partial)))
+        for one, other in pairs:
+            assert one.tobytes() == other.reshape(-1)[at].tobytes()
+
+
+def test_a_large_conforming_call_is_judged_in_blocks(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = (2 * blocks.BLOCK // 512, 512)
+    judge = judges.of(load_specs()["aclnnSoftmaxBackward"])
+    for dtype in FLOATS[:3]:
+        arguments: dict[str, Any] = {
+            "gradOutput": tensor(shape, dtype, recipe="normal", seed=1),
+            "output": tensor(shape, dtype, recipe="softmax", seed=2, axis=-1),
+            "dim": -1,
+            "out": Tensor(shape, dtype),
+        }
+        call = performed(Case("aclnnSoftmaxBackward", arguments), judge)
+        as_whole = judge.values(performed(call.case, judge, factor=1.5))
+        assert as_whole.result == Result.FAILED
+        with monkeypatch.context() as patch:
+            patch.setattr(Judge, "_answer", lambda *_: pytest.fail("looked at as a whole"))
+            assert judge.values(call).result == Result.PASSED
