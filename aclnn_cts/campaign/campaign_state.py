@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -169,9 +170,10 @@ class Memory:
                 finding.examples += 1
                 kept.append(record)
             changed[key] = finding
-        for key, number in result.failures.items():
+        for key, numbers in result.failures.items():
             finding = self.findings[key]
-            finding.failures += number
+            total = Counter(dict(finding.fingerprints)) + Counter(dict(numbers))
+            finding.fingerprints, finding.failures = tuple(total.items()), total.total()
             finding.kind = kind_of(finding.signature, (finding.kind, result.kinds.get(key, "")))
             changed[key] = finding
         return new, kept, list(changed.values())

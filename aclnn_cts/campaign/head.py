@@ -192,7 +192,7 @@ class Head:
                 return
             if isinstance(event.answer, ChunkResult):
                 self._cut_short.add(chunk.index)
-                met = sum(event.answer.failures.values())
+                met = event.answer.failed
                 told = f"; failures that it had met ({met}) count if they come again" if met else ""
                 self._notice(f"chunk {chunk.index} is tried again{told}")
             self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.findings.finding import distinct
+from aclnn_cts.findings.distinct import distinct
 
 __all__ = ["Stop", "Stopping"]
 
@@ -103,18 +103,20 @@ class Stopping:
         """A finding is new, or more is covered."""
         self._news = self.clock()
 
+    def _standing(self) -> int:
+        return sum(not finding.waiver for finding in distinct(self.memory.findings.values()))
+
     def decide(self) -> None:
         """Hold the session to its limits as it stands now."""
         if self.reason:
             return
         stop = self.stop
-        standing = sum(not finding.waiver for finding in distinct(self.memory.findings.values()))
         if stop.chunks is not None and self.memory.chunks >= stop.chunks:
             self.reason = f"all {stop.chunks} chunks are done"
             self._complete = True
         elif stop.seconds is not None and self.working and self.seconds >= stop.seconds:
             self.reason = "its time is over"
-        elif stop.findings is not None and standing >= stop.findings:
+        elif stop.findings is not None and (standing := self._standing()) >= stop.findings:
             self.reason = f"{standing} findings were made"
         elif stop.quiet is not None and self.working and self.clock() - self._news >= stop.quiet:
             self.reason = f"nothing new came for {stop.quiet:.0f} s"

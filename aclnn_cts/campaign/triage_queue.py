@@ -19,7 +19,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Signature
-from aclnn_cts.findings.finding import Confirmed, Finding, put_together
+from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.load import Specs
@@ -153,9 +153,6 @@ class Inquiries:
             self._write(finding.signature, finding.trial)
         if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
-        if finding.confirmed == Confirmed.ORDER:
-            for changed in put_together(self.memory.findings.values(), finding):
-                self.memory.found(changed)
 
     @staticmethod
     def _note_device(finding: Finding, device: str) -> bool:

@@ -69,7 +69,6 @@ def progress(status: Status, run: Path) -> dict[str, Any]:
         "skipped": total.skipped,
         "out_of_scope": total.out_of_scope,
         "findings": len(found),
-        "alike": sum(finding.like is not None for finding in status.findings),
         "to_confirm": status.waiting,
         "last_findings": [_finding(each) for each in reversed(found[-LAST:])],
         "workers": _workers(status),

@@ -15,7 +15,8 @@ from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.core.printable import printable
-from aclnn_cts.findings.finding import Confirmed, Finding, distinct
+from aclnn_cts.findings.distinct import distinct
+from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.store.run_directory import FAILURES, failure_name
 
 __all__ = [
@@ -70,15 +71,14 @@ def worst(operators: Sequence[T]) -> list[T]:
 
 
 def standing(status: Status) -> list[Finding]:
-    """The findings without a waiver that stand for themselves, in the order in which they were met."""
+    """The findings without a waiver, each fault once, in the order in which they were met."""
     return [finding for finding in distinct(status.findings) if not finding.waiver]
 
 
 def beside(status: Status) -> str:
-    """What else there is than these: findings that a waiver speaks for, and those that are like one of them."""
-    alike = sum(finding.like is not None for finding in status.findings)
-    waived = sum(bool(finding.waiver) for finding in status.findings)
-    return f"{waived} waived, {alike} like another" if alike else f"{waived} waived"
+    """What else there is than these: findings that a waiver accepts."""
+    waived = sum(bool(finding.waiver) for finding in distinct(status.findings))
+    return f"{waived} waived"
 
 
 def operator_table(

@@ -13,14 +13,23 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import Deviation, Record, Result, Signature
+from aclnn_cts.core.verdict import Deviation, Record, Result
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.findings.signature import symptom
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
-__all__ = ["findings_of", "findings_together", "fingerprint", "grouped", "grouped_in", "indexed", "message_of"]
+__all__ = [
+    "findings_of",
+    "findings_together",
+    "fingerprint",
+    "grouped",
+    "grouped_findings",
+    "grouped_in",
+    "indexed",
+    "message_of",
+]
 
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
 _ROUNDING = 2.0**-6
@@ -77,17 +86,14 @@ def _of_element(worst: Deviation, dtype: str) -> Looks:
     return Looks.ROUNDING if small else Looks.WRONG
 
 
-def grouped(failures: Iterable[Record], order_dependent: Collection[Signature] = ()) -> tuple[GroupedFinding, ...]:
-    """The findings of failed records, those without a waiver first; each waiver has findings of its own.
-
-    `order_dependent`: signatures of those that show only after other calls, beside those that say so themselves.
-    """
+def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:
+    """The findings of failed records, those without a waiver first; each waiver has findings of its own."""
     numbers: dict[str, Counter[Fingerprint]] = {}
     after: set[Fingerprint] = set()
     for record in failures:
         found = fingerprint(record)
         numbers.setdefault(record.waiver, Counter())[found] += 1
-        if record.after or record.signature in order_dependent:
+        if record.after:
             after.add(found)
     return _grouped(numbers, after)
 
@@ -108,11 +114,24 @@ def _grouped(
     )
 
 
+def grouped_findings(findings: Iterable[Finding]) -> tuple[GroupedFinding, ...]:
+    """The findings of all failures that a campaign has counted, of which it keeps few records."""
+    numbers: dict[str, Counter[Fingerprint]] = {}
+    after: set[Fingerprint] = set()
+    for finding in findings:
+        for found, number in finding.fingerprints:
+            numbers.setdefault(finding.waiver, Counter())[found] += number
+            if finding.confirmed == Confirmed.ORDER:
+                after.add(found)
+    return _grouped(numbers, after)
+
+
 def grouped_in(results: ResultReader) -> tuple[GroupedFinding, ...]:
-    """The findings of all failures that a store holds."""
-    known = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
-    order_dependent = {item.signature for item in known if item.confirmed == Confirmed.ORDER}
-    return grouped(results.records(Query(result=Result.FAILED)), order_dependent)
+    """The findings of all failures of a store: as a campaign has counted them, else of its records."""
+    counted = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
+    if any(item.fingerprints for item in counted):
+        return grouped_findings(counted)
+    return grouped(results.records(Query(result=Result.FAILED)))
 
 
 def findings_of(results: ResultReader) -> tuple[GroupedFinding, ...]:

@@ -10,6 +10,7 @@ import msgspec
 
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.signature import still_fails_so
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -118,10 +119,12 @@ def stood_for(source: Path) -> frozenset[str]:
         return frozenset()
     with RunDirectory(source).results() as results:
         findings = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
+    shown = {item.signature for item in distinct(findings)}
     return frozenset(
         failure_name(item.signature)
         for item in findings
-        if item.like is not None and (item.trial is None or not item.trial.after)
+        if item.confirmed == Confirmed.ORDER and item.signature not in shown
+        if item.trial is None or not item.trial.after
     )
 
 

@@ -16,8 +16,9 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.findings.distinct import represented
 from aclnn_cts.findings.explain import replay_command, shrink_command
-from aclnn_cts.findings.finding import FINDING_STATE, Finding, distinct
+from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import gravity
@@ -215,7 +216,7 @@ def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Con
         if member.of_campaign and member.finding is not None:
             met.setdefault(member.run, {})[member.stored] = member.finding
     for number, findings in sorted(met.items()):
-        item = next(iter(distinct(findings.values())), next(iter(findings.values())))
+        item = represented(findings.values())
         yield Confirmation(
             run=_name(runs[number]),
             failures=item.failures,

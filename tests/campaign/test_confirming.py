@@ -12,7 +12,8 @@ from aclnn_cts.campaign import stopping
 from aclnn_cts.campaign.fleet.jobs import ExamineJob, WorkerOptions
 from aclnn_cts.campaign.fleet.worker import open_worker
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.finding import Confirmed, distinct
+from aclnn_cts.findings.distinct import distinct
+from aclnn_cts.findings.finding import Confirmed
 from aclnn_cts.store.run_directory import failure_name
 from tests.campaign.fleet.test_triage import examined
 from tests.campaign.test_campaigns import findings, fuzz

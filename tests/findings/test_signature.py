@@ -15,9 +15,8 @@ from aclnn_cts.core.case import CallOptions, Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
-from aclnn_cts.findings.finding import Confirmed, Finding, distinct, put_together
 from aclnn_cts.findings.signature import (
     VALUE_KINDS,
     bucketed,
@@ -253,29 +252,3 @@ def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
     once = together(signature)
     assert together(once) == once
     assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)
-
-
-def _in_company(output: str, *, kind: str = Fault.VALUE, waiver: str = "") -> Finding:
-    signature = Signature(operator=VALID.operator, promise="values", kind=kind, output=output)
-    return Finding(signature=signature, confirmed=Confirmed.ORDER, failures=3, waiver=waiver)
-
-
-def test_what_calls_leave_behind_is_one_finding_in_every_output_and_promise() -> None:
-    one, two, law = _in_company("a"), _in_company("b"), _in_company("", kind=Fault.LAW)
-    apart = [_in_company("a", kind=Fault.CRASH), _in_company("c", waiver="known")]
-    alone = msgspec.structs.replace(_in_company("d"), confirmed=Confirmed.ALWAYS)
-    findings = [one, two, law, *apart, alone]
-    assert put_together(findings, one) == [two, law]
-    assert put_together(findings, two) == []
-    told = distinct(findings)
-    assert [item.signature for item in told] == [item.signature for item in (one, *apart, alone)]
-    assert [item.failures for item in told] == [9, 3, 3, 3]
-    assert one.failures == 3, "what is stored stays its own"
-    # One whose calls are known stands before those whose are not.
-    two.trial = Trial("values", VALID, after=(Earlier(VALID),))
-    assert put_together(findings, two) == [one, two, law]
-    assert (one.like, two.like, law.like) == (two.signature, None, two.signature)
-    # One of them that was made smaller stands before one that was not.
-    one.trial, one.shrunk = two.trial, True
-    assert put_together(findings, one) == [one, two, law]
-    assert (one.like, two.like, law.like) == (None, one.signature, one.signature)

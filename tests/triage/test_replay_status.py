@@ -14,6 +14,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
+from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -183,9 +184,9 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
             signature=signature,
             confirmed=Confirmed.ORDER,
             trial=trial,
-            like=None if signature is signatures[0] else signatures[0],
+            fingerprints=((fingerprint(record), 1),),
         )
-        for signature, trial in zip(signatures, trials, strict=True)
+        for signature, trial, record in zip(signatures, trials, records, strict=True)
     }
     manifest = msgspec.structs.replace(make_manifest(), command="fuzz")
     with create_run(path, manifest=manifest, specs={}) as writer:

@@ -12,6 +12,7 @@ import msgspec
 from aclnn_cts.campaign.corpus.chunk import Chunk
 from aclnn_cts.campaign.corpus.corpus import Learned
 from aclnn_cts.checks.plan import Part
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.execution.settings import BenchSettings
@@ -114,8 +115,8 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     records: tuple[Record, ...] = ()
     blobs: Mapping[str, bytes] = {}
     """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
-    failures: Mapping[str, int] = {}
-    """Failures by signature (`record_codec.signature_key`), those without a record too."""
+    failures: Mapping[str, tuple[tuple[Fingerprint, int], ...]] = {}
+    """Failures by signature (`record_codec.signature_key`) and fingerprint, those without a record too."""
     kinds: Mapping[str, str] = {}
     """The gravest kind of fault of each of these."""
     seconds: float = 0.0
@@ -123,6 +124,11 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     """Trials that were left out for time."""
     waivers: WaiverEvidence = msgspec.field(default_factory=WaiverEvidence)
     """What its worker has seen so far."""
+
+    @property
+    def failed(self) -> int:
+        """Failures, waived ones too."""
+        return sum(number for numbers in self.failures.values() for _, number in numbers)
 
 
 class PlanResult(msgspec.Struct, frozen=True, tag="planned", kw_only=True):

@@ -14,8 +14,10 @@ from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.corpus.promise_coverage import limit_key, packed
 from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.checks.laws import LAW_KIND
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.finding import EXAMPLES
+from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.signature import kind_of, outputs_of
 from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.coverage import Coverage
@@ -50,7 +52,7 @@ class Tally:
     factors: Factors
     summary: Summary = field(default_factory=Summary)
     records: list[Record] = field(default_factory=list)
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, Counter[Fingerprint]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     """The gravest kind of fault of each."""
     errors: int = 0
@@ -114,9 +116,10 @@ class Tally:
 
     def _keep(self, record: Record) -> None:
         key = signature_key(record.signature)
-        self.failures[key] += 1
+        numbers = self.failures.setdefault(key, Counter())
+        numbers[fingerprint(record)] += 1
         self.kinds[key] = kind_of(record.signature, (self.kinds.get(key, ""), record.verdict.kind))
-        if self.failures[key] <= EXAMPLES:
+        if numbers.total() <= EXAMPLES:
             self.records.append(record)
             self._keep_outputs(record)
 
@@ -148,7 +151,7 @@ class Tally:
             learned=Learned(covered=covered, parents=parents, worst=self.worst, judged=self.number),
             records=tuple(self.records),
             blobs=self.blobs,
-            failures=dict(self.failures),
+            failures={key: tuple(numbers.items()) for key, numbers in self.failures.items()},
             kinds=self.kinds,
             seconds=seconds,
             broken_off=broken_off,
