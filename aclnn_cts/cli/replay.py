@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,8 +192,8 @@ class _Findings:
 
 
 def _show(out: Console, answers: Sequence[Answered]) -> None:
-    """What became of each finding of a directory."""
-    from aclnn_cts.triage.replay_status import Answer
+    """What became of each trial file of a directory, and of the findings that they show."""
+    from aclnn_cts.triage.replay_status import Answer, by_finding
 
     styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
     for entry in answers:
@@ -203,8 +202,10 @@ def _show(out: Console, answers: Sequence[Answered]) -> None:
         out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
         if entry.message:
             wrap(out, entry.message, indent=2)
-    counts = Counter(entry.answer for entry in answers)
-    wrap(out, ", ".join(f"{number} {word}" for word, number in counts.items()))
+    counts = by_finding(answers)
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
+    wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
     out.print()
 
 
@@ -215,6 +216,7 @@ def _words(entry: Answered) -> dict[str, object]:
         "file": str(entry.file),
         "answer": entry.answer,
         "because": entry.message,
+        "group": before.finding if before is not None else None,
         "runs": entry.runs,
         "failures": entry.failures,
         "waiver": record.waiver if record is not None else "",

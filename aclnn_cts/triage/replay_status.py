@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
+from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
 from aclnn_cts.findings.signature import still_fails_so
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
@@ -23,6 +25,7 @@ __all__ = [
     "Answered",
     "Recorded",
     "answer",
+    "by_finding",
     "failures_in",
     "recorded_findings",
     "repeats",
@@ -59,6 +62,8 @@ class Recorded:
     """Failures, and executions alone in a fresh process."""
     where: str = ""
     """The device or worker that met it first."""
+    finding: int | None = None
+    """Its place among the findings that the run has stored."""
 
     def steady(self, trial: Trial) -> bool:
         """Whether the finding's trial showed it each time that it was made by itself."""
@@ -139,14 +144,17 @@ def recorded_findings(source: Path, trials: Mapping[str, Trial]) -> Mapping[str,
     run = RunDirectory(path)
     campaign = run.manifest.is_campaign
     with run.results() as results:
+        campaign_findings = (
+            [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)] if campaign else []
+        )
+        places = _places(results, {item.signature: item.waiver for item in campaign_findings})
         found = {
             name: _of_records(results, item.signature, trials.get(name), campaign=campaign)
             for item in results.findings()
             for name in (failure_name(item.signature),)
         }
         if campaign:
-            for _, value in results.states(FINDING_STATE):
-                known = msgspec.convert(value, Finding)
+            for known in campaign_findings:
                 found[failure_name(known.signature)] = Recorded(
                     signature=known.signature,
                     campaign=True,
@@ -154,7 +162,17 @@ def recorded_findings(source: Path, trials: Mapping[str, Trial]) -> Mapping[str,
                     alone=known.alone,
                     where=known.slot,
                 )
-    return found
+    return {name: replace(item, finding=places.get(item.signature)) for name, item in found.items()}
+
+
+def _places(results: ResultReader, waivers: Mapping[Signature, str]) -> dict[Signature, int]:
+    """The finding of each signature's failures, or of most of them; `waivers` are those of a campaign's signatures."""
+    place = indexed(findings_of(results))
+    numbers: dict[Signature, Counter[int]] = {}
+    for record in results.records(Query(result=Result.FAILED)):
+        waiver = waivers.get(record.signature, record.waiver)
+        numbers.setdefault(record.signature, Counter())[place(waiver, fingerprint(record))] += 1
+    return {signature: counts.most_common(1)[0][0] for signature, counts in numbers.items()}
 
 
 def _of_records(results: ResultReader, signature: Signature, trial: Trial | None, *, campaign: bool) -> Recorded:
@@ -185,6 +203,18 @@ def answer(
 
 _ORDER = (Answer.SAME, Answer.OTHER, Answer.FAILS, Answer.UNSEEN, Answer.FIXED, Answer.CANNOT)
 """Of several executions, the answer that comes first here stands for all."""
+
+
+def by_finding(answers: Iterable[Answered]) -> Counter[str]:
+    """How many findings came to each answer: one with several trial files to what comes first of theirs.
+
+    A trial file that is of no run is a finding by itself.
+    """
+    found: dict[int | Path, list[str]] = {}
+    for item in answers:
+        place = item.before.finding if item.before is not None else None
+        found.setdefault(item.file if place is None else place, []).append(item.answer)
+    return Counter(min(words, key=_ORDER.index) for words in found.values())
 
 
 def _answered(file: Path, trial: Trial, before: Recorded | None, records: Sequence[Record]) -> Answered:

@@ -20,7 +20,17 @@ from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.triage.replay_status import RUNS, Answer, Recorded, answer, recorded_findings, repeats, stood_for
+from aclnn_cts.triage.replay_status import (
+    RUNS,
+    Answer,
+    Answered,
+    Recorded,
+    answer,
+    by_finding,
+    recorded_findings,
+    repeats,
+    stood_for,
+)
 from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.support.build_records import make_manifest
 from tests.support.ran import Ran
@@ -195,7 +205,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
     assert stood_for(path) == {failure_name(signatures[2])}
     again = ran("replay", str(path), "--adapter", "reference")
     assert "1 trial not made: alone they conform" in again.err
-    assert "2 fixed" in again.out
+    assert "1 finding (2 trial files): 1 fixed" in again.out
 
 
 @pytest.mark.slow
@@ -232,3 +242,17 @@ def judged(trial: Trial, result: str) -> Record:
         verdict=Verdict(result=result, kind=kind, message="wrong"),
         signature=VALUES,
     )
+
+
+def test_trial_files_of_one_finding_are_counted_once() -> None:
+    def answered(name: str, said: str, finding: int | None) -> Answered:
+        before = Recorded(signature=VALUES, finding=finding)
+        return Answered(file=Path(name), answer=said, before=before, record=None)
+
+    answers = [
+        answered("a", Answer.FIXED, 0),
+        answered("b", Answer.SAME, 0),
+        answered("c", Answer.FIXED, 1),
+        answered("d", Answer.FIXED, None),
+    ]
+    assert by_finding(answers) == {Answer.SAME: 1, Answer.FIXED: 2}
