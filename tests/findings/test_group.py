@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
+from aclnn_cts.core.verdict import Signature
+from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.findings.fingerprint import findings_together, grouped_findings
 from aclnn_cts.findings.group import BROAD, group
 
 OP = "aclnnSoftmaxBackward"
@@ -55,6 +58,20 @@ def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int
     for operator in {item.operator for item in failures}:
         of_it = {item: number for item, number in failures.items() if item.operator == operator}
         assert set(group(of_it)) == {item for item in found if item.fingerprints[0].operator == operator}
+
+
+@given(runs, runs, st.sampled_from([Confirmed.ORDER, Confirmed.ALWAYS]))
+def test_findings_that_are_grouped_again_are_the_same(
+    failures: dict[Fingerprint, int], waived: dict[Fingerprint, int], confirmed: str
+) -> None:
+    signature = Signature(operator=OP, promise="values", kind=Fault.VALUE)
+    kept = [
+        Finding(signature=signature, fingerprints=tuple(failures.items()), confirmed=confirmed),
+        Finding(signature=signature, fingerprints=tuple(waived.items()), waiver="accepted"),
+    ]
+    found = grouped_findings(kept)
+    assert findings_together([found, ()]) == found
+    assert sum(item.failures for item in found) == sum(failures.values()) + sum(waived.values())
 
 
 def value(**fields: object) -> Fingerprint:
