@@ -51,9 +51,14 @@ class Sentences:
     tables: Mapping[str, Mapping[str, Sequence[str]]]
 
     def on_rules(self, rules: Sequence[Rule], on: Sequence[str], *, is_error: bool) -> dict[str, str] | None:
-        """What rules of one kind and strength say, on products where some are named; None without a stock sentence."""
+        """What rules that differ in their parameters alone say, on products where some are named; None: no words."""
         texts = on_rule(rules[0], is_error=is_error)
         if texts is None or len({(_kind(rule), rule["strength"]) for rule in rules}) > 1:
+            return None
+        alone = [self._fields([rule], on, "en") for rule in rules]
+        if any(
+            len({each[key] for each in alone}) > 1 for key in alone[0] if key != "name" and f"{{{key}}}" in texts.en
+        ):
             return None
         made: dict[str, str] = {}
         for language in LANGUAGES:

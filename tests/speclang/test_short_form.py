@@ -428,3 +428,10 @@ def test_a_clause_that_contradicts_others_is_contradicted() -> None:
     content = section("{contradicts: [function.1], en: Own., zh: 自。, promise: values}")
     (clause,) = [item for item in content["clauses"] if item["at"] == "params.x.1"]
     assert clause["certainty"] == "contradicted"
+
+
+@pytest.mark.parametrize(("rank", "is_told"), [("[1, 8]", True), ("[1, 7]", False)])
+def test_one_sentence_on_several_rules_is_true_of_each(rank: str, is_told: bool) -> None:
+    text = changed("same_shape_as: x, dtypes", f"same_shape_as: x, rank: {rank}, dtypes")
+    told = "\n".join(messages(f"{text}  limits: [[x.rank, out.rank]]\n"))
+    assert ("x.rank, out.rank: no stock sentence; write en and zh" in told) is not is_told
