@@ -2,13 +2,14 @@
 PYTHON ?= python3
 JOBS ?= 2
 ARGS ?=
+DOCUMENTS ?=
 SEEDS ?= 5
 DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
-	bench-conditions bench-scale \
+	bench-conditions bench-scale check-specs \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback clean
 
@@ -35,6 +36,14 @@ test-torch:
 	"$$folder/bin/python" -m pip install --quiet --constraint "$$folder/constraints.txt" 'torch==$(TORCH)' '.[dev]'; \
 	"$$folder/bin/python" -m pytest -n $(JOBS) tests/adapters/test_torch_waivers.py tests/docs/test_findings_page.py; \
 	"$$folder/bin/python" -m pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch
+
+# Lint of all specs, audit of those with claims where DOCUMENTS names the folder of the public documents, check of all oracles.
+check-specs: $(STAMP)
+	@$(BIN)/aclnn-cts spec lint
+	@for claims in $(if $(DOCUMENTS),specs/claims/*.yaml); do \
+		operator=$$(sed -n 's/^operator: //p' "$$claims"); \
+		$(BIN)/aclnn-cts spec audit "$$operator" --document "$(DOCUMENTS)/$$operator.md" || exit 1; done
+	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) -o specs/checked.json $(ARGS)
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)

@@ -1,27 +1,49 @@
-"""`aclnn-cts ops`: the operators and how much of their documents is encoded."""
+"""`aclnn-cts ops`: the operators, how far their documents are encoded, and all documents that there are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import dtypes_of
 from aclnn_cts.cli.options import json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
-from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
+
+if TYPE_CHECKING:
+    from aclnn_cts.cli.completeness import Completeness
+    from aclnn_cts.document.catalogue import CatalogueEntry
 
 
 @command(example="aclnn-cts ops")
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="List every public document of a backward operator: complete, partial with a percentage, or draft.",
+)
 @specs_option
 @json_option
-def ops(*, folders: tuple[Path, ...], as_json: bool) -> None:
-    """List the operators, their products and dtypes, and how many constraints and clauses each has."""
+def ops(*, is_all: bool, folders: tuple[Path, ...], as_json: bool) -> None:
+    """List the operators, their products and dtypes, and how many constraints and clauses each has.
+
+    A complete operator has a spec whose document is audited to 100 %, a formula, and an oracle that `oracle check`
+    found no fault in. JSON says what is missing, and the last line counts.
+    """
     specs = load_specs(folders)
+    if is_all:
+        _list_all(specs, folders, as_json=as_json)
+        return
     if as_json:
+        states = _states(specs, folders)
         for spec in specs.values():
-            emit(_document(spec))
+            emit(_document(spec) | _state(states[spec.operator]))
+        note(_summary(states, len(specs)))
         return
     out = console()
     for spec in specs.values():
@@ -36,6 +58,71 @@ def ops(*, folders: tuple[Path, ...], as_json: bool) -> None:
             wrap(out, f"{product:<{widest}}  {joined(_dtypes(spec, product))}", indent=2)
         out.print()
     note(f"{count(len(specs), 'operator')}; `aclnn-cts spec show OP` shows what the document of one demands")
+
+
+def _states(specs: Specs, folders: tuple[Path, ...]) -> Mapping[str, Completeness]:
+    from aclnn_cts.cli.completeness import completeness_of
+
+    return {spec.operator: completeness_of(spec, folders) for spec in specs.values()}
+
+
+def _state(found: Completeness) -> dict[str, Any]:
+    return {
+        "status": "complete" if found.is_complete else "partial",
+        "audited": found.audited,
+        "untestable": found.untestable,
+        "missing": [demand.value for demand in found.missing],
+    }
+
+
+def _summary(states: Mapping[str, Completeness], number: int) -> str:
+    complete = sum(item.is_complete for item in states.values())
+    return f"{count(number, 'operator')}: {complete} complete, {len(states) - complete} partial" + (
+        f", {number - len(states)} draft" if number > len(states) else ""
+    )
+
+
+def _list_all(specs: Specs, folders: tuple[Path, ...], *, as_json: bool) -> None:
+    """Every document of the catalogue, and operators that it lacks, by family."""
+    from aclnn_cts.document.catalogue import catalogue, family_of
+
+    states = _states(specs, folders)
+    known = catalogue()
+    names = sorted({*known, *specs}, key=lambda name: (family_of(name), name))
+    out, family = console(), ""
+    for name in names:
+        if as_json:
+            emit(_listed(name, known.get(name), specs.get(name), states.get(name)))
+            continue
+        if family != family_of(name):
+            family = family_of(name)
+            wrap(out, family, style="bold")
+        wrap(out, f"{name}: {_status_text(known.get(name), states.get(name))}", indent=2)
+    note(_summary(states, len(names)))
+
+
+def _status_text(entry: CatalogueEntry | None, found: Completeness | None) -> str:
+    if found is not None:
+        lacks = ", ".join(demand.value for demand in found.missing)
+        return "complete" if found.is_complete else f"partial, {found.audited:.0%} audited; missing: {lacks}"
+    if entry is None:
+        raise TypeError("an operator is in the catalogue, or has a spec")
+    return f"draft; {count(entry.parameters, 'parameter')}, {count(entry.open, 'open place')}"
+
+
+def _listed(name: str, entry: CatalogueEntry | None, spec: Spec | None, found: Completeness | None) -> dict[str, Any]:
+    from aclnn_cts.document.catalogue import family_of
+
+    made: dict[str, Any] = {"operator": name, "family": family_of(name), "file": spec.path if spec else None}
+    made |= _state(found) if found is not None else {"status": "draft"}
+    if entry is not None:
+        made["document"] = {
+            "products": list(entry.products),
+            "parameters": entry.parameters,
+            "statements": entry.statements,
+            "open": entry.open,
+        }
+    return made
 
 
 def _dtypes(spec: Spec, product: str) -> list[str]:

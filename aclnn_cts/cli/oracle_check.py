@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, specs_option
+from aclnn_cts.cli.options import json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.speclang.load import load_specs
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aclnn_cts.oracle_check.check import OracleReport
+    from aclnn_cts.oracle_check.record import Checked
 
 FOUND = 1
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -40,9 +41,17 @@ _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Operators at once."
 )
 @specs_option
+@output_option(text="Record which oracles have no fault (checked.json beside the specs), for `ops`.")
 @json_option
 def check(
-    *, operators: tuple[str, ...], calls: int, seed: int, workers: int, folders: tuple[Path, ...], as_json: bool
+    *,
+    operators: tuple[str, ...],
+    calls: int,
+    seed: int,
+    workers: int,
+    folders: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
 ) -> int:
     """Check the oracle of each operator: all of them where none is named.
 
@@ -50,17 +59,40 @@ def check(
     operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator
     and keep the operator's laws. Its bound must be tight. Exits 1 where any of this does not hold.
     """
+    from aclnn_cts.oracle_check.record import Checked, oracle_digest
+
     specs = load_specs(folders)
     stems = [spec.stem for spec in specs.select(operators)]
-    faulty = 0
-    for report in _reports(stems, folders, calls=calls, seed=seed, workers=workers):
-        faulty += bool(report.faults)
+    record = _record(out)
+    sound: list[str] = []
+    for stem, report in zip(stems, _reports(stems, folders, calls=calls, seed=seed, workers=workers), strict=True):
+        sound += [] if report.faults else [stem]
         if as_json:
             emit(_document(report))
         else:
             _show(console(), report)
+    faulty = len(stems) - len(sound)
+    if record is not None:
+        record(stems, {stem: Checked(sha256=oracle_digest(stem, folders), calls=calls, seed=seed) for stem in sound})
     note(f"{count(len(stems), 'oracle')} checked, {faulty or 'none'} with faults")
     return FOUND if faulty else 0
+
+
+def _record(path: Path | None) -> Callable[[Sequence[str], Mapping[str, Checked]], None] | None:
+    """What adds to the record at a path: oracles that were not checked now stay in it."""
+    from aclnn_cts.oracle_check.record import FORMAT, read_record, record_text
+    from aclnn_cts.store.output_file import begins
+
+    if path is None:
+        return None
+    output = output_file(path, written_by_us=begins(rf'\{{"format": "{FORMAT}"'.encode()), make_folder=True)
+    kept = read_record(path)
+
+    def write(stems: Sequence[str], sound: Mapping[str, Checked]) -> None:
+        others = {stem: entry for stem, entry in kept.items() if stem not in stems}
+        output.write(record_text({**others, **sound}).encode())
+
+    return write
 
 
 def _show(screen: Console, report: OracleReport) -> None:

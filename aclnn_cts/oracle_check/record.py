@@ -1,0 +1,78 @@
+"""Which oracles were checked without a fault: `checked.json` beside the specs, which `oracle check -o` writes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outside import YAML_BYTES, read_outside
+from aclnn_cts.core.printable import shown
+from aclnn_cts.oracles import registry
+
+__all__ = ["FORMAT", "Checked", "has_formula", "is_checked", "oracle_digest", "read_record", "record_text"]
+
+FORMAT = "aclnn-cts/checked-oracles/1"
+_NAME = "checked.json"
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """An oracle without a fault."""
+
+    sha256: str
+    """Of its file: another one is not checked."""
+    calls: int
+    seed: int
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    oracles: Mapping[str, Checked]
+
+
+def oracle_digest(stem: str, folders: Sequence[Path] = ()) -> str:
+    """SHA-256 of the file of an operator's oracle; empty where it has none."""
+    place = registry.available(folders).get(stem)
+    if place is None:
+        return ""
+    found = None if place.endswith(".py") else importlib.util.find_spec(place)
+    path = Path(found.origin) if found is not None and found.origin else Path(place)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_record(path: Path) -> Mapping[str, Checked]:
+    """The checked oracles by stem; none where there is no file. UsageError for another file."""
+    if not path.exists():
+        return {}
+    raw = read_outside(path, limit=YAML_BYTES, expected="a record of checked oracles", error=UsageError, name=str(path))
+    try:
+        record = msgspec.json.decode(raw, type=_Record)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{path}: {shown(str(error))}; expected a file that `oracle check -o` wrote") from None
+    if record.format != FORMAT:
+        raise UsageError(f"{path}: $.format: {shown(record.format)}; expected {FORMAT!r}")
+    return record.oracles
+
+
+def record_text(oracles: Mapping[str, Checked]) -> str:
+    """The file, one line for each oracle in the order of their stems."""
+    lines = [f'  "{stem}": {msgspec.json.encode(oracles[stem]).decode()}' for stem in sorted(oracles)]
+    return f'{{"format": "{FORMAT}", "oracles": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def has_formula(stem: str, folders: Sequence[Path] = ()) -> bool:
+    """Whether the operator has an oracle that states a formula. Imports it."""
+    return stem in registry.available(folders) and registry.load_formula(stem, folders=folders) is not None
+
+
+def is_checked(stem: str, *, spec_folder: Path, folders: Sequence[Path] = ()) -> bool:
+    """Whether the oracle, as its file is now, was checked without a fault."""
+    found = read_record(spec_folder / _NAME).get(stem)
+    try:
+        return found is not None and found.sha256 == oracle_digest(stem, folders)
+    except OSError as error:
+        raise HarnessError(f"the oracle of {stem} cannot be read: {error}") from None

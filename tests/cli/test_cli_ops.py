@@ -1,0 +1,113 @@
+"""`ops`: how far each operator is encoded, and every public document by `--all`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.document.catalogue import catalogue, catalogue_path, family_of
+from aclnn_cts.oracle_check.record import Checked, oracle_digest, record_text
+from docs.catalogue import catalogue_of
+from tests.cli.conftest import Called
+
+Call = Callable[..., Called]
+ROOT = Path(__file__).parents[2]
+PUBLIC = ROOT.parent / "shared" / "docs" / "public"
+FIXTURES = ROOT / "tests" / "fixtures"
+
+
+def mine(*, claims: str | None = None, digest: str | None = None) -> dict[str, object]:
+    """The operator of the fixtures in the folder `mine`, and what `ops` says of it."""
+    for suffix in ("yaml", "py"):
+        Path("mine").mkdir(exist_ok=True)
+        shutil.copy(FIXTURES / "specs" / f"sigmoid_backward.{suffix}", "mine")
+    if claims is not None:
+        Path("mine/claims").mkdir(exist_ok=True)
+        head = "format: aclnn-cts/claims/1\noperator: aclnnSigmoidBackward\n"
+        document = "document: {title: aclnnSigmoidBackward, language: zh}\n"
+        Path("mine/claims/sigmoid_backward.yaml").write_text(head + document + claims, encoding="utf-8")
+    if digest is not None:
+        checked = Checked(sha256=digest or oracle_digest("sigmoid_backward", [Path("mine")]), calls=1, seed=0)
+        Path("mine/checked.json").write_text(record_text({"sigmoid_backward": checked}), encoding="utf-8")
+    return {}
+
+
+def entry(call: Call, *words: str) -> dict[str, object]:
+    found = call("ops", "--json", "--specs", "mine", *words)
+    assert found.code == 0
+    [one] = [line for line in found.lines if line["operator"] == "aclnnSigmoidBackward"]
+    return dict(one)
+
+
+CLAIMED = (
+    "claims: {function/1#00000000: [function.1], limits/1#00000000: [function.1], limits/2#00000000: [function.1]}\n"
+)
+REASON = "untestable: {advice: [limits/3#00000000]}\n"
+TWO = "untestable: {advice: [limits/3#00000000, limits/4#00000000]}\n"
+LEFT = "open: [limits/3#00000000]\n"
+
+
+@pytest.mark.parametrize(
+    ("claims", "digest", "missing", "audited"),
+    [
+        (None, None, ["audited", "testable", "oracle check"], 0.0),
+        (CLAIMED + LEFT, "", ["audited"], 0.75),
+        (CLAIMED + TWO, "", ["testable"], 1.0),
+        (CLAIMED + REASON, None, ["oracle check"], 1.0),
+        # Another file than the one that was checked.
+        (CLAIMED + REASON, "0" * 64, ["oracle check"], 1.0),
+        (CLAIMED + REASON, "", [], 1.0),
+    ],
+)
+def test_an_operator_is_complete_where_nothing_is_missing(
+    call: Call, claims: str | None, digest: str | None, missing: list[str], audited: float
+) -> None:
+    mine(claims=claims, digest=digest)
+    found = entry(call)
+    formula = ["formula"] if "formula" in found["missing"] else []  # type: ignore[operator]
+    assert [item for item in found["missing"] if item != "formula"] == missing  # type: ignore[attr-defined]
+    assert found["audited"] == audited
+    assert found["status"] == ("partial" if missing or formula else "complete")
+
+
+def test_all_documents_are_listed_once(call: Call) -> None:
+    found = call("ops", "--all", "--json")
+    assert found.code == 0
+    listed = {line["operator"]: line for line in found.lines}
+    assert len(found.lines) == len(listed) == len(catalogue()) == 125
+    assert listed["aclnnGRUBackward"]["status"] == "draft"
+    assert listed["aclnnSoftmaxBackward"]["status"] in ("complete", "partial")
+    assert listed["aclnnSoftmaxBackward"]["audited"] == 1.0
+    assert listed["aclnnSoftmaxBackward"]["family"] == "activation"
+    assert "draft" in found.err
+    table = call("ops", "--all")
+    assert (table.code, "aclnnAvgPool2dBackward" in table.out) == (0, True)
+
+
+def test_a_spec_without_a_document_is_listed_too(call: Call) -> None:
+    mine()
+    assert entry(call, "--all")["status"] == "partial"
+
+
+def test_a_broken_record_is_named(call: Call) -> None:
+    mine()
+    Path("mine/checked.json").write_text(json.dumps({"format": "other", "oracles": {}}), encoding="utf-8")
+    found = call("ops", "--json", "--specs", "mine")
+    assert (found.code, "mine/checked.json: $.format: 'other'; expected" in found.err) == (2, True)
+
+
+def test_families_are_known_for_most_documents() -> None:
+    assert {family_of(name) for name in catalogue()} >= {"activation", "loss", "pooling", "resize", "normalisation"}
+    assert family_of("aclnnNothingKnown") == "other"
+
+
+@pytest.mark.skipif(
+    not PUBLIC.is_dir(), reason="the 125 public documents lie beside the checkout, in ../shared/docs/public"
+)
+def test_the_catalogue_is_that_of_the_documents() -> None:
+    """After a change of reader or drafter: python -m docs.catalogue ../shared/docs/public"""
+    assert catalogue_path().read_text(encoding="utf-8") == catalogue_of(PUBLIC)
