@@ -48,6 +48,8 @@ class RecordingDevice:
     alive: dict[str, set[int]] = field(default_factory=dict)
     blocks: dict[int, Any] = field(default_factory=dict)
     tensors: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    held: dict[int, Any] = field(default_factory=dict)
+    """What scalars, arrays of bools or floats, and lists were made from, by handle."""
     executors: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     repeatable: set[int] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
@@ -141,6 +143,37 @@ class RecordingDevice:
 
     def _aclDestroyIntArray(self, handle: int) -> int:
         return self._gone("array", handle)
+
+    def _aclCreateBoolArray(self, items: Any, size: int) -> int:
+        return self._holding("bool array", list(items)[:size])
+
+    def _aclDestroyBoolArray(self, handle: int) -> int:
+        return self._gone("bool array", handle)
+
+    def _aclCreateFloatArray(self, items: Any, size: int) -> int:
+        return self._holding("float array", list(items)[:size])
+
+    def _aclDestroyFloatArray(self, handle: int) -> int:
+        return self._gone("float array", handle)
+
+    def _aclCreateScalar(self, value: Any, dtype: int) -> int:
+        return self._holding("scalar", (dtype, value.raw[:-1]))
+
+    def _aclDestroyScalar(self, handle: int) -> int:
+        return self._gone("scalar", handle)
+
+    def _aclCreateTensorList(self, tensors: Any, size: int) -> int:
+        return self._holding("tensor list", list(tensors)[:size])
+
+    def _aclDestroyTensorList(self, handle: int) -> int:
+        for tensor in self.held.get(handle, ()):
+            self._aclDestroyTensor(tensor)
+        return self._gone("tensor list", handle)
+
+    def _holding(self, kind: str, content: Any) -> int:
+        handle = self._made(kind)
+        self.held[handle] = content
+        return handle
 
     def _aclSetAclOpExecutorRepeatable(self, handle: int) -> int:
         self.repeatable.add(handle)

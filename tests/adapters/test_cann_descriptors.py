@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,22 @@ from hypothesis import strategies as st
 from aclnn_cts.adapters.cann.bindings import META, phase_one_prototype
 from aclnn_cts.adapters.cann.descriptors import Descriptors, cache_key, effective_strides, storage_shape
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.core.case import Argument, Case, Data, Tensor, contiguous_strides
+from aclnn_cts.core.case import (
+    Argument,
+    BoolArray,
+    Case,
+    Data,
+    FloatArray,
+    Scalar,
+    Tensor,
+    TensorList,
+    contiguous_strides,
+)
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.kinds_number import C_RANGES
+from aclnn_cts.speclang.model import Parameter, Spec
 from tests.adapters.recording_device import SPECS, RecordingDevice, open_session
 
 NUMBERS = [
@@ -140,6 +153,56 @@ def test_strides_beyond_64_bits_are_left_to_the_library() -> None:
     device = RecordingDevice()
     held = made(device, case("aclnnSoftmaxBackward", output=huge))
     assert device.tensors[held.arguments[1]][3] is None
+
+
+OTHERS: dict[str, tuple[str, Argument]] = {
+    "alpha": ("const aclScalar *", Scalar("BF16", 1.0)),
+    "mode": ("char *", "tanh"),
+    "mask": ("const aclBoolArray *", BoolArray((True, False, True))),
+    "factors": ("const aclFloatArray *", FloatArray((0.5, 0.1))),
+    "parameters": ("const aclTensorList *", TensorList((Tensor((2,), "FLOAT"), Tensor((), "INT8")))),
+}
+"""An argument of each kind that no other operator has, and its C type."""
+
+
+def of_other_kinds(**changes: Argument) -> tuple[Spec, Case]:
+    parameters = tuple(
+        Parameter(name=name, type=c_type, kind=str(kind_of_type(c_type)), role="attribute")
+        for name, (c_type, _) in OTHERS.items()
+    )
+    spec = replace(SPECS["aclnnSoftmaxBackward"], parameters=parameters)
+    return spec, Case(spec.operator, {name: value for name, (_, value) in OTHERS.items()} | changes)
+
+
+def test_scalars_texts_arrays_and_lists_arrive_as_they_are() -> None:
+    device = RecordingDevice()
+    spec, it = of_other_kinds()
+    meta = open_session(device).api.meta
+    held = Descriptors(meta, spec, it, addresses={"parameters[1]": 0x1234})
+    alpha, mode, mask, factors, parameters = held.arguments
+    assert phase_one_prototype(spec).arguments[1] is ctypes.c_char_p
+    assert device.held[alpha] == (DTYPES["BF16"].value, bytes.fromhex("803f"))
+    assert (mode, device.held[mask]) == (b"tanh", [True, False, True])
+    assert device.held[factors] == [0.5, ctypes.c_float(0.1).value]
+    assert [device.tensors[tensor][8] for tensor in device.held[parameters]] == [None, 0x1234]
+    held.release()
+    assert not device.mistakes
+    assert not any(device.alive.values())
+    none = dict.fromkeys(OTHERS)
+    assert Descriptors(meta, *of_other_kinds(**none)).arguments == [None] * len(OTHERS)
+
+
+def test_a_list_that_is_not_made_leaves_no_tensor_behind() -> None:
+    device = RecordingDevice(fails={"aclCreateTensorList": (1, 0)})
+    with pytest.raises(Inexpressible, match="parameters: aclCreateTensorList makes no list of 2 tensors"):
+        Descriptors(open_session(device).api.meta, *of_other_kinds())
+    assert (device.mistakes, device.alive["tensor"]) == ([], set())
+
+
+@pytest.mark.parametrize("name", list(OTHERS))
+def test_an_argument_of_another_kind_is_inexpressible(name: str) -> None:
+    with pytest.raises(Inexpressible, match=f"{name}: 7 "):
+        Descriptors(open_session(RecordingDevice()).api.meta, *of_other_kinds(**{name: 7}))
 
 
 SIZES = st.lists(st.integers(0, 5), max_size=4).map(tuple)

@@ -22,6 +22,11 @@ bool refuse(const char *operation, const std::string &message)
     return false;
 }
 
+bool is_present(const char *operation, const char *name, const void *pointer)
+{
+    return pointer != nullptr || SHARED("null-unchecked") || refuse(operation, text("%s is null", name));
+}
+
 bool are_present(const char *operation, std::initializer_list<Named> tensors)
 {
     for (const Named &named : tensors) {
@@ -71,6 +76,23 @@ bool has_rank(const char *operation, const Named &tensor, size_t low, size_t hig
     const size_t rank = tensor.tensor->rank();
     return (rank >= low && rank <= high)
            || refuse(operation, text("%s has %zu dimensions; expected %zu to %zu", tensor.name, rank, low, high));
+}
+
+bool broadcast(const char *operation, const Named &left, const Named &right, Dims &dims)
+{
+    const Dims &a = left.tensor->dims();
+    const Dims &b = right.tensor->dims();
+    dims.assign(std::max(a.size(), b.size()), 1);
+    for (size_t back = 1; back <= dims.size(); ++back) {
+        const int64_t one = back <= a.size() ? a[a.size() - back] : 1;
+        const int64_t other = back <= b.size() ? b[b.size() - back] : 1;
+        if (one != other && one != 1 && other != 1) {
+            return refuse(operation, text("%s is %s and %s %s, which do not broadcast", left.name, to_text(a).c_str(),
+                                          right.name, to_text(b).c_str()));
+        }
+        dims[dims.size() - back] = one == 1 ? other : one;
+    }
+    return true;
 }
 
 bool has_shape(const char *operation, const Named &tensor, const Dims &dims)

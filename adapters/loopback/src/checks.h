@@ -27,6 +27,8 @@ inline aclnnStatus status_of(bool holds, aclnnStatus otherwise)
     return holds ? success : otherwise;
 }
 
+// The pointer to anything else than a tensor is there.
+bool is_present(const char *operation, const char *name, const void *pointer);
 // Every tensor is there.
 bool are_present(const char *operation, std::initializer_list<Named> tensors);
 // The chip is one of these products.
@@ -38,6 +40,8 @@ bool has_float_dtype(const char *operation, const Named &tensor);
 bool has_same_dtype(const char *operation, const Named &tensor, const Named &as);
 bool has_format(const char *operation, const Named &tensor, Numbers formats);
 bool has_rank(const char *operation, const Named &tensor, size_t low, size_t high);
+// The shape that two broadcast to; false, with a message, where they do not.
+bool broadcast(const char *operation, const Named &left, const Named &right, Dims &dims);
 bool has_shape(const char *operation, const Named &tensor, const Dims &dims);
 bool has_dim(const char *operation, const Named &tensor, size_t axis, int64_t size);
 bool has_dims_between(const char *operation, const Named &tensor, size_t axis, int64_t low, int64_t high);

@@ -61,7 +61,9 @@ std::unique_ptr<aclOpExecutor> take_executor(Path path)
 void add_arguments(aclOpExecutor &executor, const std::vector<const aclTensor *> &tensors)
 {
     for (const aclTensor *tensor : tensors) {
-        executor.arguments.push_back({tensor, Registry::instance().find(tensor), tensor->data});
+        // A null tensor, where the operator takes one, keeps its place.
+        executor.arguments.push_back(
+            {tensor, Registry::instance().find(tensor), tensor != nullptr ? tensor->data : nullptr});
     }
 }
 
@@ -263,6 +265,32 @@ void add_array(Request &request, const aclIntArray *array)
     }
     request.attributes.push_back(static_cast<int64_t>(array->values.size()));
     request.attributes.insert(request.attributes.end(), array->values.begin(), array->values.end());
+}
+
+void add_array(Request &request, const aclBoolArray *array)
+{
+    request.attributes.push_back(array == nullptr ? -1 : static_cast<int64_t>(array->values.size()));
+    if (array != nullptr) {
+        request.attributes.insert(request.attributes.end(), array->values.begin(), array->values.end());
+    }
+}
+
+void add_scalar(Request &request, const aclScalar *scalar)
+{
+    request.attributes.push_back(scalar == nullptr ? -1 : scalar->dtype);
+    if (scalar != nullptr) {
+        for (const std::byte byte : scalar->value) {
+            request.attributes.push_back(std::to_integer<int64_t>(byte));
+        }
+    }
+}
+
+void add_text(Request &request, const char *text)
+{
+    request.attributes.push_back(text == nullptr ? -1 : static_cast<int64_t>(std::strlen(text)));
+    for (; text != nullptr && *text != '\0'; ++text) {
+        request.attributes.push_back(*text);
+    }
 }
 
 namespace {

@@ -29,8 +29,11 @@ inline int64_t bits_of(double value)
     return bits;
 }
 
-// Appends an array, or the lack of one, to a request's attributes.
+// Append an array, a scalar or a text, or the lack of one, to a request's attributes.
 void add_array(Request &request, const aclIntArray *array);
+void add_array(Request &request, const aclBoolArray *array);
+void add_scalar(Request &request, const aclScalar *scalar);
+void add_text(Request &request, const char *text);
 
 // Which of the two ways an operator's entry points are made in.
 enum class Path {

@@ -246,6 +246,18 @@ std::vector<float> gathered(const Launch &launch, size_t tensor, const View &vie
     return values;
 }
 
+View broadcast_to(const View &view, const Dims &dims)
+{
+    View wide = view;
+    wide.dims = dims;
+    wide.strides.assign(dims.size(), 0);
+    const size_t lead = dims.size() - view.dims.size();
+    for (size_t axis = 0; axis < view.dims.size(); ++axis) {
+        wide.strides[lead + axis] = view.dims[axis] == 1 ? 0 : view.strides[axis];
+    }
+    return wide;
+}
+
 void scatter(const Launch &launch, size_t tensor, const View &stored, const float *values)
 {
     View view = stored;

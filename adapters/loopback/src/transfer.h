@@ -12,6 +12,9 @@ namespace loopback {
 void gather(const Launch &launch, size_t tensor, const View &view, float *values);
 std::vector<float> gathered(const Launch &launch, size_t tensor, const View &view);
 
+// The view as one of a shape that its own broadcasts to.
+View broadcast_to(const View &view, const Dims &dims);
+
 // Writes row-major FP32 values to a floating tensor, each rounded once. Where the launch saturates, what would be
 // infinite becomes the largest finite number of the dtype, and nan becomes 0.
 void scatter(const Launch &launch, size_t tensor, const View &view, const float *values);
