@@ -8,10 +8,11 @@ from typing import Any, Protocol, TypeAlias
 
 from aclnn_cts.adapters.bindings import Binding, Call, Choose, Conversion, Convert, Items, Literal, Name, Value
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import BoolArray, Case, FloatArray, Scalar, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.formats import PRIVATE_FORMATS
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.scalars import number
 
 __all__ = ["Evaluate", "Library", "Scope", "UnboundError", "asked_for", "compiled", "demand_expressible", "plain"]
 
@@ -28,6 +29,9 @@ _PLAIN: Mapping[type, Callable[[Any], object]] = MappingProxyType(
         str: lambda value: value,
         tuple: lambda value: value,
         type(None): lambda value: value,
+        Scalar: number,
+        BoolArray: lambda value: value.items,
+        FloatArray: lambda value: value.items,
     }
 )
 """By the class of an argument of a case that is no tensor: what a library in Python takes for it."""

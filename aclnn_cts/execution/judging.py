@@ -165,7 +165,7 @@ class Judge:
         answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
         verdict = None
         if answer is None:
-            outputs = self._outputs(performed.case.arguments)
+            outputs = self._outputs(performed.case)
             verdict = self.form(performed, allowed=allowed)
             if verdict is not None and (
                 verdict.result != Result.FAILED
@@ -219,7 +219,7 @@ class Judge:
             question=answer.question,
             expected=answer.expected,
             got=answer.got,
-            outputs=self._outputs(answer.question.arguments),
+            outputs=self._outputs(performed.case, answer.question.arguments),
             models=answer.models,
             benchmark=self.benchmark,
         )
@@ -235,7 +235,7 @@ class Judge:
             if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
                 continue
             with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
-                opened.append(self._opened(performed, self._outputs(performed.case.arguments)))
+                opened.append(self._opened(performed, self._outputs(performed.case)))
         if self.spec.modes is not None:
             look_at_operands(opened)
         answers: dict[int, Answer] = {}
@@ -257,14 +257,14 @@ class Judge:
             self,
             answers={
                 id(item): self.answers.get(id(item))
-                or self._answer(self._opened(item, self._outputs(item.case.arguments)))
+                or self._answer(self._opened(item, self._outputs(item.case)))
                 for item in calls
             },
         )
 
     def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
         """The compute models of a call's outputs."""
-        return self._models(performed, self._outputs(performed.case.arguments), self.spec.mode(performed.case).operand)
+        return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
@@ -324,7 +324,7 @@ class Judge:
             return verdict
         case, outcome, got = performed.case, performed.outcome, performed.got
         mode = self.spec.mode(case).name
-        outputs = self._outputs(case.arguments)
+        outputs = self._outputs(case)
         if _succeeded(performed):
             if not got and not self.has_statuses:
                 return Verdict(
@@ -348,7 +348,7 @@ class Judge:
                 item.output: Limits(expected=item.expected, model=item.model, operands=answer.operands[item.output])
                 for item in answer.outputs
             }
-        opened = self._opened(performed, self._outputs(performed.case.arguments))
+        opened = self._opened(performed, self._outputs(performed.case))
         expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
         return {
             name: Limits(
@@ -359,8 +359,10 @@ class Judge:
             for name in opened.outputs
         }
 
-    def _outputs(self, arguments: Mapping[str, Argument]) -> dict[str, Tensor]:
-        return {name: value for name in self.spec.outputs if isinstance(value := arguments.get(name), Tensor)}
+    def _outputs(self, case: Case, arguments: Mapping[str, Argument] | None = None) -> dict[str, Tensor]:
+        """The outputs that a case asks for; as `arguments` has them where a smaller call takes its place."""
+        given = case.arguments if arguments is None else arguments
+        return {name: value for name in self.spec.computed(case) if isinstance(value := given.get(name), Tensor)}
 
     def memory(self, performed: Performed) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
@@ -369,7 +371,8 @@ class Judge:
             return verdict
         if outcome.ended == Ended.RAISED or outcome.status:
             return self.values(performed)
-        unwritten = {name: outcome.buffers[name].unwritten for name in performed.got if name in outcome.buffers}
+        asked = self.spec.computed(performed.case)
+        unwritten = {name: outcome.buffers[name].unwritten for name in asked if name in outcome.buffers}
         for name, count in unwritten.items():
             if count:
                 message = f"{name}: {count} elements were never written, they still hold the fill pattern"

@@ -27,7 +27,6 @@ from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
 from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
-from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -82,7 +81,6 @@ class Sampler:
         self._inputs = tuple(item for item in self._tensors if item.role == "input")
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
-        self._conditional = tuple(item for item in spec.parameters if item.present is not None)
         finite = {
             name for item in spec.constraints_for(product) if isinstance(item.rule, Finite) for name in item.rule.of
         }
@@ -287,8 +285,8 @@ class Sampler:
             call = _BOTH_PHASES
         for name in drawing.nulls:
             arguments[name] = None
-        for item in self._conditional:
-            if not _is_computed(item, arguments, drawing.target):
+        for item in self.spec.conditional:
+            if not item.is_computed(arguments, drawing.target):
                 arguments[item.name] = None
         if way is not None:
             if way.null is not None:
@@ -428,14 +426,6 @@ def _without_data(value: Any) -> Any:  # noqa: ANN401 - any argument
 def _source(item: Parameter, nulls: Sequence[str]) -> str | None:
     """The parameter whose dtype a tensor has: the first that is given of those that it follows; None for its own."""
     return next((name for name in (item.dtype_as, *item.dtype_else) if name not in nulls), item.dtype_as)
-
-
-def _is_computed(item: Parameter, arguments: Mapping[str, Any], target: Target) -> bool:
-    """Whether a call computes an output; so it is too where a broken call leaves that open."""
-    try:
-        return item.present is None or bool(item.present(arguments, target))
-    except UNDEFINED:
-        return True
 
 
 def _followed(

@@ -37,7 +37,7 @@ def infer_outputs(
     for item in spec.parameters:
         if item.role != "output" or item.shape is None:
             continue
-        if item.present is not None and not item.present(arguments, target):
+        if not item.is_computed(arguments, target):
             outputs[item.name] = None
             continue
         try:

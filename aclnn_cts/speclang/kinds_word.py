@@ -36,8 +36,8 @@ class WordIn(NoLimits):
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         old = str(case.arguments[self.of])
-        # Another word, the same word in other letters, cut short and continued, and no word at all.
-        for word in dict.fromkeys(("unlisted", old.upper(), old.capitalize(), old[:-1], f"{old}_", f" {old}", "")):
+        # Another word, the same word in other letters, no word at all, and the word cut short and continued.
+        for word in dict.fromkeys(("unlisted", old.upper(), "", old.capitalize(), old[:-1], f"{old}_", f" {old}")):
             if word not in self.words:
                 yield Way(text=f"{self.of}: {old!r} -> {word!r}", values={self.of: word})
 

@@ -10,6 +10,7 @@ import msgspec
 
 from aclnn_cts.core.case import Argument, Case
 from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_data import Elements
 from aclnn_cts.speclang.shape import ShapeExpression
@@ -58,10 +59,12 @@ class Parameter:
         """The C type without qualifiers: `int8_t` for `const int8_t`."""
         return " ".join(word for word in self.type.split() if word != "const")
 
-    @property
-    def may_be_null(self) -> bool:
-        """Whether some valid calls have a null pointer here."""
-        return self.optional or self.present is not None
+    def is_computed(self, arguments: Mapping[str, Any], target: Target) -> bool:
+        """Whether a call computes an output; so it is too where a broken call leaves that open."""
+        try:
+            return self.present is None or bool(self.present(arguments, target))
+        except UNDEFINED:
+            return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +239,8 @@ class Spec:
     """Names of the input tensors."""
     outputs: tuple[str, ...] = field(init=False, repr=False)
     """Names of the output tensors."""
+    conditional: tuple[Parameter, ...] = field(init=False, repr=False)
+    """The outputs that only some calls compute."""
     unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
     """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
@@ -244,6 +249,7 @@ class Spec:
         tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
         object.__setattr__(self, "inputs", tensors)
         object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
+        object.__setattr__(self, "conditional", tuple(item for item in self.parameters if item.present is not None))
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
@@ -274,6 +280,11 @@ class Spec:
     def clauses_of(self, constraint: str) -> tuple[str, ...]:
         """Addresses of the clauses that a constraint encodes."""
         return tuple(clause.at for clause in self.clauses if constraint in clause.constraints)
+
+    def computed(self, case: Case) -> tuple[str, ...]:
+        """The outputs that a case asks for: all of them but those whose condition is false."""
+        left_out = [item.name for item in self.conditional if not item.is_computed(case.arguments, case.target)]
+        return tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
 
     def mode(self, case: Case) -> Mode:
         """The compute precision that a case asks for (its own dtype's where the operator has no modes)."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import BoolArray, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_DEPTH, MAX_LENGTH, ExpressionError, parse
@@ -21,6 +21,9 @@ NAMES: dict[str, Any] = {
     "scalar": Tensor((), "BF16"),
     "array": (7, 8),
     "nothing": None,
+    "alpha": Scalar("FLOAT16", 0.1),
+    "mask": BoolArray((True, False)),
+    "mode": "tanh",
     "n": 10,
     "zero": 0,
     "flag": True,
@@ -58,6 +61,13 @@ def value(text: str | float, target: Target = TARGET) -> Any:
         ("1 < 3 < 2", False),
         ("3 > 2 >= 2 != 1", True),
         ("0 <= n <= 10", True),
+        ("value(alpha)", 0.0999755859375),
+        ("dtype(alpha) == FLOAT16", True),
+        ("mask[1] or not mask[0]", False),
+        ("array[0] + array[-1]", 15),
+        ("len(mask)", 2),
+        ('mode == "tanh"', True),
+        ("given(x) and not given(nothing)", True),
         ("1 + 1 == 2", True),
         ("not 1 == 2", True),
         ("not not 1", True),
@@ -244,7 +254,7 @@ def test_anything_is_an_error_a_value_or_undefined(text: str) -> None:
         found = compile_node(node)(NAMES, TARGET)
     except UNDEFINED:
         return
-    assert isinstance(found, (bool, int, float, str, tuple, Fraction, Tensor, type(None)))
+    assert isinstance(found, (bool, int, float, str, tuple, Fraction, Tensor, Scalar, BoolArray, type(None)))
 
 
 def _tree(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
