@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.document.facts import (
     Topic,
@@ -203,6 +204,12 @@ class _Drafter:
         elif kind == "int_array":
             self._null(item.name, row, entry)
             self._array(item.name, row, entry)
+        elif kind == "bool_array" and (length := length_of(row)) is not None:
+            self._null(item.name, row, entry)
+            entry["length"] = length
+        elif kind in POINTERS:
+            self._null(item.name, row, entry)
+            self._leave(item.name, "", Column.DESCRIPTION, Column.USAGE)
         else:
             self._number(item, kind, row, entry)
         return entry
