@@ -8,7 +8,7 @@ import math
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, argument_kind
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, argument_kind
 from aclnn_cts.core.case_json import canonical_json, case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.scalars import host_bytes, made, number
@@ -60,7 +60,7 @@ def test_other_words_are_refused(value: object) -> None:
         case_from_json(document, where="here")
 
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Argument] = {
     "tensor": Tensor((2,), "FLOAT", data=Data(recipe="zeros")),
     "scalar": Scalar("FLOAT16", 0.01),
     "string": "tanh",

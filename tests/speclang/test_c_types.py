@@ -52,9 +52,14 @@ def built(text: str) -> tuple[Spec | None, Problems]:
     return build_spec(parse_yaml(text, name="kinds.yaml"), stem="kinds", interface=INTERFACE)
 
 
-SPEC, _PROBLEMS = built(TEXT)
-assert SPEC is not None, _PROBLEMS.messages
-assert not _PROBLEMS.messages, _PROBLEMS.messages
+def kinds() -> Spec:
+    spec, problems = built(TEXT)
+    assert spec is not None
+    assert not problems.messages
+    return spec
+
+
+SPEC = kinds()
 SAMPLER = Sampler(SPEC, Target(product="atlas-a2"))
 
 
