@@ -69,6 +69,13 @@ ADAPTERS = build_registry(
             lists=frozenset({"bindings"}),
         ),
         Entry(
+            name="jax",
+            factory="aclnn_cts.adapters.jax_adapter:JaxAdapter",
+            isolate=True,
+            description="jax.vjp of forward passes in JAX, on the CPU",
+            lists=frozenset({"bindings"}),
+        ),
+        Entry(
             name="cann",
             factory="aclnn_cts.adapters.cann.adapter:CannAdapter",
             isolate=True,

@@ -13,7 +13,7 @@ from docs.packages import MAY_IMPORT, PACKAGE, ROOT, modules, package_of
 
 MODULES = sorted(modules())
 
-HEAVY = ("torch", "torch_npu", "matplotlib", "hypothesis", "ray", "acl")
+HEAVY = ("torch", "torch_npu", "jax", "matplotlib", "hypothesis", "ray", "acl")
 """Not to be imported before they are used, save by a module that is named after one or lies in a suite."""
 
 LINES = 5

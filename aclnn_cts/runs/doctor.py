@@ -29,6 +29,7 @@ LIBRARIES = (
     "allpairspy",
     "click",
     "hypothesis",
+    "jax",
     "markdown-it-py",
     "ml_dtypes",
     "mpmath",

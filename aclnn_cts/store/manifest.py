@@ -66,6 +66,7 @@ _LIBRARIES = (
     "click",
     "torch",
     "torch_npu",
+    "jax",
     "ray",
 )
 

@@ -597,7 +597,13 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
 
     x, g = draw(5, 2, 3), draw(5, 2, 4, seed=131)
-    attributes = {"hasBias": has_bias, "numLayers": 1, "bidirectional": False, "batchFirst": False, "train": True}
+    attributes: dict[str, Any] = {
+        "hasBias": has_bias,
+        "numLayers": 1,
+        "bidirectional": False,
+        "batchFirst": False,
+        "train": True,
+    }
     attributes |= {"batchSizesOptional": None, "dropout": 0.0, "outputMask": (True, True, True, True)}
     for name, layer, gates, states in (("GRU", torch.gru, 3, ("dh",)), ("Lstm", torch.lstm, 4, ("dh", "dc"))):
         shapes = [(4 * gates, 3), (4 * gates, 4), *[(4 * gates,)] * (2 * has_bias)]

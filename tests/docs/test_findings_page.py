@@ -29,12 +29,14 @@ def test_every_waiver_links_to_the_finding_that_proves_it() -> None:
         assert waiver.cases, f"{waiver.id} has no pinned case"
 
 
-def test_the_findings_print_what_they_say() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
-    text = FINDINGS.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("library", "most"), [("torch", 15), ("jax", 9)])
+def test_the_findings_print_what_they_say(library: str, most: int) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed: pip install 'aclnn-cts[{library}]'")
+    page = ROOT / "docs" / f"findings-{library}-cpu.md"
+    text = page.read_text(encoding="utf-8")
     # A fence ends what an example prints, as an empty line does.
-    test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, FINDINGS.name, str(FINDINGS), 0)
+    test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, page.name, str(page), 0)
     report: list[str] = []
     results = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert results.failed == 0, "".join(report)
-    assert results.attempted > 15
+    assert results.attempted > most
