@@ -50,7 +50,10 @@ def test_names_and_options() -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("torhc", r"no adapter is called 'torhc'; expected one of reference, torch, cann, .*; did you mean 'torch'\?"),
+        (
+            "torhc",
+            r"no adapter is called 'torhc'; expected one of reference, torch, jax, cann, .*; did you mean 'torch'\?",
+        ),
         ("torhc:device=cpu", r"no adapter is called 'torhc'; .*; did you mean 'torch'\?"),
         ("", "no adapter is called ''"),
         ("a b:c", "no adapter is called 'a b'"),
