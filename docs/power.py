@@ -64,16 +64,16 @@ def _generated() -> Iterator[str]:
     yield "## Generated mutants"
     yield ""
     yield (
-        "A generated mutant is the reference with one change: an element of an output zeroed, doubled, negated, stale "
-        "or off by 2 ulp; two rows or columns swapped; a contribution of a sum dropped or added twice; operands "
-        "rounded to HFLOAT32, BF16 or FLOAT16; a listed check skipped; a class of valid calls rejected. It misbehaves "
-        "in every call, or where its trigger fires: a remainder of a size, a threshold, a dtype, a layout, the last "
-        "block, or two of these."
+        "A generated mutant is the reference with one change. An element of an output is zeroed, doubled, negated, "
+        "stale or off by 2 ulp. Two rows or columns are swapped. A contribution of a sum is dropped or added twice. "
+        "Operands are rounded to HFLOAT32, BF16 or FLOAT16. A listed check is skipped, or a class of valid calls is "
+        "rejected. It misbehaves in every call, or where its trigger fires. Triggers are the remainder of a size, a "
+        "threshold, a dtype, a layout, the last block, or two of these."
     )
     yield ""
     yield (
         "Mutants are drawn by the commit's hash, with no code of an operator and apart from what plans calls. A "
-        "survivor meets witness calls that the plan does not have: where nothing leaves the bound in any of them, it "
+        "survivor meets witness calls that the plan does not have. Where nothing leaves the bound in any of them, it "
         "counts as equivalent. A mutant is rare where it fires in fewer than 1 of 100 witness calls. Decoys compute "
         "the same in another order."
     )
@@ -100,12 +100,19 @@ def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
             (
                 f"`{name}`" if name else "all",
                 str(len(mutants)),
-                str(sum(row.equivalent for row in mutants)),
+                f"{sum(row.equivalent for row in mutants)}, {sum(row.unmet for row in mutants)}",
                 *(_share(*matrix.rate(rare=rare, operator=name)) for rare in (False, True)),
                 f"{sum(bool(row.accused) for row in decoys)} of {len(decoys)}",
             )
         )
-    columns = ("operator", "mutants", "equivalent", "found", "found of rare ones", "decoys accused")
+    columns = (
+        "operator",
+        "mutants",
+        "equivalent, of which no call met",
+        "found",
+        "found of rare ones",
+        "decoys accused",
+    )
     yield from table(columns, rows)
     yield ""
     calls = sorted({row.witness_calls for row in matrix.mutants if row.change != "check skipped"})

@@ -223,7 +223,8 @@ def _summary(matrix: GeneratedMatrix) -> Iterator[str]:
     equivalent = [row for row in matrix.mutants if row.equivalent]
     yield (
         f"{matrix.profile} profile, seed {matrix.seed}: {count(len(matrix.mutants), 'mutant')}, "
-        f"{len(equivalent)} equivalent in all calls that were judged"
+        f"{len(equivalent)} equivalent in all calls that were judged "
+        f"(no call met {sum(row.unmet for row in equivalent)} of them)"
     )
     for rare, words in ((False, "found"), (True, "found of those that fire in fewer than 1 of 100 witness calls")):
         killed, judged = matrix.rate(rare=rare)

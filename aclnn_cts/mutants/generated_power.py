@@ -111,6 +111,11 @@ class MutantResult(msgspec.Struct, frozen=True, kw_only=True):
         return not self.found and not self.changed
 
     @property
+    def unmet(self) -> bool:
+        """Whether no call at all, of the plan or a witness, met its trigger: nothing is known of it."""
+        return not self.reached and not self.fired
+
+    @property
     def survives(self) -> bool:
         """Whether it can be told from correct behaviour, and the plan did not."""
         return not self.found and self.changed
