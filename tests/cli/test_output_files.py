@@ -67,6 +67,8 @@ def finding() -> str:
 
 
 CASES = ("cases", "softmax_backward", "-n", "1", "--kind", "valid", "-o")
+MUTANT = ("mutants", "--op", "softmax_backward", "--seed", "x", "--mutant", "softmax_backward.0")
+MUTANT += ("--witness-calls", "20", "--min-kill-rate", "0", "--workers", "1")
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "cases": (CASES, "x.jsonl"),
     "import-atk": (("import-atk", str(FIXTURE), "-o"), "x.jsonl"),
@@ -80,6 +82,7 @@ WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "spec draft": (("spec", "draft", "document.md", "-o"), "x.yaml"),
     "spec audit": (("spec", "audit", "softmax_backward", "--document", "document.md", "-o"), "x.yaml"),
     "faults": (("faults", "--op", "softmax_backward", "-o"), "x.json"),
+    "mutants": ((*MUTANT, "-o"), "x.json"),
     "run": (("run", "--adapter", "reference", "--cases", "case.json", "--progress"), "x.json"),
     "fuzz": (
         ("fuzz", "softmax_backward", "--adapter", "reference", "--chunks", "1", "--chunk-trials", "8", "--progress"),
