@@ -8,9 +8,11 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from aclnn_cts.cli.output import Console
+from rich.console import Console
+
 from aclnn_cts.cli.screen import show_end
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
@@ -30,7 +32,7 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 LAW = "law/linear"
 
 
-def failed(seed: int, promise: str = "values", kind: str = Fault.VALUE, **fields: str) -> Record:
+def failed(seed: int, promise: str = "values", kind: str = Fault.VALUE, **fields: Any) -> Record:
     constraint, dtype = fields.pop("constraint", ""), fields.pop("dtype", "FLOAT")
     origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
     case = softmax_case(seed, dtype=dtype, origin=origin)
