@@ -213,7 +213,9 @@ def main(arguments: Sequence[str]) -> int:
     print(f"on {started.text}")
     if options.store:
         needed = (IN_RUN, OF_PAIR) if options.no_campaign else (IN_RUN, IN_CAMPAIGN, OF_PAIR)
-        command = f"make bench-findings ARGS='{' '.join(arguments)}'"
+        chosen = [f"--faults {options.faults}"] if options.faults is not None else []
+        chosen += [f"--pairs {options.pairs}", f"--seed {options.seed}", *["--no-campaign"] * options.no_campaign]
+        command = f"make bench-findings ARGS='{' '.join([*chosen, '--store'])}'"
         store(NAME, rounds, command=command, started=started, needed=needed)
     return 0
 
