@@ -1,7 +1,8 @@
-"""How a campaign ends: its summary in fifteen lines."""
+"""How a campaign ends: its summary in sixteen lines."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import islice
@@ -27,6 +28,7 @@ from aclnn_cts.cli.campaign_words import (
     worst,
 )
 from aclnn_cts.cli.output import LONGEST_LINE, count, show_table, span, wrap
+from aclnn_cts.cli.screen import verdict_style
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.store.run_directory import FAILURES
 from aclnn_cts.store.run_verdict import explained, headline
@@ -34,7 +36,7 @@ from aclnn_cts.store.summary import result_line
 
 __all__ = ["show_campaign_end"]
 
-LINES = 15
+LINES = 16
 OPERATORS_SHOWN, FEW = 5, 3
 """Operators that are shown, and where findings need the room."""
 VIOLATIONS_SHOWN = 3
@@ -43,9 +45,9 @@ CAUSES_SHOWN, CAUSES_BESIDE_FINDINGS = 4, 1
 
 
 def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
-    """Operators, findings, the report's command and the RESULT line.
+    """The verdict, operators, findings, the next command and the RESULT line.
 
-    Fifteen lines, of which each fits the width on a terminal; elsewhere a line is as long as what it says.
+    Sixteen lines, of which each fits the width on a terminal; elsewhere a line is as long as what it says.
     """
     status, summary = ended.status, ended.summary
     on = f" on {status.ran_on}" if status.ran_on else ""
@@ -57,19 +59,26 @@ def show_campaign_end(out: Console, ended: Ended, path: Path) -> None:
     if summary.verdict == RunVerdict.INCONCLUSIVE:
         causes = islice(explained(summary.conclusion), CAUSES_BESIDE_FINDINGS if found else CAUSES_SHOWN)
         violations += [Text(line, style="yellow") for line in causes]
-    report, result = f"report: aclnn-cts report {path} -o report.html", result_line(summary, path)
+    verdict = Text(f"Verdict: {headline(summary.conclusion)}.", style=verdict_style(summary.verdict))
+    report, result = f"Next: aclnn-cts report {shlex.quote(str(path))} -o report.html", result_line(summary, path)
     # Without operators and findings; two lines more have the heads of both.
-    lines = len(Text(before).wrap(out, min(out.width, LONGEST_LINE))) + _height(out, report) + _height(out, result)
+    lines = (
+        _height(out, verdict.plain)
+        + len(Text(before).wrap(out, min(out.width, LONGEST_LINE)))
+        + _height(out, report)
+        + _height(out, result)
+    )
     room = LINES - 2 - lines - len(violations)
     operators, rest = _operators(status.operators, room, len(found))
     with_note = apart(operators)
     room -= len(operators) + with_note
+    out.print(verdict, soft_wrap=True)
     wrap(out, before)
     show_table(out, _table(operators, len(operators) + rest, out.width))
     if with_note:
         _print(out, Text(APART))
     title = _title(status, len(found), min(room, len(found)), terminal=out.is_terminal)
-    _print(out, Text(title if found else f"{headline(summary.conclusion)}: {title}"))
+    _print(out, Text(title))
     for finding in found[:room]:
         _print(out, Text(brief(finding) if out.is_terminal else f"  {described(finding)}", style="red"))
     for text in violations:

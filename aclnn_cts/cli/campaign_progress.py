@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import platform
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 from aclnn_cts.campaign.corpus.promise_coverage import Share
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status
-from aclnn_cts.cli.campaign_words import brief, standing
+from aclnn_cts.cli.campaign_words import brief, moment_of, standing
+from aclnn_cts.cli.progress_line import ProgressFile, progress_document
 from aclnn_cts.findings.finding import Finding
-from aclnn_cts.store.manifest import timestamp
-from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES, failure_name
 
-__all__ = ["PROGRESS_FILE", "ProgressJson", "progress"]
+__all__ = ["ProgressJson", "progress"]
 
-PROGRESS_FILE = begins(rb'\{"time": "[^"]*", "run": "')
-"""Files that `ProgressJson` has written."""
 LAST = 20
 """Findings, and notices, that the file has."""
 
@@ -29,46 +25,30 @@ class ProgressJson:
     """Writes the moment: a file whole or not at all, a line of a stream."""
 
     def __init__(self, output: OutputFile, run: Path) -> None:
-        self._output = output
-        self._run = run
-        self._written = 0.0
+        self._file = ProgressFile(output, run)
         self._notices: deque[str] = deque(maxlen=LAST)
 
     def __call__(self, status: Status, /) -> None:
         """Write a moment, at most once a second but for the last."""
-        if status.ending or time.monotonic() - self._written >= 1.0:
-            self._written = time.monotonic()
-            document = progress(status, self._run) | {"notices": list(self._notices)}
-            self._output.write(json.dumps(document).encode() + b"\n")
+        self._file.write(progress(status) | {"notices": list(self._notices)}, last=bool(status.ending))
 
     def notice(self, message: str, /) -> None:
         """Keep it for the moments that follow."""
         self._notices.append(message)
 
 
-def progress(status: Status, run: Path) -> dict[str, Any]:
+def progress(status: Status) -> dict[str, Any]:
     """A moment as plain JSON values."""
-    total = status.summary.total
     found = standing(status)
     return {
-        "time": timestamp(),
-        "run": str(run.resolve()),
+        **progress_document(moment_of(status)),
+        "finished": bool(status.ending),
         "host": platform.node(),
-        "seconds": round(status.seconds, 1),
         "limit_seconds": status.limit_seconds,
         "chunks": status.chunks,
         "limit_chunks": status.limit_chunks,
         "phase": status.phase,
         "ran_on": status.ran_on,
-        "cases": total.cases,
-        "cases_per_second": round(status.rate, 1),
-        "passed": total.passed,
-        "failed": total.failed,
-        "waived": total.waived,
-        "errors": total.errors,
-        "skipped": total.skipped,
-        "out_of_scope": total.out_of_scope,
-        "findings": len(found),
         "to_confirm": status.waiting,
         "last_findings": [_finding(each) for each in reversed(found[-LAST:])],
         "workers": _workers(status),

@@ -22,6 +22,7 @@ from aclnn_cts.cli.campaign_words import (
     at_work,
     beside,
     brief,
+    moment_of,
     operator_table,
     percent,
     place,
@@ -29,14 +30,12 @@ from aclnn_cts.cli.campaign_words import (
     worst,
 )
 from aclnn_cts.cli.output import OutsideConsole, count, span
+from aclnn_cts.cli.progress_line import EVERY, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.store.run_directory import FAILURES
 
 __all__ = ["CampaignScreen", "line", "screen"]
-
-EVERY = 60.0
-"""Seconds between two lines where there is no terminal."""
 
 BAR = 12
 """Columns of a bar; half of it on a narrow terminal."""
@@ -113,9 +112,9 @@ def line(status: Status) -> str:
     """A moment in a line."""
     total = status.summary.total
     told = (
-        f"{span(status.seconds)} chunk {status.chunks} ({status.phase}), {total.cases} cases, {status.rate:.0f}/s, "
-        f"failed {total.failed - total.waived}, {count(len(standing(status)), 'finding')} "
-        f"({status.waiting} to confirm), errors {total.errors}, coverage {percent(status.covered)}, "
+        f"{progress_line(moment_of(status))}; chunk {status.chunks} ({status.phase}), "
+        f"failed {total.failed - total.waived}, {status.waiting} to confirm, "
+        f"errors {total.errors}, coverage {percent(status.covered)}, "
         f"workers {sum(slot.health != Health.OUT for slot in status.slots)}/{len(status.slots)}, "
         f"disk {status.disk_bytes >> 20} MiB"
     )

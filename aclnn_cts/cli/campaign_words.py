@@ -14,6 +14,7 @@ from aclnn_cts.campaign.corpus.promise_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
+from aclnn_cts.cli.progress_line import Moment
 from aclnn_cts.core.printable import printable
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed, Finding
@@ -28,6 +29,7 @@ __all__ = [
     "beside",
     "brief",
     "described",
+    "moment_of",
     "operator_table",
     "percent",
     "place",
@@ -73,6 +75,19 @@ def worst(operators: Sequence[T]) -> list[T]:
 def standing(status: Status) -> list[Finding]:
     """The findings without a waiver, each fault once, in the order in which they were met."""
     return [finding for finding in distinct(status.findings) if not finding.waiver]
+
+
+def moment_of(status: Status) -> Moment:
+    """The figures that a campaign has in common with a run."""
+    left = None if status.limit_seconds is None else max(status.limit_seconds - status.seconds, 0.0)
+    return Moment(
+        seconds=status.seconds,
+        counts=status.summary.total,
+        planned=None,
+        findings=len(standing(status)),
+        rate=status.rate,
+        left=left,
+    )
 
 
 def beside(status: Status) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console, count, span
+from aclnn_cts.cli.output import begin, console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
@@ -32,6 +33,8 @@ from aclnn_cts.speclang.load import load_specs
 
 if TYPE_CHECKING:
     from aclnn_cts.campaign.options import CampaignOptions
+    from aclnn_cts.campaign.session import Ended
+    from aclnn_cts.campaign.status import Watcher
 
 __all__ = ["fuzz"]
 
@@ -134,20 +137,18 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
+    begin(operators, adapter)
     from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
     from aclnn_cts.campaign.resuming import earlier_campaign
-    from aclnn_cts.campaign.session import fuzz as fuzz_engine
-    from aclnn_cts.campaign.status import Watcher
     from aclnn_cts.campaign.stopping import Stop
     from aclnn_cts.cli.campaign_end import show_campaign_end
-    from aclnn_cts.cli.campaign_progress import PROGRESS_FILE, ProgressJson
-    from aclnn_cts.cli.campaign_screen import CampaignScreen
+    from aclnn_cts.cli.campaign_progress import ProgressJson
+    from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_rulers
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
-    from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.store.manifest import file_hashes
-    from aclnn_cts.store.run_directory import MANIFEST, default_run_path
+    from aclnn_cts.store.run_directory import default_run_path
 
     if seconds is None and chunks is None and findings is None and quiet is None:
         raise UsageError("a campaign needs an end: give --time T, --chunks N, --max-findings N or --stop-after-idle T")
@@ -198,14 +199,33 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     if resume:
         # Before anything is said to go on.
         earlier_campaign(options)
-    again = resume_command(sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", adapter], path)
+    ended = _fuzzed(options, watchers)
+    show_campaign_end(console(), ended, path)
+    return ended.summary.exit_code
+
+
+def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Ended:
+    """Run the campaign with its screen; whatever ends it says how to go on, and Ctrl-C shows the findings so far."""
+    from aclnn_cts.campaign.session import fuzz as fuzz_engine
+    from aclnn_cts.cli.campaign_screen import CampaignScreen
+    from aclnn_cts.cli.screen import show_findings
+    from aclnn_cts.findings.finding_groups import finding_groups
+    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.store.run_directory import FAILURES, MANIFEST, RunDirectory
+
+    path = options.out
+    words = sys.argv[1:] if sys.argv[1:2] == ["fuzz"] else ["fuzz", "--adapter", options.settings.adapter]
+    again = resume_command(words, path)
     screen = CampaignScreen(path)
     try:
         screen.begin(f"{_begins(options)}; kept in {path}")
-        ended = fuzz_engine(options, [screen, *watchers])
+        return fuzz_engine(options, [screen, *watchers])
     except KeyboardInterrupt as error:
         if not (path / MANIFEST).is_file():
             raise interrupted(error, f"nothing was begun, and {path} was not made") from None
+        screen.close()
+        with contextlib.suppress(HarnessError, OSError):
+            show_findings(console(), finding_groups(RunDirectory(path), options.specs), where=str(path / FAILURES))
         raise interrupted(error, f"what had finished is kept in {path}; go on with\n  {again}") from None
     except HarnessError as error:
         if not (path / MANIFEST).is_file():
@@ -215,8 +235,6 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         ) from None
     finally:
         screen.close()
-    show_campaign_end(console(), ended, path)
-    return ended.summary.exit_code
 
 
 def _given() -> frozenset[str]:

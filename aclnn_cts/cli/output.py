@@ -19,6 +19,7 @@ from aclnn_cts.core.printable import printable_document, printable_json, printab
 __all__ = [
     "LONGEST_LINE",
     "OutsideConsole",
+    "begin",
     "console",
     "count",
     "emit",
@@ -46,6 +47,12 @@ def note(text: str) -> None:
     """A line for a person on standard error, after what stands on standard output so far."""
     sys.stdout.flush()
     click.echo(printable_lines(text), err=True)
+
+
+def begin(operators: Sequence[str], adapter: str) -> None:
+    """Say on a terminal what begins, before the imports of a command, which take a second or two."""
+    if sys.stderr.isatty():
+        note(f"{', '.join(operators) or 'all operators'} on {adapter} ...")
 
 
 def console(*, errors: bool = False) -> Console:

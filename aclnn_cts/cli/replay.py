@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,7 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
@@ -31,6 +33,8 @@ from aclnn_cts.core.verdict import Record, RulerVerdict, Verdict
 from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
+    from aclnn_cts.runs.run import RunOptions
+    from aclnn_cts.store.summary import Summary
     from aclnn_cts.triage.replay_status import Answered, Recorded
 
 __all__ = ["replay"]
@@ -67,13 +71,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
-    from aclnn_cts.cli.screen import Screen, show_end
+    begin((str(source),), adapter)
+    from aclnn_cts.cli.screen import show_end, show_short_end
     from aclnn_cts.execution.measuring import Measuring, chosen_rulers
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
-    from aclnn_cts.runs.run import run as run_engine
-    from aclnn_cts.store.run_directory import default_run_path
 
     measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
     if source.is_dir() and not edition:
@@ -81,7 +84,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     specs = load_specs(folders, edition=edition)
     files = _files(source)
     trials = read_trials(files, specs, regular=source.is_dir())
-    findings = _Findings.of(source, files, trials) if source.is_dir() else None
+    of_one = len(trials) == 1 and isinstance(trials[0], Trial)
+    findings = _Findings.of(source, files, trials) if source.is_dir() or of_one else None
     cases = [case_of(item) for item in trials]
     products = sorted({case.product for case in cases})
     if product is not None and products != [product]:
@@ -89,7 +93,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     if len(products) != 1:
         raise UsageError(f"{source}: cases of {', '.join(products) or 'no product'}; replay takes those of one product")
     names = {case.operator for case in cases}
-    path = out if out is not None else default_run_path("replay", adapter)
+    scratch = contextlib.ExitStack()
+    path = out if out is not None else Path(scratch.enter_context(_folder()), "run")
     options = RunOptions(
         command="replay",
         arguments=tuple(sys.argv[2:]),
@@ -113,25 +118,39 @@ def replay(  # noqa: PLR0913 - one parameter an option
         pins=False,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
     )
+    with scratch:
+        summary = _run(options, kept=out is not None)
+        out_console = console(errors=as_json)
+        if verbose:
+            _tell(out_console, path, specs)
+        if findings is None:
+            if as_json:
+                _emit_records(path)
+            show_end(out_console, summary, path, specs, kept=out is not None)
+        else:
+            _show(out_console, findings.answers(path), as_json=as_json)
+            show_short_end(out_console, summary, path, kept=out is not None)
+    return summary.exit_code
+
+
+def _run(options: RunOptions, *, kept: bool) -> Summary:
+    from aclnn_cts.cli.screen import Screen
+    from aclnn_cts.runs.run import run as run_engine
+
     screen = Screen()
     try:
-        summary = run_engine(options, [screen])
+        return run_engine(options, [screen])
+    except KeyboardInterrupt:
+        if kept:
+            raise
+        raise KeyboardInterrupt("nothing is kept without -o") from None
     finally:
         screen.close()
-    out_console = console(errors=as_json)
-    if verbose:
-        _tell(out_console, path, specs)
-    if findings is not None:
-        answers = findings.answers(path)
-        if as_json:
-            for entry in answers:
-                emit(_words(entry))
-        else:
-            _show(out_console, answers)
-    elif as_json:
-        _emit_records(path)
-    show_end(out_console, summary, path, specs)
-    return summary.exit_code
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where a replay is kept that nobody asked to keep."""
+    return tempfile.TemporaryDirectory(prefix="aclnn-cts-replay-")
 
 
 def _edition_of(run: Path) -> str:
@@ -157,7 +176,7 @@ def _files(source: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Findings:
-    """The findings of a directory, which are answered for one by one."""
+    """The findings of a directory, or of one trial file, which are answered for one by one."""
 
     trials: tuple[Trial | Case, ...]
     known: Sequence[tuple[Path, Trial]]
@@ -168,7 +187,9 @@ class _Findings:
         from aclnn_cts.triage.replay_status import recorded_findings
 
         known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
-        recorded = recorded_findings(source, {file.name: trial for file, trial in known})
+        recorded = recorded_findings(
+            source if source.is_dir() else source.absolute().parent, {file.name: trial for file, trial in known}
+        )
         return _Findings(trials=trials, known=known, recorded=recorded)
 
     @property
@@ -191,8 +212,12 @@ class _Findings:
         return answer(self.known, self.recorded, wanted)
 
 
-def _show(out: Console, answers: Sequence[Answered]) -> None:
-    """What became of each trial file of a directory, and of the findings that they show."""
+def _show(out: Console, answers: Sequence[Answered], *, as_json: bool) -> None:
+    """What became of each finding."""
+    if as_json:
+        for entry in answers:
+            emit(_words(entry))
+        return
     from aclnn_cts.triage.replay_status import Answer, by_finding
 
     styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
@@ -202,10 +227,11 @@ def _show(out: Console, answers: Sequence[Answered]) -> None:
         out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
         if entry.message:
             wrap(out, entry.message, indent=2)
-    counts = by_finding(answers)
-    said = ", ".join(f"{number} {word}" for word, number in counts.items())
-    files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
-    wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
+    if len(answers) > 1:
+        counts = by_finding(answers)
+        said = ", ".join(f"{number} {word}" for word, number in counts.items())
+        files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
+        wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
     out.print()
 
 

@@ -20,7 +20,7 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console
+from aclnn_cts.cli.output import begin, console
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
@@ -104,7 +104,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
             metavar="DIR",
             type=OutputPath(),
             callback=_no_stream,
-            help="The run's directory (a new one under runs/).",
+            help="The run's directory (a new one under runs/; `replay` keeps one only with it).",
         ),
     ):
         command = option(command)
@@ -151,7 +151,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     metavar="PERCENT",
     help="Share of an operator's valid calls that must be judged on values to conform.",
 )
-@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON lines.")
+@click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON, anew each second.")
 @force_option
 @limits_options
 @specs_option
@@ -179,8 +179,10 @@ def run(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run the conformance tests of the operators (default: all) on an implementation."""
+    begin(operators, adapter)
     from aclnn_cts.checks.plan import profile
-    from aclnn_cts.cli.screen import PROGRESS_LINES, ProgressFile, Screen, show_end
+    from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
+    from aclnn_cts.cli.screen import Screen, show_end
     from aclnn_cts.execution.measuring import Measuring, chosen_rulers
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
@@ -188,9 +190,9 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.runs.run import run as run_engine
     from aclnn_cts.sandbox.collector import keep_for_good
     from aclnn_cts.store.manifest import file_hashes
-    from aclnn_cts.store.run_directory import default_run_path
+    from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
 
-    watched = output_file(progress, written_by_us=PROGRESS_LINES, option="--progress") if progress is not None else None
+    watched = output_file(progress, written_by_us=PROGRESS_FILE, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_rulers(rulers))
     specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
@@ -231,9 +233,14 @@ def run(  # noqa: PLR0913 - one parameter an option
         inputs=file_hashes((*case_files, *waivers)),
     )
     keep_for_good()
-    screen = Screen()
+    screen = Screen(ProgressFile(watched, path) if watched is not None else None)
     try:
-        summary = run_engine(options, [screen, *([ProgressFile(watched)] if watched is not None else [])])
+        summary = run_engine(options, [screen])
+    except KeyboardInterrupt:
+        screen.close()
+        if (path / SUMMARY).is_file():
+            show_end(console(), RunDirectory(path).summary(), path, specs)
+        raise
     finally:
         screen.close()
     show_end(console(), summary, path, specs)

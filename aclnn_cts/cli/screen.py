@@ -1,9 +1,8 @@
-"""What a run shows: a bar while it goes on a terminal, and at the end a table, the findings and the RESULT line."""
+"""What a run shows: how far it is, and at the end the verdict, what was judged, the findings and the next command."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import sys
 import time
@@ -12,31 +11,30 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from aclnn_cts.checks.precision_probe import precision_used
 from aclnn_cts.cli.output import OutsideConsole, count, note, show_table, table, wrap
+from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunMeter, progress_document, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import printable_lines
-from aclnn_cts.core.verdict import Result, RunVerdict
+from aclnn_cts.core.verdict import Result, RunVerdict, Skip
 from aclnn_cts.findings.explain import replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
 from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.counts import Counts
-from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, Planned, RunFinished, RunStarted
+from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import ran_on
-from aclnn_cts.store.output_file import OutputFile, begins
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_verdict import explained, headline
 from aclnn_cts.store.summary import Summary, result_line
 
-__all__ = ["PROGRESS_LINES", "ProgressFile", "Screen", "show_end"]
+__all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_short_end", "verdict_style"]
 
-PROGRESS_LINES = begins(rb'\Z|\{"seconds": [0-9.]+, "planned": ')
-"""Files that `ProgressFile` has written; at first they are empty."""
 FINDINGS_SHOWN = 12
+OPERATORS_SHOWN = 12
+SOME = 3
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -46,47 +44,61 @@ _STYLES = {
 
 
 class Screen:
-    """A progress bar on standard error, on a terminal alone; notices always."""
+    """How far a run is, on standard error: a bar on a terminal, a line a minute elsewhere; notices always."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: ProgressFile | None = None) -> None:
+        self._meter = RunMeter()
+        self._file = file
         self._progress: Progress | None = None
+        self._said = time.monotonic()
         if sys.stderr.isatty():
             self._progress = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.fields[part]}"),
                 BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                TextColumn("failed {task.fields[failed]}"),
-                TimeElapsedColumn(),
+                TextColumn("{task.description}"),
                 console=OutsideConsole(stderr=True),
                 transient=True,
             )
-        self._task = None if self._progress is None else self._progress.add_task("planning", total=0, failed=0)
-        self._planned = 0
-        self._failed = 0
+        self._task = None if self._progress is None else self._progress.add_task("opening", total=None, part="")
 
     def __call__(self, event: Event, /) -> None:
         """Take one event of the run; where nobody reads what is shown any more, the run goes on without."""
+        self._meter(event)
+        self._keep(event)
         try:
             self._show(event)
         except OSError:
             silence(sys.stderr)
             self._progress = None
 
+    def _keep(self, event: Event) -> None:
+        """Write the file; where that is not possible any more, a note says so and the run goes on."""
+        if self._file is None or not isinstance(event, (BatchJudged, RunFinished)):
+            return
+        finished = isinstance(event, RunFinished)
+        try:
+            self._file.write(progress_document(self._meter.moment()) | {"finished": finished}, last=finished)
+        except (HarnessError, OSError) as error:
+            note(f"note: {str(error).partition(';')[0]}; the run goes on without")
+            self._file = None
+
     def _show(self, event: Event) -> None:
         if isinstance(event, Notice):
             click.echo(printable_lines(f"note: {event.message}"), err=True)
         if self._progress is None or self._task is None:
+            if isinstance(event, BatchJudged) and time.monotonic() - self._said >= EVERY:
+                self._said = time.monotonic()
+                click.echo(progress_line(self._meter.moment()), err=True)
             return
         if isinstance(event, RunStarted):
             self._progress.start()
         elif isinstance(event, PhaseStarted):
-            self._progress.update(self._task, description=f"{event.operator.removeprefix('aclnn')} {event.name}")
-        elif isinstance(event, Planned):
-            self._planned += event.number
-            self._progress.update(self._task, total=self._planned)
+            self._progress.update(self._task, part=f"{event.operator.removeprefix('aclnn')} {event.name}")
         elif isinstance(event, BatchJudged):
-            self._failed += sum(record.verdict.result == "failed" for record in event.records)
-            self._progress.update(self._task, advance=len(event.records), failed=self._failed)
+            moment = self._meter.moment()
+            self._progress.update(
+                self._task, total=moment.planned, completed=moment.done, description=progress_line(moment)
+            )
         elif isinstance(event, RunFinished):
             self._progress.stop()
 
@@ -97,122 +109,143 @@ class Screen:
                 self._progress.stop()
 
 
-class ProgressFile:
-    """`--progress FILE`: a line of JSON for each part of the run, for a program that watches.
+def show_end(out: Console, summary: Summary, run: Path, specs: Specs, *, kept: bool = True) -> None:
+    """The verdict, what was judged and what not, the findings, the next command, and the RESULT line.
 
-    Where it cannot be written any more, a note says so and the run goes on.
+    `kept`: whether the run's directory stays; else nothing names it.
     """
-
-    def __init__(self, output: OutputFile) -> None:
-        self._output: OutputFile | None = output
-        output.write(b"")
-        self._began = time.monotonic()
-        self._counts = Counts()
-
-    def __call__(self, event: Event, /) -> None:
-        """Append what changed."""
-        if isinstance(event, Planned):
-            self._counts.cases += event.number
-            return
-        if isinstance(event, BatchJudged):
-            for record in event.records:
-                self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
-        elif not isinstance(event, RunFinished):
-            return
-        document = {
-            "seconds": round(time.monotonic() - self._began, 3),
-            "planned": self._counts.cases,
-            "passed": self._counts.passed,
-            "failed": self._counts.failed,
-            "waived": self._counts.waived,
-            "errors": self._counts.errors,
-            "skipped": self._counts.skipped,
-            "out_of_scope": self._counts.out_of_scope,
-            "finished": isinstance(event, RunFinished),
-        }
-        if self._output is None:
-            return
-        try:
-            self._output.append(json.dumps(document).encode() + b"\n")
-        except (HarnessError, OSError) as error:
-            note(f"note: {str(error).partition(';')[0]}; the run goes on without")
-            self._output = None
-
-
-def show_end(out: Console, summary: Summary, run: Path, specs: Specs) -> None:
-    """The table, what the findings and the errors mean, the verdict in words, and the RESULT line."""
     directory = RunDirectory(run)
-    _show_table(out, summary)
-    out.print()
-    _show_findings(out, finding_groups(directory, specs), errors=_show_errors(out, summary))
+    for line in verdict_lines(summary, directory):
+        out.print(line, soft_wrap=True)
+    _show_judged(out, summary)
+    _show_operators(out, summary)
+    groups = finding_groups(directory, specs)
+    show_findings(out, groups, where=str(run / "failures") if kept else "", errors=_show_errors(out, summary))
     _show_observed(out, summary)
     _show_precision(out, directory)
-    for line in verdict_lines(summary, directory):
-        # One line however long: what a newcomer needs stands in the last ten.
+    if kept:
+        show_next(out, groups, run)
+    click.echo(result_line(summary, run if kept else None), file=out.file)
+
+
+def show_short_end(out: Console, summary: Summary, run: Path, *, kept: bool) -> None:
+    """The verdict and the RESULT line, where what was found has been said already."""
+    for line in verdict_lines(summary, RunDirectory(run)):
         out.print(line, soft_wrap=True)
-    click.echo(result_line(summary, run), file=out.file)
+    _show_errors(out, summary)
+    click.echo(result_line(summary, run if kept else None), file=out.file)
 
 
 def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
-    """The verdict in words, why, what it was reached on, and what to do next: at most nine lines."""
-    conclusion, total, adapter = summary.conclusion, summary.total, run.manifest.adapter
-    yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
-    yield from (Text(f"  {line}") for line in explained(conclusion))
-    if conclusion.verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
-        accepted = f", {total.waived} failures are accepted by waivers" if total.waived else ""
-        yield Text(f"  {total.passed} of {total.judged} judged trials passed{accepted}.")
-    aside = ((total.open, "left open by the documents"), (total.out_of_scope, "out of the adapter's scope"))
-    if told := ", ".join(f"{number} {what}" for number, what in aside if number):
-        yield Text(f"  Planned trials: {total.cases}, of which {told}.")
-    if described := ran_on(run.manifest):
-        yield Text(f"Ran on: {described}")
-    replay = ""
-    if failures := len(run.failures()):
-        strict = bool(run.manifest.settings.get("strict_limits", False))
-        command = replay_command(run.path, adapter, strict_limits=strict)
-        replay = f"; replay {count(failures, 'trial file')}: {command}"
-    yield Text(f"Report: aclnn-cts report {shlex.quote(str(run.path))} -o report.html{replay}")
+    """The verdict in words, what it was reached on, and why there is no better one."""
+    conclusion = summary.conclusion
+    yield Text(f"Verdict: {headline(conclusion)}.", style=verdict_style(conclusion.verdict))
+    manifest = run.manifest
+    described = ran_on(manifest) or "a device that it does not name"
+    profile = f", profile {manifest.profile}" if manifest.profile else ""
+    yield Text(f"  Ran on: {described}; {manifest.adapter}, {manifest.target.product}{profile}, seed {manifest.seed}.")
+    yield from (Text(f"  {capital(line)}") for line in explained(conclusion))
 
 
-def _show_table(out: Console, summary: Summary) -> None:
-    made = table("operator, kind", "run", "pass", "fail", "waived", "err", "not judged")
-    made.padding = (0, 1, 0, 0)
-    made.columns[0].no_wrap = made.columns[6].no_wrap = True
-    for column in made.columns[1:6]:
-        column.justify = "right"
-    for name, operator in summary.operators.items():
-        total = operator.total
-        made.add_row(
-            name.removeprefix("aclnn"), *_cells(total)[:-1], Text(str(total.skipped + total.out_of_scope)), style="bold"
-        )
-        for kind, counts in operator.kinds.items():
-            made.add_row(f"  {kind or 'given'}", *_cells(counts))
-    made.add_row("all", *_cells(summary.total), style="bold")
-    show_table(out, made)
+def verdict_style(verdict: RunVerdict) -> str:
+    """The colour of a verdict."""
+    return f"bold {_STYLES.get(verdict, '')}".strip()
 
 
-def _cells(counts: Counts) -> tuple[Text, ...]:
-    by_number = sorted(counts.skipped_by_reason.items(), key=lambda item: -item[1])
-    outside = f"{counts.out_of_scope} out of scope" if counts.out_of_scope else ""
-    skipped = "\n".join([*(f"{number} {reason}" for reason, number in by_number), *filter(None, (outside,))])
-    unwaived = counts.unwaived
-    return (
-        Text(str(counts.cases)),
-        Text(str(counts.passed)),
-        Text(str(unwaived), style="red" if unwaived else ""),
-        Text(str(counts.waived)),
-        Text(str(counts.errors), style="red" if counts.errors else ""),
-        Text(skipped or "0"),
+def capital(text: str) -> str:
+    """The text as a sentence begins."""
+    return text if text.startswith("aclnn") else text[:1].upper() + text[1:]
+
+
+def _show_judged(out: Console, summary: Summary) -> None:
+    """What was judged and what was not, with the three largest reasons."""
+    total = summary.total
+    left = total.cases - total.judged
+    wrap(
+        out,
+        f"Judged: {total.judged} of {count(total.cases, 'planned trial')} ({_share(total.judged, total.cases)}):"
+        f" {total.passed} passed, {total.unwaived} failed, {total.waived} failed with a waiver.",
     )
+    if not left:
+        return
+    outside = ", ".join(
+        f"{name} {number}" for name, number in sorted(total.out_of_scope_by_reason.items(), key=lambda item: -item[1])
+    )
+    reasons = [(number, _SKIPS.get(name, name)) for name, number in total.skipped_by_reason.items()]
+    reasons += [(total.out_of_scope, f"not offered by the adapter ({outside})")] if total.out_of_scope else []
+    reasons += [(total.errors, "ended in an error of the harness")] if total.errors else []
+    reasons.sort(key=lambda item: -item[0])
+    wrap(out, f"Not judged: {left} ({_share(left, total.cases)}):")
+    for number, text in reasons[:REASONS_SHOWN]:
+        wrap(out, f"{number} {text}", indent=2)
+    if rest := sum(number for number, _ in reasons[REASONS_SHOWN:]):
+        wrap(out, f"{rest} for other reasons, which `aclnn-cts report` lists", indent=2)
+
+
+_SKIPS = {Skip.OPEN: "left open by the documents", Skip.UNSAFE: "must not reach a real device"}
+REASONS_SHOWN = 3
+
+
+def _share(part: int, whole: int) -> str:
+    """`69.2%`; 100% only of everything, a dash of nothing."""
+    if part == whole:
+        return "100%" if whole else "-"
+    return f"{min(99.9, 100 * part / whole):.1f}%"
+
+
+def _show_operators(out: Console, summary: Summary) -> None:
+    """A line for each operator, those with the most failures first, where there are several."""
+    operators = sorted(summary.operators.items(), key=lambda item: (-item[1].total.unwaived, -item[1].total.errors))
+    if len(operators) < 2:
+        out.print()
+        return
+    made = table("operator", "trials", "pass", "fail", "waived", "err", "not judged", "verdict")
+    made.padding = (0, 1, 0, 0)
+    for column in made.columns[1:7]:
+        column.justify = "right"
+    verdicts = summary.conclusion.operators
+    for name, operator in operators[:OPERATORS_SHOWN]:
+        counts, found = operator.total, verdicts.get(name)
+        made.add_row(
+            name.removeprefix("aclnn"),
+            str(counts.cases),
+            str(counts.passed),
+            Text(str(counts.unwaived), style="red" if counts.unwaived else ""),
+            str(counts.waived),
+            Text(str(counts.errors), style="red" if counts.errors else ""),
+            str(counts.skipped + counts.out_of_scope),
+            Text(found.verdict.words, style=_STYLES.get(found.verdict, "")) if found is not None else "-",
+        )
+    out.print()
+    show_table(out, made)
+    if len(operators) > OPERATORS_SHOWN:
+        wrap(out, f"... and {len(operators) - OPERATORS_SHOWN} more operators")
+    out.print()
+
+
+def show_next(out: Console, groups: Sequence[FindingGroup], run: Path) -> None:
+    """The command to type next, and the one that makes the report; each on one line, so that it can be copied."""
+    standing = [group for group in groups if not group.waivers]
+    report = f"aclnn-cts report {shlex.quote(str(run))} -o report.html"
+    if not standing:
+        out.print(Text(f"Next: {report}"), soft_wrap=True)
+        return
+    first = standing[0]
+    command = replay_command(
+        first.file, first.adapter, spec_folders=first.spec_folders, strict_limits=first.strict_limits
+    )
+    out.print(Text(f"Next: {command}"), soft_wrap=True)
+    out.print(Text(f"Report: {report}"), soft_wrap=True)
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
-    """Which precision was really used for FLOAT, which all formats differ from; what has one answer on one line."""
+    """Where FLOAT was not computed as FLOAT, as far as probes tell; what has one answer on one line."""
     answers: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
     asked: dict[str, set[tuple[str, str]]] = {}
     for (operator, output, mode, dtype), names in precision_used(run).items():
-        if dtype == "FLOAT":
+        if dtype == "FLOAT" and names != ("FLOAT",):
             answers.setdefault((operator, names), []).append((output, mode))
+        if dtype == "FLOAT":
             asked.setdefault(operator, set()).add((output, mode))
     if not answers:
         return
@@ -264,32 +297,48 @@ def _show_errors(out: Console, summary: Summary) -> int:
     return len(errors)
 
 
-def _show_findings(out: Console, groups: Sequence[FindingGroup], *, errors: int) -> None:
-    if not groups:
-        if not errors:
-            wrap(out, "No findings.")
-        out.print()
-        return
+def show_findings(out: Console, groups: Sequence[FindingGroup], *, where: str, errors: int = 0) -> None:
+    """Two lines for each finding without a waiver: what fails under which condition, and the clause.
+
+    `where`: the folder of their trial files; empty where there is none.
+    """
     standing = [group for group in groups if not group.waivers]
-    for group in standing[:FINDINGS_SHOWN]:
-        wrap(out, f"{group.title} ({count(group.cases, 'case')}: {group.details})", style="red")
-        wrap(out, group.meaning, indent=2)
-        if group.shared is not None:
-            wrap(out, f"What failures share: {group.shared.en}.", indent=2)
-        if group.clause:
-            wrap(out, f"clause {group.clause}", indent=2)
-        # One line however long, so that it can be copied.
-        command = replay_command(
-            group.file,
-            group.adapter,
-            spec_folders=group.spec_folders,
-            edition=group.edition,
-            strict_limits=group.strict_limits,
-        )
-        out.print(f"  {command}", soft_wrap=True, style="dim")
+    if standing:
+        wrap(out, f"{count(len(standing), 'finding')}:", style="bold")
+    elif not errors:
+        wrap(out, "No findings." if not groups else "No findings without a waiver.")
+    for number, group in enumerate(standing[:FINDINGS_SHOWN], start=1):
+        when = f"when {group.shared.en}" if group.shared is not None else _brief(group.details)
+        what = f"{number:2} {group.title}, {when} ({count(group.cases, 'case')}); {group.meaning}"
+        clause = f"clause {group.clause}" if group.clause else "no clause states it by itself"
+        out.print(_line(out, what, "red"), soft_wrap=True)
+        out.print(_line(out, f"   {clause}", "dim"), soft_wrap=True)
     if len(standing) > FINDINGS_SHOWN:
-        wrap(out, f"... and {len(standing) - FINDINGS_SHOWN} more in failures/")
+        more = f", whose trial files are in {where}" if where else ""
+        wrap(out, f"   ... and {len(standing) - FINDINGS_SHOWN} more{more}")
+    waived: dict[str, list[FindingGroup]] = {}
     for group in groups:
-        if group.waivers:
-            wrap(out, f"waived: {group.title} ({count(group.cases, 'case')}) by {', '.join(group.waivers)}")
+        for name in group.waivers:
+            waived.setdefault(name, []).append(group)
+    if waived:
+        said = ", ".join(f"{name} ({sum(group.cases for group in entry)})" for name, entry in waived.items())
+        number = sum(map(len, waived.values()))
+        wrap(out, f"{count(number, 'waived finding')}, by waiver and cases: {said}")
     out.print()
+
+
+def _brief(details: str) -> str:
+    """The checks, constraints, modes and dtypes of a finding; of many, the first and how many more."""
+    parts = []
+    for part in details.split("; "):
+        words = part.split(", ")
+        parts.append(part if len(words) <= SOME else f"{', '.join(words[:2])} and {len(words) - 2} more")
+    return f"in {'; '.join(parts)}"
+
+
+def _line(out: Console, text: str, style: str) -> Text:
+    """One line: cut to the width on a terminal, in full elsewhere."""
+    line = Text(printable_lines(text), style=style)
+    if out.is_terminal:
+        line.truncate(out.width, overflow="ellipsis")
+    return line

@@ -77,6 +77,11 @@ class RunVerdict(str, Enum):
     NOTHING_FOUND = "nothing-found"
     """Of a campaign: it follows no plan, so that it can find faults and never show conformity."""
 
+    @property
+    def words(self) -> str:
+        """As every screen and report spells it: `conforms with waivers`."""
+        return self.value.replace("-", " ")
+
 
 class Skip:
     """Why a trial has no verdict (values of `Verdict.kind` where the result is skipped)."""

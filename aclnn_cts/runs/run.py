@@ -32,6 +32,7 @@ from aclnn_cts.store.events import (
     BatchJudged,
     Consumer,
     Event,
+    Expected,
     Notice,
     PhaseStarted,
     Planned,
@@ -294,6 +295,7 @@ def _run_plan(bench: Bench, operators: Sequence[Spec], options: RunOptions, waiv
     parts = plan_parts(
         operators, product=settings.target.product, chosen=options.profile, laws=law_ids, phases=settings.phases
     )
+    teller.tell(Expected(number=sum(part.count for part in parts)))
     for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
         if number:
             teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))

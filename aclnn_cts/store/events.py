@@ -15,6 +15,7 @@ __all__ = [
     "BatchJudged",
     "Consumer",
     "Event",
+    "Expected",
     "Notice",
     "PhaseStarted",
     "Planned",
@@ -29,6 +30,13 @@ class RunStarted:
     """First of all events, before anything is planned."""
 
     manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """About so many trials are going to be planned: what the time that is left is reckoned from."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +100,7 @@ class RunFinished:
     interrupted: bool = False
 
 
-Event: TypeAlias = RunStarted | Planned | Skipped | PhaseStarted | BatchJudged | Notice | RunFinished
+Event: TypeAlias = RunStarted | Expected | Planned | Skipped | PhaseStarted | BatchJudged | Notice | RunFinished
 
 
 class Consumer(Protocol):

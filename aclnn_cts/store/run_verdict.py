@@ -224,7 +224,11 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
     counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
     failures = total.unwaived + operator.pinned.unwaived
     if failures:
-        note = Note(f"{name}: {failures} failures are not waived", NoteCode.FAULTS, {"operator": name, "n": failures})
+        note = Note(
+            f"{name}: {failures} {'failure is' if failures == 1 else 'failures are'} not waived",
+            NoteCode.FAULTS,
+            {"operator": name, "n": failures},
+        )
         return OperatorVerdict(verdict=RunVerdict.FAILS, counts=counts, counted=counted, scope=scope, causes=(note,))
     causes = list(_missing(name, operator, counts, counted, terms)) if terms is not None else []
     if causes:
@@ -381,28 +385,18 @@ def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[
     return tuple(found)
 
 
-_CONFORMING = {
-    Plan.PROFILE: "conforms",
-    Plan.PROMISE: "conforms",
-    Plan.STATUSES: "statuses conform",
-    Plan.CASES: "the cases conform",
-}
+_PLANS = {Plan.STATUSES: "statuses alone", Plan.CASES: "chosen cases alone"}
 
 
 def headline(conclusion: Conclusion) -> str:
     """The verdict in words, with what the adapter does not offer: `conforms; statuses not offered`."""
     verdict, terms = conclusion.verdict, conclusion.terms
-    if verdict == RunVerdict.FAILS:
-        said = "does not conform"
-    elif verdict in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND) or terms is None:
-        said = verdict.value.replace("-", " ")
-    else:
-        said = _CONFORMING[terms.plan]
-        if verdict == RunVerdict.CONFORMS_WITH_WAIVERS:
-            said += " with waivers"
+    said = [verdict.words]
+    if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS) and terms is not None:
+        said.append(_PLANS.get(terms.plan, ""))
         if terms.min_judged < MIN_JUDGED and terms.plan != Plan.CASES:
-            said += f"; judged at least {terms.min_judged}%, not {MIN_JUDGED}%"
-    return "; ".join(part for part in (said, scope_text(conclusion.scope)) if part)
+            said.append(f"judged at least {terms.min_judged}%, not {MIN_JUDGED}%")
+    return "; ".join(part for part in (*said, scope_text(conclusion.scope)) if part)
 
 
 def explained(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:

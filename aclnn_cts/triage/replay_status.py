@@ -40,8 +40,8 @@ class Answer:
     """The answers (values of `Answered.answer`)."""
 
     FIXED = "fixed"
-    SAME = "still fails the same way"
-    OTHER = "fails another way"
+    SAME = "same"
+    OTHER = "different"
     FAILS = "fails"
     """And how it failed before is not known."""
     UNSEEN = "did not fail this time"

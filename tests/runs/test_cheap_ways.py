@@ -18,7 +18,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.sentences import insufficiency_texts
+from aclnn_cts.reports.sentences import insufficiency
 from aclnn_cts.runs.run import RunOptions
 from aclnn_cts.runs.run import run as run_engine
 from aclnn_cts.speclang.load import load_specs
@@ -193,7 +193,7 @@ def _little(ran: Run, folder: Path) -> Got:
     assert ran("run", SOFTMAX, "--adapter", cheap("half")).code == 3
     run = ran("run", SOFTMAX, "--adapter", cheap("half"), "--min-judged", "1")
     assert not acceptance([run.path]).suffices
-    assert "asked for less than 90%" in insufficiency_texts(acceptance([run.path]), "en")[0]
+    assert "asked for less than 90%" in insufficiency(acceptance([run.path]), "en")
     return got(run)
 
 

@@ -107,7 +107,7 @@ def test_replay_and_the_bundle_take_the_smaller_case(
 ) -> None:
     assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     assert main(["replay", str(run), "--adapter", WRONG, "-o", str(tmp_path / "again")]) == 1
-    assert "1 still fails the same way" in said(capsys)
+    assert "same: " in said(capsys)
     assert main(["bundle", str(run), "-o", str(tmp_path / "run.bundle")]) == 0
     assert main(["verify", str(tmp_path / "run.bundle"), "--recompute", "3"]) == 0
 

@@ -1,0 +1,137 @@
+"""How far a run or a campaign is, in a line and in a file: both have the same figures under the same names."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aclnn_cts.cli.output import count, span
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.findings.fingerprint import fingerprint
+from aclnn_cts.findings.group import group
+from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
+from aclnn_cts.store.manifest import timestamp
+from aclnn_cts.store.output_file import OutputFile, begins
+
+__all__ = ["EVERY", "PROGRESS_FILE", "Moment", "ProgressFile", "RunMeter", "progress_document", "progress_line"]
+
+PROGRESS_FILE = begins(rb'\Z|\{"time": "[^"]*", "run": "')
+"""Files that `ProgressFile` has written."""
+
+EVERY = 60.0
+"""Seconds between two lines where there is no terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is known of a run at one moment."""
+
+    seconds: float
+    counts: Counts
+    planned: int | None
+    """Trials in all; None where there is no plan."""
+    findings: int
+    """Without a waiver."""
+    rate: float
+    """Trials a second."""
+    left: float | None
+    """Seconds; None where nobody knows."""
+
+    @property
+    def done(self) -> int:
+        """Trials that have ended."""
+        return self.counts.ended
+
+
+def progress_line(moment: Moment) -> str:
+    """`0:00:42  1832 of 3948 trials, 44/s, 3 findings, 0:00:48 left`."""
+    of = f" of {moment.planned}" if moment.planned is not None else ""
+    left = f", {span(moment.left)} left" if moment.left is not None else ""
+    findings = count(moment.findings, "finding")
+    return f"{span(moment.seconds)}  {moment.done}{of} trials, {moment.rate:.0f}/s, {findings}{left}"
+
+
+def progress_document(moment: Moment) -> dict[str, object]:
+    """The same as JSON values."""
+    counts = moment.counts
+    return {
+        "seconds": round(moment.seconds, 1),
+        "seconds_left": None if moment.left is None else round(moment.left, 1),
+        "planned": moment.planned,
+        "cases": moment.done,
+        "cases_per_second": round(moment.rate, 1),
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "waived": counts.waived,
+        "errors": counts.errors,
+        "skipped": counts.skipped,
+        "out_of_scope": counts.out_of_scope,
+        "findings": moment.findings,
+    }
+
+
+class RunMeter:
+    """Counts what the events of a run say."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._counts = Counts()
+        self._expected: int | None = None
+        self._failures: Counter[Fingerprint] = Counter()
+        self._findings = (0, 0)
+        """Fingerprints that were grouped, and the findings that they are."""
+
+    def __call__(self, event: Event, /) -> None:
+        """Take one event."""
+        if isinstance(event, Expected):
+            self._expected = self._counts.cases + event.number
+        elif isinstance(event, Planned):
+            self._counts.cases += event.number
+        elif isinstance(event, Skipped):
+            for _ in range(event.number):
+                self._counts.count(event.result, reason=event.reason, waived=False)
+        elif isinstance(event, BatchJudged):
+            for record in event.records:
+                self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
+                if record.verdict.result == Result.FAILED and not record.waiver:
+                    self._failures[fingerprint(record)] += 1
+
+    def moment(self) -> Moment:
+        """What is known now."""
+        if self._findings[0] != len(self._failures):
+            self._findings = len(self._failures), len(group(self._failures))
+        seconds, ended = time.monotonic() - self._began, self._counts.ended
+        planned = None if self._expected is None else max(self._expected, self._counts.cases)
+        rate = ended / seconds if seconds > 0 else 0.0
+        left = None if planned is None or not rate else (planned - ended) / rate
+        return Moment(
+            seconds=seconds,
+            counts=self._counts,
+            planned=planned,
+            findings=self._findings[1],
+            rate=rate,
+            left=left,
+        )
+
+
+class ProgressFile:
+    """`--progress FILE`: one JSON object, written anew at most once a second; a stream gets a line each time."""
+
+    def __init__(self, output: OutputFile, run: Path) -> None:
+        self._output = output
+        self._run = run
+        self._written = 0.0
+
+    def write(self, document: Mapping[str, object], *, last: bool = False) -> None:
+        """Write a moment; the last one always. Raises HarnessError or OSError where it cannot be written any more."""
+        if not last and time.monotonic() - self._written < 1.0:
+            return
+        self._written = time.monotonic()
+        whole = {"time": timestamp(), "run": str(self._run.resolve()), **document}
+        self._output.write(json.dumps(whole).encode() + b"\n")

@@ -1,0 +1,109 @@
+"""What the terminal says while a run goes on, when it is interrupted, and at its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.cli import screen
+from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, progress_line
+from aclnn_cts.core.verdict import Result
+from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
+from tests.cli.conftest import Called
+from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, WRONG
+from tests.reports.synthetic import record, softmax_case
+
+Call = Callable[..., Called]
+
+
+@pytest.fixture(name="call")
+def call_beside_adapters(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """With adapters that are wrong on purpose and a file of cases."""
+    monkeypatch.syspath_prepend(ADAPTERS)
+    (tmp_path / "cases.jsonl").write_text(LINES)
+    return call
+
+
+def test_the_line_has_rate_findings_and_the_time_that_is_left() -> None:
+    counts = Counts(cases=400, passed=90, failed=8, waived=2, skipped=2)
+    moment = Moment(seconds=50.0, counts=counts, planned=400, findings=3, rate=2.0, left=150.0)
+    assert progress_line(moment) == "0:00:50  100 of 400 trials, 2/s, 3 findings, 0:02:30 left"
+    unknown = Moment(seconds=50.0, counts=counts, planned=None, findings=1, rate=2.0, left=None)
+    assert progress_line(unknown) == "0:00:50  100 trials, 2/s, 1 finding"
+    assert progress_document(moment)["seconds_left"] == 150.0
+
+
+def test_the_meter_counts_what_the_events_say() -> None:
+    meter = RunMeter()
+    failed = record(softmax_case(1), result=Result.FAILED, kind="value")
+    waived = record(softmax_case(2), result=Result.FAILED, kind="value", waiver="known")
+    meter(Planned(operator="x", kind="given", number=2))
+    meter(Expected(number=8))
+    meter(Skipped(operator="x", kind="valid", reason="open", number=2))
+    meter(BatchJudged(records=(failed, waived)))
+    moment = meter.moment()
+    assert (moment.done, moment.planned, moment.findings) == (4, 10, 1)
+    assert (moment.counts.failed, moment.counts.waived, moment.counts.skipped) == (2, 1, 2)
+    assert moment.left is not None
+
+
+def test_an_interrupt_shows_the_findings_so_far(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: screen.Screen, event: Event) -> None:
+        if isinstance(event, BatchJudged):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(screen.Screen, "__call__", interrupt)
+    called = call(*RUN, WRONG)
+    assert called.code == 130
+    assert called.out.startswith("Verdict: ")
+    assert re.search(r"^1 finding:\n 1 SoftmaxBackward: value of out", called.out, re.MULTILINE)
+    assert "Next: aclnn-cts replay " in called.out
+    assert "kept in run" in called.err
+
+
+def test_the_end_is_in_order_and_its_last_line_is_whole(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = call(*RUN, WRONG).out.splitlines()
+    starts = (
+        "Verdict: fails",
+        "Judged: ",
+        "1 finding:",
+        "   clause ",
+        "Next: aclnn-cts replay ",
+        "RESULT verdict=fails ",
+    )
+    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
+    assert places == sorted(places)
+    assert places[-1] == len(lines) - 1
+    assert lines[-1].endswith("run=run")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "answer"),
+    [("reference", "fixed"), (WRONG, "same"), ("wrong_adapters:Wrong,fault=special", "different")],
+)
+def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(
+    call: Call, tmp_path: Path, adapter: str, answer: str
+) -> None:
+    call(*RUN, WRONG)
+    [file] = (tmp_path / "run" / "failures").iterdir()
+    before = set(tmp_path.rglob("*"))
+    called = call("replay", f"run/failures/{file.name}", "--adapter", adapter)
+    assert called.out.startswith(f"{answer}: ")
+    assert called.out.splitlines()[-1].endswith(" run=-")
+    assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} <= before
+    said = call("replay", f"run/failures/{file.name}", "--adapter", adapter, "--json", "-o", "again")
+    assert json.loads(said.out.splitlines()[0])["answer"] == answer
+    assert (tmp_path / "again" / "manifest.json").is_file()
+
+
+def test_the_progress_of_a_run_is_one_object(call: Call, tmp_path: Path) -> None:
+    call(*RUN, WRONG, "--progress", "progress.json")
+    document = json.loads((tmp_path / "progress.json").read_text())
+    assert (document["finished"], document["findings"], document["cases"]) == (True, 1, len(LINES.splitlines()))
+    assert document["run"] == str(tmp_path / "run")
