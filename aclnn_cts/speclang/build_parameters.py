@@ -77,6 +77,10 @@ def build_parameters(
             problems.add(
                 path, f"{item.name}: {'shape' if kind == 'tensor' else 'items'} missing; say how a valid one is made"
             )
+        if kind == "tensor_list":
+            problems.add(
+                path, f"{item.name}: no valid call can be made of a list of tensors yet; leave the file a draft"
+            )
         if (
             kind in _DRAWN
             and item.name not in names
