@@ -125,6 +125,7 @@ docs: $(STAMP)
 picture: $(STAMP)
 	$(BIN)/python -m docs.capture docs/images/run.svg -- run softmax_backward --adapter torch
 
+# Both editions of a report in both languages, three widths, light and dark, in build/shots; and the README's pictures.
 shots: $(STAMP)
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	$(BIN)/aclnn-cts run --adapter torch -o "$$folder/torch" >/dev/null; \

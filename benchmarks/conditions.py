@@ -207,7 +207,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.conditions", description=__doc__)
     parser.add_argument("--op", metavar="OP", help="the faults of one operator alone")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for the calls of one fault")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/report.md")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/finding-cards.md")
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
     chosen = {spec.operator for spec in specs.select([options.op] if options.op else [])}

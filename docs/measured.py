@@ -175,7 +175,7 @@ SECTIONS: Sequence[Section] = (
         body=_rows((bench_report.NAME, bench_report.shown)),
     ),
     Section(
-        page="report.md",
+        page="finding-cards.md",
         name="conditions",
         sources=(conditions.NAME,),
         measure="make bench-conditions ARGS=--store",

@@ -1,4 +1,4 @@
-"""An acceptance report in every form: HTML, Markdown, workbook, JUnit, CTRF, CSV.
+"""A report in every format: to sign, to explore, for CI, for spreadsheets.
 
 May import `reports.model`, `triage.comparison` and `core`; never judges. Start reading at `html`.
 """

@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.sentences import products_text
+from aclnn_cts.reports.sentences import products_text, verdict_facts
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 
 __all__ = ["ctrf_bytes"]
@@ -41,7 +41,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 "start": begun,
                 "stop": ended,
                 "extra": {
-                    "verdict": report.verdict.value,
+                    **dict(verdict_facts(report, "en")),
                     "suffices": report.suffices,
                     "trials": report.ends.planned,
                     "failed": report.ends.failed,

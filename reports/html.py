@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import base64
 import functools
+import gzip
 import hashlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.figures import precision_figure
-from aclnn_cts.reports.heat import coverage_figure
+from aclnn_cts.reports.charts import history, ratio_charts, shade
+from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import ClauseRow, CoverageMap, PrecisionRow
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, ruler_markup, ruler_source
-from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text
+from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text, short_count_text
 from aclnn_cts.reports.said import chinese_message
-from aclnn_cts.reports.sentences import insufficiencies, outside, product_text, remarks, verdict_sentence
+from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.spread import spread_rows, spread_total
-from aclnn_cts.reports.text import LANGUAGES, Language, both, phrase, spans, words
+from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
+from aclnn_cts.reports.text import LANGUAGES, Language, both, capital, code_marked, phrase, spans, words
 
-__all__ = ["SECTIONS", "html_bytes", "render_html"]
+__all__ = ["SECTIONS", "STYLE_ONLY", "html_bytes", "read_template", "render_html", "templates"]
 
 SECTIONS = (
     "cover",
@@ -56,13 +57,21 @@ _POLICY = (
 )
 """What the browser may do with the page: nothing from anywhere, and no script but ours."""
 
+STYLE_ONLY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""The same for a page without a script."""
+
+_FEW = 12
+"""Operators whose parts are all in the page as they are; of more, each part is packed until it is opened."""
+
 _DETERMINISTIC = "adapter.deterministic"
+
+_VERDICTS = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 
 _FOLDER = Path(__file__).parent / "templates"
 
 
 @functools.cache
-def _templates() -> Environment:
+def templates() -> Environment:
     """The templates, compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
@@ -82,7 +91,10 @@ def _templates() -> Environment:
         dotted=_dotted,
         moment=lambda text: text.removesuffix("+00:00").replace("T", " "),
         listed=_listed,
+        capital=capital,
+        short_count=short_count_text,
         last_part=lambda path: Path(path).name,
+        code=lambda text: code_marked(escape(text)),
         sum_of_lengths=lambda pairs: sum(len(items) for _, items in pairs),
     )
     return environment
@@ -90,10 +102,11 @@ def _templates() -> Environment:
 
 def render_html(report: Acceptance, *, language: Language = "en", sections: Sequence[str] = SECTIONS) -> str:
     """The page, or one of some of its `sections` alone; `language` is the one that it opens in."""
-    style, script = (_read(name) for name in ("report.css", "report.js"))
+    style, script = (read_template(name) for name in ("report.css", "report.js"))
+    few, rows = len(report.operators) <= _FEW, start_rows(report)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        _templates()
+        templates()
         .get_template("report.html")
         .render(
             report=report,
@@ -109,7 +122,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             t_en=lambda address: phrase(address, "en"),
             t_zh=lambda address: phrase(address, "zh"),
             t_lang=lambda address: phrase(address, language),
-            heat=_heat,
+            heat=shade,
             chinese=chinese_message,
             ruler=ruler_markup,
             recorded=recorded,
@@ -124,14 +137,22 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             severities=_severities(report),
             sentence=verdict_sentence(report),
             verdict=report.verdict.value,
-            insufficiencies=insufficiencies(report),
             outside=outside,
             remarks=remarks(report),
             matrix=promise_matrix(report),
             spread=spread_total(report),
             spread_rows=spread_rows(report),
-            figures=_figures(report) if "precision" in sections else {},
-            coverage_figures=_maps(report) if "coverage" in sections else {},
+            ratios=ratio_charts(report) if "precision" in sections else {},
+            few=few,
+            folded=(lambda content: content) if few else _packed,
+            history=history(report),
+            start_rows=rows,
+            families=families(rows),
+            operator_verdicts=list(dict.fromkeys(row.verdict for row in rows)),
+            unremarkable=unremarkable,
+            clause_note=_clause_note,
+            anchors=anchors(report),
+            number=report_number(report),
             kill=kill_matrix_view(report.credibility.matrix),
             environment_rows=_environment(report),
             method=words("method"),
@@ -150,7 +171,21 @@ def html_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
     return printable_document(render_html(report, language=language)).encode()
 
 
-def _read(name: str) -> str:
+def _packed(content: str) -> Markup:
+    """A part of the page, compressed; its script unpacks it when the part is opened."""
+    packed = base64.b64encode(gzip.compress(content.encode(), 9, mtime=0)).decode()
+    return Markup('<template class="packed">{}</template>').format(packed)
+
+
+def _clause_note(rows: Sequence[ClauseRow]) -> Markup:
+    """How many clauses have each verdict."""
+    counts = ((name, sum(row.verdict == name for row in rows)) for name in _VERDICTS)
+    texts = [Markup("{} {}").format(number, both(f"verdict.{name}")) for name, number in counts if number]
+    return both("mark.list").join(texts)
+
+
+def read_template(name: str) -> str:
+    """A file of the templates' folder as it is."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
@@ -183,8 +218,7 @@ def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
 
 
 def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:
-    names = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
-    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in names}
+    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in _VERDICTS}
 
 
 def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
@@ -197,23 +231,6 @@ def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
         )
         for name in Severity
     ]
-
-
-def _figures(report: Acceptance) -> dict[str, Markup]:
-    by_operator: dict[str, list[PrecisionRow]] = {}
-    for row in report.precision:
-        by_operator.setdefault(row.operator, []).append(row)
-    return {
-        operator: precision_figure(operator, rows, report.share_edges, report.magnitude_step)
-        for operator, rows in by_operator.items()
-    }
-
-
-def _maps(report: Acceptance) -> dict[str, Markup]:
-    by_operator: dict[str, list[CoverageMap]] = {}
-    for entry in report.coverage:
-        by_operator.setdefault(entry.operator, []).append(entry)
-    return {operator: coverage_figure(operator, maps) for operator, maps in by_operator.items()}
 
 
 def _environment(report: Acceptance) -> list[tuple[str, list[tuple[str | Markup, str]]]]:
@@ -243,13 +260,6 @@ def _laws(report: Acceptance) -> list[dict[str, Any]]:
         for row in report.promises
         if row.promise.startswith("law/")
     ]
-
-
-def _heat(number: int, most: int) -> int:
-    """The shade of a cell, from 0 (never reached) to 4, by orders of magnitude below the largest."""
-    if not number:
-        return 0
-    return max(1, 4 - int(math.log(most / number, 4)))
 
 
 def _rulers(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:

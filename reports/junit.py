@@ -39,6 +39,7 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
         properties = SubElement(suite, "properties")
         for run in report.runs:
             for key, value in (
+                ("verdict", report.verdict.words),
                 ("run", run.name),
                 ("adapter", run.adapter),
                 ("ran on", run.ran_on),

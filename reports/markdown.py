@@ -9,14 +9,19 @@ from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
+from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.said import chinese_message
-from aclnn_cts.reports.sentences import insufficiency_texts, products_text, ran_on_text, remark_texts, verdict_text
-from aclnn_cts.reports.text import Language, phrase
+from aclnn_cts.reports.sentences import products_text, ran_on_text, remark_texts, verdict_text
+from aclnn_cts.reports.text import Language, capital, phrase
 
 __all__ = ["cell", "markdown_bytes", "plain_text"]
 
 _FINDINGS = 20
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@-])")
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~&@]|(?<!\w)_|_(?!\w)|^(?:#+|[-+]|\d+(?=[.)]))(?=\s)")
+"""What GitHub, GitLab and Gitee would take for markup.
+
+A line's first sign counts only where it would begin a list or a heading, an underscore only at a word's edge.
+"""
 
 
 def markdown_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
@@ -26,7 +31,7 @@ def markdown_bytes(report: Acceptance, rows: object, language: Language) -> byte
 
 def plain_text(text: str) -> str:
     """Text from outside in Markdown: nothing in it is markup, a link or a mention."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
 
 
 def cell(text: str, longest: int = 160) -> str:
@@ -38,8 +43,8 @@ def cell(text: str, longest: int = 160) -> str:
 def _times(card: FindingCard) -> str:
     """Failures, of judged trials; of campaigns, which keep few of them, the failures that they counted."""
     if len(card.campaigns) == len(card.runs):
-        return str(sum(campaign.failures for campaign in card.campaigns))
-    return f"{card.number} / {card.of}"
+        return count_text(sum(campaign.failures for campaign in card.campaigns))
+    return f"{count_text(card.number)} / {count_text(card.of)}"
 
 
 def _observations(report: Acceptance, language: Language) -> Iterator[str]:
@@ -58,7 +63,7 @@ def _observations(report: Acceptance, language: Language) -> Iterator[str]:
     for row in report.observations[:_FINDINGS]:
         yield (
             f"| {plain_text(row.operator)} | {plain_text(word(f'fact.{row.kind}'))} | {plain_text(row.constraint)} | "
-            f"{row.number} |"
+            f"{count_text(row.number)} |"
         )
     if len(report.observations) > _FINDINGS:
         yield ""
@@ -73,7 +78,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield f"## aclnn-cts: {word('run_verdict.' + report.verdict.value)}"
     yield ""
     yield plain_text(verdict_text(report, language))
-    for text in (*insufficiency_texts(report, language), *remark_texts(report, language)):
+    for text in remark_texts(report, language):
         yield ""
         yield f"> {plain_text(text)}"
     yield ""
@@ -87,11 +92,11 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         yield f"{word('cover.ran_on')}: {plain_text(told)}"
     yield ""
     order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
-    yield f"| {word('numbers.clauses')} | " + " | ".join(word(f"verdict.{name}") for name in order) + " |"
+    yield f"| {word('numbers.clauses')} | " + " | ".join(capital(word(f"verdict.{name}")) for name in order) + " |"
     yield "| --- | " + " | ".join("---:" for _ in order) + " |"
     yield (
-        f"| {sum(report.counted(name) for name in order)} | "
-        + " | ".join(str(report.counted(name)) for name in order)
+        f"| {count_text(sum(report.counted(name) for name in order))} | "
+        + " | ".join(count_text(report.counted(name)) for name in order)
         + " |"
     )
     yield ""
@@ -104,18 +109,19 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         "result.skipped",
         "result.out of scope",
     )
-    yield f"| {word('findings.operator')} | " + " | ".join(map(word, heads)) + " |"
+    yield f"| {word('findings.operator')} | " + " | ".join(capital(word(head)) for head in heads) + " |"
     yield "| --- | " + " | ".join("---:" for _ in heads) + " |"
     for name, ends in (
         *((part.operator, part.ends) for part in report.operators),
         (word("numbers.total"), report.ends),
     ):
         numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped, ends.out_of_scope)
-        yield f"| {plain_text(name)} | " + " | ".join(map(str, numbers)) + " |"
+        yield f"| {plain_text(name)} | " + " | ".join(map(count_text, numbers)) + " |"
     yield ""
     yield from _observations(report, language)
     unwaived = report.unwaived_findings
-    yield f"### {word('section.findings')}: {len(unwaived)} {word('numbers.unwaived')} / {len(report.findings)}"
+    counts = phrase("numbers.findings_of", language, all=len(report.findings), unwaived=len(unwaived))
+    yield f"### {word('section.findings')}{word('mark.colon')}{counts}"
     yield ""
     if not unwaived:
         return

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["bytes_text", "count_text", "number_text", "seconds_text", "share_text"]
+__all__ = ["bytes_text", "count_text", "number_text", "percent_text", "seconds_text", "share_text", "short_count_text"]
 
 
 def count_text(value: int) -> str:
     """A count with thin groups of thousands: `12 345`."""
     return f"{value:,}".replace(",", "\u202f")
+
+
+def short_count_text(value: int) -> str:
+    """A count in four characters at most, for a cell of a picture: `812`, `14k`, `3.1M`."""
+    for limit, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= limit:
+            return f"{value / limit:.1f}{unit}" if value < 10 * limit else f"{value // limit}{unit}"
+    return str(value)
+
+
+def percent_text(part: int, whole: int) -> str:
+    """A share: `69.2%`; `100%` and `0%` only where it is exact, a dash where there is no whole."""
+    if not whole:
+        return "—"
+    if part in (0, whole):
+        return "0%" if not part else "100%"
+    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
 
 
 def number_text(value: float | str) -> str:

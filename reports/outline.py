@@ -12,7 +12,6 @@ from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.numbers import seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import (
-    insufficiency_texts,
     outside_text,
     product_text,
     remark_texts,
@@ -85,7 +84,7 @@ def _version(report: Acceptance) -> Iterator[str]:
 
 def _conclusion(report: Acceptance) -> Iterator[str]:
     yield plain_text(verdict_text(report, "zh"))
-    for text in (*insufficiency_texts(report, "zh"), *remark_texts(report, "zh")):
+    for text in remark_texts(report, "zh"):
         yield ""
         yield f"- {plain_text(text)}"
 
@@ -117,7 +116,7 @@ def _dfx(report: Acceptance) -> Iterator[str]:
     yield "### 可靠性（内存与生命周期）"
     yield ""
     yield from _table(
-        ("算子", "承诺", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
+        ("算子", "检查项", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
         [
             (row.operator, phrase(f"promise.{row.promise}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
              row.ends.waived, row.ends.skipped + row.ends.errors, row.ends.out_of_scope)

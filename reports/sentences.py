@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from markupsafe import Markup
 
@@ -13,8 +13,7 @@ from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
 
 __all__ = [
-    "insufficiencies",
-    "insufficiency_texts",
+    "insufficiency",
     "outside",
     "outside_text",
     "product_text",
@@ -22,6 +21,7 @@ __all__ = [
     "ran_on_text",
     "remark_texts",
     "remarks",
+    "verdict_facts",
     "verdict_sentence",
     "verdict_text",
 ]
@@ -38,19 +38,29 @@ def verdict_text(report: Acceptance, language: Language) -> str:
         "passed": count_text(ends.passed),
         "waived": count_text(ends.waived),
         "unwaived": count_text(ends.unwaived),
-        "findings": count_text(len(report.unwaived_findings if ends.unwaived else report.findings)),
+        "findings": _findings(len(report.unwaived_findings if ends.unwaived else report.findings), language),
+        "clauses": count_text(sum(row.in_scope for row in report.clauses)),
+        **{name: count_text(report.counted(name)) for name in ("met", "contradicted", "untested")},
+        "but": "",
     }
+    if why := insufficiency(report, language):
+        figures["but"] = phrase("sentence.but", language, what=why)
     verdict = report.verdict
-    if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS):
-        said = phrase(f"cover.{verdict.value}", language, **figures)
-    elif verdict == RunVerdict.NOTHING_FOUND:
-        said = phrase("cover.nothing-found", language, **figures)
-    elif verdict == RunVerdict.FAILS and ends.unwaived:
-        said = phrase("cover.fails", language, **figures)
-    else:
-        address = "cover.fails_violation" if verdict == RunVerdict.FAILS else "cover.inconclusive"
-        said = phrase(address, language, reason=_causes(report, language))
-    return said + _scope(report, language)
+    if verdict == RunVerdict.INCONCLUSIVE or (verdict == RunVerdict.FAILS and not ends.unwaived):
+        address = "sentence.fails_violation" if verdict == RunVerdict.FAILS else "sentence.inconclusive"
+        return phrase(address, language, reason=_causes(report, language), but=figures["but"])
+    return phrase(f"sentence.{verdict.value}", language, **figures)
+
+
+def verdict_facts(report: Acceptance, language: Language) -> Iterator[tuple[str, str | int]]:
+    """The verdict in a word and the findings in numbers, under names that every format uses."""
+    yield "verdict", phrase(f"run_verdict.{report.verdict.value}", language)
+    yield "findings", len(report.unwaived_findings)
+    yield "waived findings", len(report.findings) - len(report.unwaived_findings)
+
+
+def _findings(number: int, language: Language) -> str:
+    return phrase("sentence.finding" if number == 1 else "sentence.findings", language, number=count_text(number))
 
 
 def _causes(report: Acceptance, language: Language) -> str:
@@ -65,14 +75,6 @@ def _causes(report: Acceptance, language: Language) -> str:
     if len(notes) > _CAUSES:
         shown.append(phrase("cover.more_causes", language, number=count_text(len(notes) - _CAUSES)))
     return phrase("mark.semi", language).join(shown)
-
-
-def _scope(report: Acceptance, language: Language) -> str:
-    """What the implementations do not offer, of what was planned."""
-    names = dict.fromkeys(name for run in report.runs for name in run.ends.outside)
-    if not names:
-        return ""
-    return phrase("cover.not_offered", language, names=outside_text(names, language))
 
 
 _NAMED = (OutOfScope.OPERATOR, OutOfScope.PRODUCT, OutOfScope.DTYPE, OutOfScope.FORMAT)
@@ -97,20 +99,20 @@ def _not_offered(name: str, language: Language) -> str:
     return phrase(f"outside.{name}", language)
 
 
-def insufficiency_texts(report: Acceptance, language: Language) -> list[str]:
-    """Why acceptance cannot rest on these runs; nothing where it can."""
+def insufficiency(report: Acceptance, language: Language) -> str:
+    """Why acceptance cannot rest on these runs; empty where it can."""
     if report.suffices:
-        return []
+        return ""
     found: list[str] = []
     for run in report.runs:
-        found.extend(phrase(f"cover.quick_{code}", language, run=run.name) for code in run.insufficient)
+        found.extend(phrase(f"insufficient.{code}", language, run=run.name) for code in run.insufficient)
         left = [row.operator for row in run.operators if row.verdict == RunVerdict.INCONCLUSIVE]
         if left:
             names = phrase("mark.list", language).join(left)
-            found.append(phrase("cover.quick_operators", language, run=run.name, operators=names))
+            found.append(phrase("insufficient.operators", language, run=run.name, operators=names))
         elif run.verdict == RunVerdict.INCONCLUSIVE and run.finished:
-            found.append(phrase("cover.quick_inconclusive", language, run=run.name))
-    return [phrase("cover.quick", language, what=phrase("mark.semi", language).join(found))]
+            found.append(phrase("insufficient.inconclusive", language, run=run.name))
+    return phrase("mark.semi", language).join(found)
 
 
 def remark_texts(report: Acceptance, language: Language) -> list[str]:
@@ -161,13 +163,6 @@ def ran_on_text(report: Acceptance, language: Language) -> str:
 def verdict_sentence(report: Acceptance) -> Markup:
     """`verdict_text` in both languages."""
     return spans(*(verdict_text(report, language) for language in LANGUAGES))
-
-
-def insufficiencies(report: Acceptance) -> list[Markup]:
-    """`insufficiency_texts` in both languages."""
-    return [
-        spans(*texts) for texts in zip(*(insufficiency_texts(report, language) for language in LANGUAGES), strict=True)
-    ]
 
 
 def remarks(report: Acceptance) -> list[Markup]:

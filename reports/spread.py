@@ -1,13 +1,13 @@
-"""Error against magnitude as figures and words: the text alternative of the plot, and how much it was made of."""
+"""Error against magnitude: the elements that were counted so, and of how many trials."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aclnn_cts.reports.charts import power
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
-from aclnn_cts.reports.svg import power
 
 __all__ = ["SpreadBin", "SpreadTotal", "spread_rows", "spread_total"]
 

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from aclnn_cts.core.fault_words import fault_words
 
-__all__ = ["LANGUAGES", "Language", "both", "pair", "phrase", "spans", "words"]
+__all__ = ["LANGUAGES", "Language", "both", "capital", "code_marked", "pair", "phrase", "spans", "words"]
 
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, Language] = ("en", "zh")
@@ -36,7 +36,7 @@ def words(name: str) -> Mapping[str, Any]:
 def pair(address: str) -> tuple[str, str] | None:
     """The two texts of `group.key`, from the page's words or the terms; None where there are none."""
     group, _, key = address.partition(".")
-    for name in ("page", "terms"):
+    for name in ("page", "signing", "terms"):
         entry = words(name).get(group, {}).get(key)
         if entry is not None:
             return entry[0], entry[1]
@@ -63,8 +63,18 @@ def both(address: str, /, **values: object) -> Markup:
     found = pair(address)
     if found is None:
         return escape(phrase(address, "en"))
-    texts = (_CODE.sub(r"<code>\1</code>", text) for text in found)
+    texts = (code_marked(text) for text in found)
     return spans(*(Markup(text).format(**safe) for text in texts))  # noqa: S704 - our own files
+
+
+def code_marked(text: str) -> Markup:
+    """Text that is safe in HTML, with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(text)))  # noqa: S704 - our own files, or escaped
+
+
+def capital(text: str) -> str:
+    """The text as the beginning of a sentence or a label."""
+    return text[:1].upper() + text[1:]
 
 
 def spans(english: object, chinese: object) -> Markup:

@@ -13,7 +13,7 @@ from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.sentences import insufficiency_texts, product_text, verdict_text
+from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
 __all__ = ["COLUMNS", "SHEETS", "workbook_bytes"]
@@ -82,9 +82,8 @@ _SUMMARY = ("what", "value")
 
 
 def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object]]:
+    yield from verdict_facts(report, language)
     yield phrase("cover.verdict", language), verdict_text(report, language)
-    for text in insufficiency_texts(report, language):
-        yield "", text
     for run in report.runs:
         yield phrase("cover.run", language), run.name
         yield phrase("cover.implementation", language), run.adapter

@@ -60,12 +60,18 @@ def _is_our_workbook(file: BinaryIO) -> bool:
     return all(mark in properties for mark in marks)
 
 
+def _page(generator: str) -> Recognizer:
+    head = rf'<!DOCTYPE html>\n<html lang="..">.{{0,2000}}?<meta name="generator" content="{generator}">'
+    return begins(head.encode())
+
+
+_TITLE = rb"%PDF-.{0,200}?/Title <FEFF004300540053002D"
+"""The report's number begins it, in UTF-16."""
+
 FORMS: Mapping[str, Form] = {
-    "html": Form(
-        "report.html",
-        "aclnn_cts.reports.html:html_bytes",
-        begins(rb'<!DOCTYPE html>\n<html lang="..">.{0,2000}?<meta name="generator" content="aclnn-cts">'),
-    ),
+    "html": Form("report.html", "aclnn_cts.reports.html:html_bytes", _page("aclnn-cts")),
+    "signing": Form("signing.html", "aclnn_cts.reports.signing:signing_bytes", _page("aclnn-cts signing")),
+    "pdf": Form("signing.pdf", "aclnn_cts.reports.pdf:pdf_bytes", begins(_TITLE)),
     "junit": Form(
         "junit.xml",
         "aclnn_cts.reports.junit:junit_bytes",
@@ -76,6 +82,11 @@ FORMS: Mapping[str, Form] = {
         "aclnn_cts.reports.ctrf:ctrf_bytes",
         begins(rb'\{\n "reportFormat": "CTRF",.{0,500}?\n "generatedBy": "aclnn-cts"'),
     ),
+    "sarif": Form(
+        "report.sarif",
+        "aclnn_cts.reports.sarif:sarif_bytes",
+        begins(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
+    ),
     "csv": Form("trials.csv", "aclnn_cts.reports.trials_csv:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
     "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
     "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
@@ -85,7 +96,7 @@ FORMS: Mapping[str, Form] = {
 }
 
 
-@command(example="aclnn-cts report runs/night -o report.html")
+@command(example="aclnn-cts report runs/night -o report.pdf")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -94,7 +105,7 @@ FORMS: Mapping[str, Form] = {
     required=True,
     metavar="OUT",
     type=OutputPath(),
-    help="A file, whose suffix selects the format (.html, .xml, .json, .csv, .xlsx, .md), or a folder for all formats.",
+    help="A file whose suffix is the format (.pdf, .html, .xml, .json, .sarif, .csv, .xlsx, .md), or a folder for all.",
 )
 @force_option
 @click.option(
@@ -102,7 +113,7 @@ FORMS: Mapping[str, Form] = {
     "forms",
     multiple=True,
     metavar="NAME,...",
-    help="html, junit, ctrf, csv, xlsx, markdown or outline, whatever the suffix.",
+    help="html (the explorer), signing, pdf, junit, ctrf, sarif, csv, xlsx, markdown or outline, whatever the suffix.",
 )
 @click.option("--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run to compare with.")
 @click.option(
@@ -126,13 +137,17 @@ def report(
     waivers: tuple[Path, ...],
     folders: tuple[Path, ...],
 ) -> int:
-    """Write the acceptance report of RUN (or of several together) in English and Chinese, and in other formats.
+    """Write the acceptance report of RUN (or of several together): the edition to sign, the explorer, other formats.
 
     Nothing is judged again: the exit code is 0 where the report was written, whatever it says.
     """
+    paths = _paths(out, forms)
+    if "pdf" in paths and not forms and len(paths) > 1 and not _prints():
+        del paths["pdf"]
+        note("note: no signing.pdf: Chromium and Chrome are not installed")
     outputs = {
         name: output_file(path, written_by_us=FORMS[name].written_by_us, make_folder=True)
-        for name, path in _paths(out, forms).items()
+        for name, path in paths.items()
     }
     makers = {name: _maker(name) for name in outputs}
     from aclnn_cts.reports.model.build import acceptance
@@ -143,6 +158,12 @@ def report(
         output.write(makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang))
         note(f"{output}: written")
     return 0
+
+
+def _prints() -> bool:
+    """Whether a browser is installed that prints PDF."""
+    _maker("pdf")
+    return importlib.import_module("aclnn_cts.reports.pdf").browser() is not None
 
 
 def page(run: Path, *, spec_folders: Sequence[Path] = ()) -> bytes:
@@ -180,8 +201,6 @@ def _maker(name: str) -> Callable[[Acceptance, Rows, str], bytes]:
     module, _, function = FORMS[name].target.partition(":")
     try:
         found: Callable[[Acceptance, Rows, str], bytes] = getattr(importlib.import_module(module), function)
-        if name == "html":
-            importlib.import_module("matplotlib")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("aclnn_cts"):
             raise

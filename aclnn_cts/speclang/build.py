@@ -133,6 +133,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         text=file.text,
         document=model.document.title,
         edition=model.document.edition or "",
+        document_sha256=model.document.sha256 or "",
         products=products,
         parameters=parameters,
         draws=draws,

@@ -210,8 +210,11 @@ class Spec:
     text: str = field(repr=False)
     """The whole file, as a run keeps it."""
     document: str
+    """Its title."""
     edition: str = ""
     """The name of the document's edition, where it has one."""
+    document_sha256: str = ""
+    """Of the edition that was read; empty where the spec names none."""
     products: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     draws: tuple[Draw, ...]

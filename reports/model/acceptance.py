@@ -127,6 +127,9 @@ class OperatorPart:
     operator: str
     stem: str
     document: str
+    document_edition: str
+    document_sha256: str
+    """Of the edition that the spec was made from; empty where it names none."""
     spec_sha256: str
     outputs: tuple[str, ...]
     ends: Ends
@@ -184,6 +187,8 @@ class TrialRow:
     case: str
     finding: str
     """The id of the report's card that a failure stands on; empty where no report was given, and of all others."""
+    verdict: str
+    """Of the run, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

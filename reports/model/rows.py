@@ -43,7 +43,9 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     return OperatorPart(
         operator=spec.operator,
         stem=spec.stem,
-        document=spec.source,
+        document=spec.document,
+        document_edition=spec.edition,
+        document_sha256=spec.document_sha256,
         spec_sha256=spec.sha256,
         outputs=spec.outputs,
         ends=ends_of(summary.operator(spec.operator).total),

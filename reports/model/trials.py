@@ -33,10 +33,11 @@ def trial_rows(
     for run in directories(paths):
         name = run.path.resolve().name
         stand_in = f" ({SOFTWARE_DEVICE})" if is_software(run.manifest) else ""
+        verdict = run.summary().verdict.words
         with run.results() as results:
             for record in results.records():
                 if result is None or record.verdict.result == result:
-                    yield _trial_row(name, record, stand_in, _card_of(name, record, cards))
+                    yield _trial_row(name, record, stand_in, _card_of(name, record, cards), verdict)
 
 
 def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
@@ -46,7 +47,7 @@ def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> 
     return cards.get((run, file, record.trial.promise, kind, symptom(record), record.waiver), "")
 
 
-def _trial_row(run: str, record: Record, stand_in: str, finding: str) -> TrialRow:
+def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:
     verdict, case, signature = record.verdict, record.trial.case, record.signature
     worst = max((deviation.share for deviation in verdict.deviations), default=0.0)
     return TrialRow(
@@ -71,4 +72,5 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str) -> TrialRo
         if verdict.result == Result.FAILED
         else "",
         finding=finding,
+        verdict=of_run,
     )

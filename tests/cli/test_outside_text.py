@@ -96,10 +96,10 @@ def test_what_a_run_holds(call: Call, run: Path, tmp_path: Path) -> None:
             # How a workbook spells a control character that a cell shall hold.
             assert not re.search("_x00[01][0-9A-Fa-f]_", text)
             assert "\\x1b" in text
-        else:
+        elif file.suffix != ".pdf":
             text = file.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
             assert not hidden(text), file.name
-            assert "\\x1b" in text or "\\u001b" in text, file.name
+            assert file.name == "signing.html" or "\\x1b" in text or "\\u001b" in text, file.name
 
 
 def workbook_text(file: Path) -> str:

@@ -90,7 +90,7 @@ def test_the_end_is_in_order_and_its_last_line_is_whole(call: Call, monkeypatch:
 def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(
     call: Call, tmp_path: Path, adapter: str, answer: str
 ) -> None:
-    call(*RUN, WRONG)
+    assert call(*RUN, WRONG).code == 1
     [file] = (tmp_path / "run" / "failures").iterdir()
     before = set(tmp_path.rglob("*"))
     called = call("replay", f"run/failures/{file.name}", "--adapter", adapter)

@@ -11,7 +11,6 @@ import pytest
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result, RulerResult
-from aclnn_cts.reports.figures import precision_figure
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
@@ -79,7 +78,7 @@ def test_the_same_run_gives_the_same_page(faulty: Acceptance, faulty_run: Path, 
 
 def test_documents_in_the_scope_of_the_runs_come_first(faulty: Acceptance) -> None:
     section = render_html(faulty, sections=("traceability",))
-    order = re.findall(r'<h4 id="trace-([^"]+)"', section)
+    order = re.findall(r'<details class="fold" id="trace-([^"]+)"', section)
     assert [name for name in order if name in {"aclnnSoftmaxBackward", "interface"}] == order[:2]
     assert len(order) == 6
     before, told, after = section.partition('id="outside-the-scope"')
@@ -91,7 +90,7 @@ def test_documents_in_the_scope_of_the_runs_come_first(faulty: Acceptance) -> No
 def test_without_documents_out_of_scope_there_is_no_heading_for_them(five: Acceptance) -> None:
     section = render_html(replace(five, clauses=five.clauses[:5]), sections=("traceability",))
     assert "outside-the-scope" not in section
-    assert '<h3 id="trace-' in section
+    assert 'id="trace-' in section
 
 
 def test_a_verdict_that_rests_on_waivers_says_so_wherever_it_stands(tmp_path: Path) -> None:
@@ -113,16 +112,6 @@ def test_a_verdict_that_rests_on_waivers_says_so_wherever_it_stands(tmp_path: Pa
 
 def test_the_page_is_small(page: str) -> None:
     assert len(page.encode()) < 10 * 1024 * 1024
-    assert sum(map(len, re.findall(r"<svg.*?</svg>", page, re.DOTALL))) < 4 * 1024 * 1024
-
-
-def test_plots_have_words_in_both_languages_and_no_names_of_others(page: str) -> None:
-    plots = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert plots
-    for plot in plots:
-        assert "@@" not in plot
-        assert 'lang="zh">误差' in plot or 'lang="zh">首个输入的维数' in plot
-        assert "<metadata" not in plot
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +156,7 @@ def test_text_from_outside_is_never_markup(hostile: str, page: str) -> None:
     made = Page(hostile)
     assert made.tags.count("script") == 1
     assert not {"img", "iframe"} & set(made.tags)
-    # matplotlib draws two <svg> an operator, of precision and of coverage; the hostile ones would be more.
-    assert made.tags.count("svg") == 2
+    assert "svg" not in made.tags
     assert not [name for _, name, _ in made.attributes if name.startswith("on")]
     assert hostile.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
     assert "{{ 7 * 7 }}" in hostile
@@ -179,16 +167,11 @@ def test_text_from_outside_is_never_markup(hostile: str, page: str) -> None:
     }
 
 
-def test_a_plot_s_title_is_text(faulty: Acceptance) -> None:
-    row = faulty.precision[0]
-    hostile = [
-        type(row)(
-            **{name: getattr(row, name) for name in type(row).__dataclass_fields__} | {"output": "$x<b>&amp;</b>"}
-        )
-    ]
-    figure = precision_figure("aclnn<x>", hostile, faulty.share_edges, faulty.magnitude_step)
-    assert "<b>" not in figure
-    assert "$x&lt;b&gt;" in figure
+def test_names_in_the_chart_of_error_ratios_are_text(faulty: Acceptance) -> None:
+    row = replace(faulty.precision[0], output="$x<b>&amp;</b>", histogram=(99,) * len(faulty.precision[0].histogram))
+    section = render_html(replace(faulty, precision=(row,)), sections=("precision",)).partition("<main")[2]
+    assert "<b>&" not in section
+    assert "$x&lt;b&gt;" in section
 
 
 def test_a_list_that_differs_is_written_as_one(tmp_path: Path) -> None:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.reports.figures import _apart, precision_figure
+from aclnn_cts.reports.charts import LEAST, history, ratio_charts
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.spread import spread_rows, spread_total
-from aclnn_cts.reports.text import LANGUAGES, phrase
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
@@ -71,49 +65,36 @@ def test_the_figures_are_the_records_own(faulty: Acceptance, records: list[Recor
     assert any(item.beyond for rows in spread_rows(faulty).values() for _, bins in rows for item in bins)
 
 
-def test_the_page_draws_them_and_says_of_how_many_elements(faulty: Acceptance, faulty_page: str) -> None:
+def test_the_page_has_them_as_a_table_and_says_of_how_many_elements(faulty: Acceptance, faulty_page: str) -> None:
     section = faulty_page.partition('<section id="precision"')[2].partition("</section>")[0]
-    [figure] = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
     total = spread_total(faulty)
     assert f"{count_text(total.elements)} of {count_text(total.all)} elements" in section
-    assert figure.count(" · n = ") == len(faulty.precision)
-    for row in faulty.precision:
-        elements = sum(sum(entry.counts) for entry in row.spread)
-        assert f" · n = {count_text(elements)}<" in figure
-    assert "#b42318" in figure
-    assert "The right panels as a table" in section
     assert section.count('scope="rowgroup" rowspan') == sum(bool(row.spread) for row in faulty.precision)
 
 
-def test_a_panel_without_anything_in_it_says_why(faulty: Acceptance) -> None:
-    row = next(row for row in faulty.precision if row.spread and row.magnitudes and any(row.histogram))
-
-    def drawn(**changes: Any) -> str:
-        return precision_figure("x", [replace(row, **changes)], faulty.share_edges, faulty.magnitude_step)
-
-    whole = drawn()
-    empty: dict[str, dict[str, Any]] = {
-        "not_sampled": {"spread": ()},
-        "not_recorded": {"magnitudes": ()},
-        "all_exact": {"magnitudes": tuple(replace(entry, error=0.0, bound=0.0) for entry in row.magnitudes)},
-        "none_judged": {"histogram": tuple(0 for _ in row.histogram)},
-    }
-    for name, changes in empty.items():
-        for language in LANGUAGES:
-            text = phrase(f"precision.{name}", language)
-            assert text not in whole
-            assert text in drawn(**changes), name
+def test_the_chart_counts_every_element_and_leaves_out_few_values(faulty: Acceptance) -> None:
+    [chart] = ratio_charts(faulty).values()
+    for row, cells in chart.rows:
+        assert sum(number for number, _, _ in cells) == sum(row.histogram) >= LEAST
+        assert sum(number for number, _, over in cells if over) == row.beyond
+        assert all((tone > 0) == (number > 0) for number, tone, _ in cells)
+    assert chart.left_out == sum(sum(row.histogram) < LEAST for row in faulty.precision)
+    few = replace(faulty.precision[0], histogram=(LEAST - 1, *(0 for _ in faulty.precision[0].histogram[1:])))
+    [chart] = ratio_charts(replace(faulty, precision=(few,))).values()
+    assert (chart.rows, chart.left_out) == ((), 1)
 
 
-@given(st.lists(st.floats(-50, 50), max_size=5), st.floats(0.1, 20))
-def test_ticks_stand_apart(places: list[float], least: float) -> None:
-    kept = [place for place, _ in _apart([(place, "") for place in places], least)]
-    assert set(kept) <= set(places)
-    assert all(after - before >= least for before, after in pairwise(kept))
-    assert kept[:1] != [] or not places
+def test_several_runs_have_a_history(faulty: Acceptance) -> None:
+    assert history(faulty) == []
+    earlier = replace(faulty.runs[0], name="earlier", started="2001-01-01T00:00:00+00:00")
+    bars = history(replace(faulty, runs=(*faulty.runs, earlier)))
+    assert [run.name for run, _ in bars] == ["earlier", faulty.runs[0].name]
+    for run, parts in bars:
+        assert sum(number for _, number, _ in parts) == run.ends.planned
+        assert abs(sum(float(width) for _, _, width in parts) - 100) < 0.1
 
 
-def test_records_of_earlier_versions_have_none_and_the_page_says_so(tmp_path: Path) -> None:
+def test_records_of_earlier_versions_have_none(tmp_path: Path) -> None:
     report = acceptance([synthetic_run(tmp_path / "run", [record(softmax_case())])])
     assert [row.spread for row in report.precision] == [()]
-    assert "hold the histogram alone" in render_html(report)
+    assert "rowspan" not in render_html(report, sections=("precision",))

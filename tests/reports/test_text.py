@@ -88,7 +88,7 @@ def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_i
     for verdict in RunVerdict:
         assert pair(f"run_verdict.{verdict.value}") is not None
     for reason in Insufficient:
-        assert pair(f"cover.quick_{reason.value}") is not None
+        assert pair(f"insufficient.{reason.value}") is not None
 
 
 def test_every_promise_but_laws_and_every_section_has_words() -> None:
@@ -122,12 +122,13 @@ def test_nothing_is_written_that_nobody_reads() -> None:
         and f'"{group}." ~' not in text
         and f'"{key}"' not in text
         and f"{{{{ {group}.{key}" not in text
+        and f'f"{group}.{{' not in text
     ]
     assert unused == []
 
 
 def test_values_are_escaped_and_unknown_ones_said_as_they_are() -> None:
-    made = both("cover.quick_profile", run="<b>&")
+    made = both("insufficient.profile", run="<b>&")
     assert isinstance(made, Markup)
     assert "&lt;b&gt;&amp;" in made
     assert "<b>" not in made

@@ -14,7 +14,7 @@ from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.sentences import insufficiency_texts, verdict_text
+from aclnn_cts.reports.sentences import insufficiency, verdict_text
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
@@ -116,10 +116,9 @@ def test_what_does_not_suffice_says_so_in_both_languages(
     run = synthetic_run(tmp_path / "run", [record(softmax_case())], changes=changes, finish=finish)
     report = acceptance([run])
     assert not report.suffices
-    [english] = insufficiency_texts(report, "en")
-    [chinese] = insufficiency_texts(report, "zh")
-    assert expected in english
-    assert "不足以" in chinese
+    assert expected in insufficiency(report, "en")
+    assert expected in verdict_text(report, "en")
+    assert "不足以" in verdict_text(report, "zh")
     if not finish:
         assert report.verdict == "inconclusive"
         assert "did not come to its end" in verdict_text(report, "en")
@@ -130,7 +129,7 @@ def test_a_campaign_beside_a_sufficient_run_takes_nothing_from_it(tmp_path: Path
     campaign = synthetic_run(tmp_path / "b", [record(softmax_case(2))], changes={"profile": "", "command": "fuzz"})
     report = acceptance([planned, campaign])
     assert report.suffices
-    assert insufficiency_texts(report, "en") == []
+    assert insufficiency(report, "en") == ""
     other = synthetic_run(tmp_path / "c", [], changes={"profile": "", "target": Target(product="atlas-training")})
     assert not acceptance([planned, other]).suffices
 

@@ -1,0 +1,101 @@
+"""Pictures as tables and bars of HTML: error ratios by dtype and mode, and the history of several runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
+from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
+from aclnn_cts.reports.numbers import count_text
+from aclnn_cts.reports.text import both
+
+__all__ = ["LEAST", "RatioChart", "history", "power", "ratio_charts", "shade"]
+
+LEAST = 30
+"""Values of a row at least: fewer show no distribution."""
+_STEP = 4
+"""Binades of a column."""
+_SHADES = 4
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+def power(exponent: int, base: int = 2) -> str:
+    """A power as text: `2\u207b\u2074`; 1 where the exponent is 0."""
+    return "1" if exponent == 0 else f"{base}{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def shade(number: int, most: int) -> int:
+    """The shade of a cell, from 0 (nothing) to 4, by powers of four below the largest."""
+    return max(1, _SHADES - int(math.log(most / number, 4))) if number else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioChart:
+    """Error by bound of one operator's outputs: how many elements lie in each range."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[PrecisionRow, tuple[tuple[int, int, bool], ...]], ...]
+    """An output in one dtype and mode, with number, shade and whether the range is beyond the bound."""
+    left_out: int
+    """Rows with fewer than `LEAST` values."""
+    note: Markup
+
+
+def ratio_charts(report: Acceptance) -> dict[str, RatioChart]:
+    """By operator; those whose values were judged."""
+    found: dict[str, list[PrecisionRow]] = {}
+    for row in report.precision:
+        found.setdefault(row.operator, []).append(row)
+    ranges = list(_ranges(report.share_edges))
+    return {name: _chart(rows, ranges) for name, rows in found.items()}
+
+
+def _ranges(edges: Sequence[int]) -> Iterator[tuple[str, range, bool]]:
+    """Label, bins and whether they are beyond the bound; bin n ends at 2^edges[n], the last has no end."""
+    yield f"\u2264 {power(edges[0])}", range(1), False
+    ends = list(range(edges[0] + _STEP, edges[-1] + 1, _STEP))
+    first = 1
+    for end in ends:
+        last = list(edges).index(end) + 1
+        yield f"\u2264 {power(end)}", range(first, last), end > 0
+        first = last
+    yield f"> {power(ends[-1])}", range(first, len(edges) + 1), True
+
+
+def _chart(rows: Sequence[PrecisionRow], ranges: Sequence[tuple[str, range, bool]]) -> RatioChart:
+    shown = [row for row in rows if sum(row.histogram) >= LEAST]
+    counts = [[sum(row.histogram[place] for place in bins) for _, bins, _ in ranges] for row in shown]
+    most = max((number for line in counts for number in line), default=1)
+    beyond = sum(row.beyond for row in rows)
+    return RatioChart(
+        heads=tuple(label for label, _, _ in ranges),
+        rows=tuple(
+            (row, tuple((number, shade(number, most), over) for number, (_, _, over) in zip(line, ranges, strict=True)))
+            for row, line in zip(shown, counts, strict=True)
+        ),
+        left_out=len(rows) - len(shown),
+        note=both(
+            "precision.counted", elements=count_text(sum(row.elements for row in rows)), beyond=count_text(beyond)
+        ),
+    )
+
+
+def history(report: Acceptance) -> list[tuple[RunFacts, list[tuple[str, int, str]]]]:
+    """The runs by their beginning, each with its planned trials by their end and that part in percent; of several."""
+    if len(report.runs) < 2:
+        return []
+    made = []
+    for run in sorted(report.runs, key=lambda run: run.started):
+        ends = run.ends
+        parts = (
+            ("passed", ends.passed),
+            ("failed", ends.unwaived),
+            ("waived", ends.waived),
+            ("left", ends.planned - ends.judged),
+        )
+        made.append((run, [(name, number, f"{100 * number / max(ends.planned, 1):.2f}") for name, number in parts]))
+    return made

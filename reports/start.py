@@ -1,0 +1,108 @@
+"""The explorer's first table: every operator with its verdict and figures, by family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aclnn_cts.core.clause_verdict import ClauseVerdict
+from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+
+__all__ = ["StartRow", "anchors", "families", "start_rows", "unremarkable"]
+
+_ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+_BADGES = {
+    RunVerdict.FAILS: "contradicted",
+    RunVerdict.INCONCLUSIVE: "untested",
+    RunVerdict.CONFORMS: "met",
+    RunVerdict.CONFORMS_WITH_WAIVERS: "untested",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRow:
+    """One operator in one run."""
+
+    operator: str
+    run: str
+    product: str
+    verdict: str
+    badge: str
+    judged: int
+    counted: int
+    percent: int
+    failed: int
+    """Without a waiver."""
+    waived: int
+    clauses: tuple[int, ...]
+    """Met, contradicted, untested, open."""
+    findings: int
+
+
+def start_rows(report: Acceptance) -> list[StartRow]:
+    """Operators of all runs, in the order of the documents."""
+    ends = {part.operator: part.ends for part in report.operators}
+    clauses: dict[str, list[str]] = {}
+    for row in report.clauses:
+        clauses.setdefault(row.operator, []).append(row.verdict)
+    return [
+        StartRow(
+            operator=row.operator,
+            run=run.name,
+            product=run.product,
+            verdict=row.verdict.value,
+            badge=_BADGES.get(row.verdict, "open"),
+            judged=row.judged,
+            counted=row.counted,
+            percent=row.percent,
+            failed=ends[row.operator].unwaived if row.operator in ends else 0,
+            waived=ends[row.operator].waived if row.operator in ends else 0,
+            clauses=tuple(clauses.get(row.operator, []).count(name) for name in _ORDER),
+            findings=sum(card.operator == row.operator for card in report.findings),
+        )
+        for run in report.runs
+        for row in run.operators
+    ]
+
+
+def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
+    """By the first word of the operator's name (`aclnnConvTbcBackward`: Conv), those with failures first."""
+    found: dict[str, list[StartRow]] = {}
+    for row in rows:
+        found.setdefault(_family(row.operator), []).append(row)
+    return sorted(found.items(), key=lambda item: (-sum(row.failed for row in item[1]), item[0]))
+
+
+def _family(operator: str) -> str:
+    found = re.match(r"[A-Z][a-z]*|\w+?(?=[A-Z]|$)", operator.removeprefix("aclnn"))
+    return found[0] if found else operator
+
+
+def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:
+    """The clauses that give nothing to look at: met, left open by the document, or beyond any test."""
+    return frozenset(
+        row.at
+        for row in rows
+        if not row.findings
+        and not row.failed
+        and (row.verdict in (ClauseVerdict.MET, ClauseVerdict.OPEN) or row.reason == "unreachable")
+    )
+
+
+def anchors(report: Acceptance) -> dict[str, tuple[str, ...]]:
+    """Ids for links to each finding, by the hash of what it is, and to its case: the same in every report."""
+    seen: set[str] = set()
+    made = {}
+    for card in report.findings:
+        names = [name for name in _anchors(card.file, card.trial_id) if name not in seen]
+        seen.update(names)
+        made[card.id] = tuple(names)
+    return made
+
+
+def _anchors(file: str, trial: str) -> Iterator[str]:
+    yield f"finding-{file.rpartition('-')[2].removesuffix('.json')}"
+    yield f"case-{trial[:16]}"
