@@ -23,11 +23,12 @@ from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.core.verdict import Result, RunVerdict, Skip
 from aclnn_cts.findings.explain import replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
+from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import ran_on
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.run_verdict import explained, headline
+from aclnn_cts.store.run_verdict import Plan, explained, headline
 from aclnn_cts.store.summary import Summary, result_line
 
 __all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_short_end", "verdict_style"]
@@ -35,6 +36,8 @@ __all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
 SOME = 3
+EMPTY_SHOWN = 24
+"""Cells without a judged call that are named."""
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -122,6 +125,8 @@ def show_end(out: Console, summary: Summary, run: Path, specs: Specs, *, kept: b
     groups = finding_groups(directory, specs)
     show_findings(out, groups, where=str(run / "failures") if kept else "", errors=_show_errors(out, summary))
     _show_observed(out, summary)
+    if summary.terms is not None and summary.terms.plan == Plan.PROFILE:
+        _show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
         show_next(out, groups, run)
@@ -232,7 +237,11 @@ def show_next(out: Console, groups: Sequence[FindingGroup], run: Path) -> None:
         return
     first = standing[0]
     command = replay_command(
-        first.file, first.adapter, spec_folders=first.spec_folders, strict_limits=first.strict_limits
+        first.file,
+        first.adapter,
+        spec_folders=first.spec_folders,
+        edition=first.edition,
+        strict_limits=first.strict_limits,
     )
     out.print(Text(f"Next: {command}"), soft_wrap=True)
     out.print(Text(f"Report: {report}"), soft_wrap=True)
@@ -261,6 +270,35 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
         chosen = f" {'; '.join(words)}" if words else ""
         formats = " or ".join(names) or "none that is known"
         wrap(out, f"{operator.removeprefix('aclnn')}{chosen} (FLOAT): {formats}", indent=2)
+    out.print()
+
+
+def _show_regimes(out: Console, summary: Summary) -> None:
+    """How many calls of each size regime were judged on values, by dtype and layout; empty cells by name."""
+    rows: dict[tuple[str, str, str], dict[str, int]] = {}
+    for name, operator in summary.operators.items():
+        for cell, number in operator.cells.items():
+            regime, dtype, layout = cell.split(" ", 2)
+            rows.setdefault((name.removeprefix("aclnn"), dtype, layout), {})[regime] = number
+    if not rows:
+        return
+    regimes = [item.value for item in Regime if any(item.value in counts for counts in rows.values())]
+    wrap(out, "Calls judged on values, by size regime:", style="bold")
+    made = table("operator, dtype, layout", *regimes)
+    for column in made.columns[1:]:
+        column.justify = "right"
+    last = ""
+    for (name, dtype, layout), counts in rows.items():
+        if name != last:
+            made.add_row(name, style="bold")
+            last = name
+        numbers = (str(counts[regime]) if regime in counts else "-" for regime in regimes)
+        made.add_row(f"  {dtype} {layout}", *numbers)
+    show_table(out, made)
+    empty = [f"{' '.join(key)} {regime}" for key, counts in rows.items() for regime in counts if not counts[regime]]
+    if empty:
+        more = f", and {len(empty) - EMPTY_SHOWN} more in summary.json" if len(empty) > EMPTY_SHOWN else ""
+        wrap(out, f"Not reached: {', '.join(empty[:EMPTY_SHOWN])}{more}.")
     out.print()
 
 

@@ -256,8 +256,7 @@ class Judge:
         return replace(
             self,
             answers={
-                id(item): self.answers.get(id(item))
-                or self._answer(self._opened(item, self._outputs(item.case)))
+                id(item): self.answers.get(id(item)) or self._answer(self._opened(item, self._outputs(item.case)))
                 for item in calls
             },
         )

@@ -166,7 +166,10 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
             continue
         rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
-        summary.demand(spec.operator, dtypes=dtypes, rules=listed_rules(spec, product) if bench.scope.statuses else ())
+        rules = listed_rules(spec, product) if bench.scope.statuses else ()
+        heavy = options.profile is not None and options.profile.heavy
+        cells = bench.planned_cells(spec, heavy=heavy) if options.settings.phases == 2 else ()
+        summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells)
 
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:

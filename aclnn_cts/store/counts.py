@@ -198,6 +198,9 @@ class OperatorSummary(msgspec.Struct):
     """Valid calls by listed dtype, as `grad FLOAT`; only those that the plan must reach (`Summary.demand`)."""
     rules: dict[str, Tried] = {}
     """Broken calls by listed status rule; only those that the plan must reach."""
+    cells: dict[str, int] = {}
+    """Calls judged on values, by size regime, dtype of the first output and layout, as `aligned FLOAT16 strided`. Those
+    that the plan is to reach are there from the start, and 0 where it did not."""
     unjudged: dict[str, Unjudged] = {}
     """Why trials have no verdict."""
     observed: dict[str, Observed] = {}
@@ -228,6 +231,10 @@ class OperatorSummary(msgspec.Struct):
     def law(self, identifier: str) -> LawCount:
         """The counts of a law, made on first use."""
         return self.laws.get(identifier) or self.laws.setdefault(identifier, LawCount())
+
+    def reach(self, cells: Mapping[str, int]) -> None:
+        """Count calls that were judged on values, by cell."""
+        _add(self.cells, cells)
 
     def add(self, record: Record) -> None:
         """Count a record that has ended."""
@@ -324,6 +331,7 @@ class OperatorSummary(msgspec.Struct):
         for identifier, law in other.laws.items():
             self.law(identifier).tried += law.tried
             self.law(identifier).withheld += law.withheld
+        self.reach(other.cells)
         for mine, theirs in ((self.dtypes, other.dtypes), (self.rules, other.rules)):
             for name, tried in theirs.items():
                 known = mine.setdefault(name, Tried())

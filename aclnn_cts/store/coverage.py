@@ -26,6 +26,8 @@ class Coverage(msgspec.Struct):
     """Trials of each law, whatever came of them."""
     withheld: dict[str, dict[str, int]] = {}
     """Trials of each law that were planned and not generated, as no base gave calls that hold every constraint."""
+    cells: dict[str, dict[str, int]] = {}
+    """Calls that were judged on values, by cell of size regime, dtype and layout."""
 
     def add(self, operators: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
         """Count the cases of some trials, each with its operator."""
@@ -38,6 +40,10 @@ class Coverage(msgspec.Struct):
         """Count one trial of a law."""
         _add(self.laws.setdefault(operator, {}), {promise: 1})
 
+    def add_cells(self, operator: str, cells: Iterable[str]) -> None:
+        """Count one call that was judged on values."""
+        _add(self.cells.setdefault(operator, {}), dict.fromkeys(cells, 1))
+
     def withhold(self, operator: str, promise: str, number: int) -> None:
         """Count trials of a law that were not generated."""
         _add(self.withheld.setdefault(operator, {}), {promise: number})
@@ -49,6 +55,7 @@ class Coverage(msgspec.Struct):
             (self.broken, other.broken),
             (self.laws, other.laws),
             (self.withheld, other.withheld),
+            (self.cells, other.cells),
         ):
             for operator, numbers in theirs.items():
                 _add(counts.setdefault(operator, {}), numbers)

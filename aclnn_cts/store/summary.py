@@ -52,9 +52,13 @@ class Summary(msgspec.Struct):
         """One operator's part, made on first use."""
         return self.operators.get(name) or self.operators.setdefault(name, OperatorSummary())
 
-    def demand(self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
-        """Say which dtypes (`grad FLOAT`) and which status rules of an operator a run must judge."""
+    def demand(
+        self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = (), cells: Iterable[str] = ()
+    ) -> None:
+        """Say which dtypes (`grad FLOAT`) and status rules of an operator a run must judge, and its planned cells."""
         mine = self.operator(operator)
+        for cell in cells:
+            mine.cells.setdefault(cell, 0)
         for known, names in ((mine.dtypes, dtypes), (mine.rules, rules)):
             for name in names:
                 known.setdefault(name, Tried())
@@ -84,6 +88,8 @@ class Summary(msgspec.Struct):
         for name, counts in coverage.laws.items():
             for identifier, number in counts.items():
                 self.operator(name).law(identifier).tried += number
+        for name, counts in coverage.cells.items():
+            self.operator(name).reach(counts)
         for name, counts in coverage.withheld.items():
             for identifier, number in counts.items():
                 self.operator(name).law(identifier).withheld += number

@@ -44,6 +44,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "aims": {aim: _counts_to_json(counts) for aim, counts in operator.aims.items()},
                 "constraints": msgspec.to_builtins(operator.constraints),
                 "dtypes": msgspec.to_builtins(operator.dtypes),
+                "cells": dict(sorted(operator.cells.items())),
                 "rules": msgspec.to_builtins(operator.rules),
                 "unjudged": msgspec.to_builtins(operator.unjudged),
                 "observed": msgspec.to_builtins(operator.observed),

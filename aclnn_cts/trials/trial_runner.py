@@ -11,6 +11,7 @@ from aclnn_cts.checks.laws import LAW_KIND, PREFIX
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.promises import promise
 from aclnn_cts.checks.sentinel import device_check, sentinel
+from aclnn_cts.core.aims import compares_values, is_valid_call
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
@@ -20,6 +21,8 @@ from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.execution.targets import unsupported_phases
+from aclnn_cts.generate.regime_cells import cells_of, planned_cells
+from aclnn_cts.generate.regimes import QUICK, STANDARD
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
@@ -111,6 +114,10 @@ class Bench:
         if spec.operator not in self._samplers:
             self._samplers[spec.operator] = Sampler(spec, self.settings.target)
         return self._samplers[spec.operator]
+
+    def planned_cells(self, spec: Spec, *, heavy: bool) -> Iterator[str]:
+        """The cells of size regime, dtype and layout that a plan of the operator is to reach."""
+        return planned_cells(self.sampler(spec), STANDARD if heavy else QUICK)
 
     def judge(self, spec: Spec) -> Judge:
         """The judge of an operator."""
@@ -265,7 +272,10 @@ class Bench:
                 trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled
             )
             seconds = share + time.perf_counter() - started
-            records.append(self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds))
+            record = self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds)
+            records.append(record)
+            if compares_values(verdict) and is_valid_call(trial):
+                coverage.add_cells(trial.case.operator, cells_of(trial.case, record.signature.dtype))
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:

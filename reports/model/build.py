@@ -33,6 +33,7 @@ from aclnn_cts.reports.model.rows import (
     observation_rows,
     operator_part,
     promise_rows,
+    regime_maps,
 )
 from aclnn_cts.reports.model.runs import (
     directories,
@@ -149,7 +150,11 @@ def acceptance(
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
         magnitude_step=BINADES,
-        coverage=tuple(entry for tally in collected.operators.values() for entry in coverage_maps(tally, targets)),
+        coverage=tuple(
+            entry
+            for name, tally in collected.operators.items()
+            for entry in (*coverage_maps(tally, targets), *regime_maps(name, summary.operator(name).cells))
+        ),
         determinism=tuple(
             determinism_part(tally, [row for row in promises if row.operator == name], targets)
             for name, tally in collected.operators.items()

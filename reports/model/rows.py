@@ -8,6 +8,7 @@ from aclnn_cts.checks.promises import PROMISES
 from aclnn_cts.clauses.counted import Said
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
+from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.reports.model.acceptance import OperatorPart
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
@@ -33,6 +34,7 @@ __all__ = [
     "observation_rows",
     "operator_part",
     "promise_rows",
+    "regime_maps",
 ]
 
 _MAPS = ("rank", "size", "contents", "layout")
@@ -118,6 +120,26 @@ def campaign_rows(run: RunDirectory) -> Iterator[CampaignCoverage]:
                 run=run.path.resolve().name,
                 operator=name,
                 sorts={sort: (count.met, count.of, count.apart) for sort, count in sorts.items()},
+            )
+
+
+def regime_maps(operator: str, cells: Mapping[str, int]) -> Iterator[CoverageMap]:
+    """The cells of a summary (`OperatorSummary.cells`) as maps of dtype and size regime, one a layout.
+
+    Cells that no plan is to reach are said to be impossible.
+    """
+    counts = {tuple(cell.split(" ", 2)): number for cell, number in cells.items()}
+    for kind, layout in (("regime", "contiguous"), ("regime_strided", "strided")):
+        rows = sorted({dtype for _, dtype, of in counts if of == layout})
+        columns = [item.value for item in Regime if any((item.value, dtype, layout) in counts for dtype in rows)]
+        if rows:
+            yield CoverageMap(
+                operator=operator,
+                kind=kind,
+                rows=tuple(rows),
+                columns=tuple(columns),
+                counts=tuple(tuple(counts.get((column, row, layout), 0) for column in columns) for row in rows),
+                possible=tuple(tuple((column, row, layout) in counts for column in columns) for row in rows),
             )
 
 

@@ -1,0 +1,35 @@
+"""What a plan covers of sizes: cells of size regime, dtype of the first output, and layout.
+
+A call is in one cell for each regime that its sizes are in. The words of a cell stand in one text, as
+`aligned FLOAT16 strided`, which a run's summary counts (`store.counts.OperatorSummary.cells`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.generate.regimes import Regime, regimes_of
+from aclnn_cts.generate.sampler import Sampler
+
+__all__ = ["cells_of", "planned_cells"]
+
+_CONTIGUOUS, _STRIDED = "contiguous", "strided"
+"""All tensors of a call, and one at least."""
+
+
+def cells_of(case: Case, dtype: str) -> Iterator[str]:
+    """The cells that a call is in; `dtype` is that of its first output."""
+    tensors = [tensor for _, tensor in case.tensors()]
+    layout = _CONTIGUOUS if all(tensor.is_contiguous for tensor in tensors) else _STRIDED
+    for regime in regimes_of(tensor.shape for tensor in tensors):
+        yield f"{regime.value} {dtype} {layout}"
+
+
+def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
+    """The cells that a plan with these regimes is to reach."""
+    first = next(iter(sampler.spec.outputs))
+    layouts = (_CONTIGUOUS, _STRIDED) if sampler.strided else (_CONTIGUOUS,)
+    for dtype in dict.fromkeys(row[first] for row in sampler.dtype_rows):
+        for layout in layouts:
+            yield from (f"{regime.value} {dtype} {layout}" for regime in regimes)
