@@ -49,7 +49,7 @@ class Completeness:
 
 
 def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
-    """Read the claims and the record of checked oracles, and import the oracle. `folders`: the user's own."""
+    """Read the claims, the record of checked oracles and the oracle's file; nothing runs. `folders`: the user's own."""
     home = next((folder for folder in folders if (folder / f"{spec.stem}.yaml").exists()), package_folder())
     claims = _claims(spec, home, folders)
     number = len(claims.claims) if claims is not None else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.oracles import registry
@@ -36,12 +37,28 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def oracle_digest(stem: str, folders: Sequence[Path] = ()) -> str:
     """SHA-256 of the file of an operator's oracle; empty where it has none."""
+    return hashlib.sha256(content).hexdigest() if (content := _source(stem, folders)) else ""
+
+
+def has_formula(stem: str, folders: Sequence[Path] = ()) -> bool:
+    """Whether the file of an operator's oracle defines a formula. Read and not imported: it may be the user's own."""
+    try:
+        body = ast.parse(_source(stem, folders)).body
+    except (SyntaxError, ValueError):
+        return False
+    plain = (target for item in body if isinstance(item, ast.Assign) for target in item.targets)
+    typed = (item.target for item in body if isinstance(item, ast.AnnAssign))
+    return any(isinstance(target, ast.Name) and target.id == "FORMULA" for target in (*plain, *typed))
+
+
+def _source(stem: str, folders: Sequence[Path]) -> bytes:
+    """The file of an oracle; nothing where there is none."""
     place = registry.available(folders).get(stem)
     if place is None:
-        return ""
+        return b""
     found = None if place.endswith(".py") else importlib.util.find_spec(place)
     path = Path(found.origin) if found is not None and found.origin else Path(place)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return read_outside(path, limit=YAML_BYTES, expected="an oracle", error=UsageError, name=str(path))
 
 
 def read_record(path: Path) -> Mapping[str, Checked]:
@@ -64,15 +81,7 @@ def record_text(oracles: Mapping[str, Checked]) -> str:
     return f'{{"format": "{FORMAT}", "oracles": {{\n' + ",\n".join(lines) + "\n}}\n"
 
 
-def has_formula(stem: str, folders: Sequence[Path] = ()) -> bool:
-    """Whether the operator has an oracle that states a formula. Imports it."""
-    return stem in registry.available(folders) and registry.load_formula(stem, folders=folders) is not None
-
-
 def is_checked(stem: str, *, spec_folder: Path, folders: Sequence[Path] = ()) -> bool:
     """Whether the oracle, as its file is now, was checked without a fault."""
     found = read_record(spec_folder / _NAME).get(stem)
-    try:
-        return found is not None and found.sha256 == oracle_digest(stem, folders)
-    except OSError as error:
-        raise HarnessError(f"the oracle of {stem} cannot be read: {error}") from None
+    return found is not None and found.sha256 == oracle_digest(stem, folders)
