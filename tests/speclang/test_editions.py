@@ -195,7 +195,12 @@ def upsample(length: int, width: int, scale: float) -> Case:
 
 
 def softmax(shape: tuple[int, ...], output: tuple[int, ...]) -> Case:
-    arguments = {"gradOutput": tensor(*shape), "output": tensor(*output), "dim": 0, "out": tensor(*shape)}
+    arguments: Mapping[str, Any] = {
+        "gradOutput": tensor(*shape),
+        "output": tensor(*output),
+        "dim": 0,
+        "out": tensor(*shape),
+    }
     return Case(operator="aclnnSoftmaxBackward", arguments=arguments)
 
 
