@@ -19,7 +19,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     known = list(specs)
     if case.operator not in specs:
         raise UsageError(
-            f"{where}: $.operator: {shown(case.operator)} is not known; expected one of {', '.join(known)}"
+            f"{where}: $.operator: {shown(case.operator)} is not known; `aclnn-cts ops` lists the operators"
             f"{nearest(case.operator, known)}"
         )
     spec = specs[case.operator]
