@@ -71,8 +71,8 @@ def divisors(h: Windows, w: Windows, *, override: int, padded: bool) -> NDArray[
 def gathered(f: F, values: Array, table: Numbers) -> Array:
     """(..., n) to (..., m): the sum of the values at each row of a table (m, k) of places; -1 is no place."""
     rows = np.arange(values.size // max(values.shape[-1], 1)).reshape(*values.shape[:-1], 1, 1)
-    taken: Array = f.take(values, np.where(table < 0, -1, rows * values.shape[-1] + table))
-    return taken.sum(-1)
+    total: Array = f.take(values, np.where(table < 0, -1, rows * values.shape[-1] + table)).sum(-1)
+    return total
 
 
 def along_both(f: F, values: Array, height: Numbers, width: Numbers) -> Array:
