@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.model.acceptance_rows import Ends
 
 FAMILIES = ("Conv", "Embedding", "Gather", "Index", "Layer", "Pool", "Reduce", "Scatter", "Softmax", "Upsample")
@@ -27,7 +28,7 @@ def many(report: Acceptance, operators: int, records: int) -> Acceptance:
             yield from (_counted(replace(row, operator=name), times) for row in rows if row.operator == source)
         yield from shared
 
-    cards = []
+    cards: list[FindingCard] = []
     for name, source in names.items():
         for card in report.findings:
             if card.operator == source:
