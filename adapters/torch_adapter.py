@@ -115,7 +115,6 @@ class TorchSession:
                 "cubeMathType": "不下发给 torch：torch 按操作数的数据类型计算",
                 "RmsNormGrad": way_zh,
             },
-            operators=frozenset(self._kernels),
             rejections=True,
             operators=frozenset(self._bindings),
             measured=self._settings.measured | {"outputs", *sources},
