@@ -6,6 +6,7 @@ committed pages against it.
 
 from __future__ import annotations
 
+import re
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -220,10 +221,14 @@ def _rule(spec: Spec, item: Constraint) -> str:
     return f"{text}; never put to a real device" if item.unsafe is not None else text
 
 
+_SHAPE = re.compile(r"(\[.*\])$")
+"""The shape expression at the end of a rule."""
+
+
 def _rule_text(item: Constraint, product: str) -> str:
     """The rule with its condition, expressions as code."""
     text = item.rule.describe(product)
-    rule = f"`{text}`" if isinstance(item.rule, Holds) else text
+    rule = f"`{text}`" if isinstance(item.rule, Holds) else _SHAPE.sub(r"`\1`", text)
     return f"{rule} (when `{item.when_text}`)" if item.when_text is not None else rule
 
 

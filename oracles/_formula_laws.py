@@ -28,7 +28,7 @@ def laws_of_formula(operator: Operator) -> tuple[Law, ...]:
     [gradient] = derivative.gradients
     found = [
         _laws.linear(gradient),
-        _laws.zero(gradient),
+        _laws.zero(gradient, overflows=True),
         _laws.scaling(gradient),
         _laws.layout(),
         _laws.repeat(gradient),

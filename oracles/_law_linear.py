@@ -159,11 +159,12 @@ def scaling(gradient: str) -> Law:
     )
 
 
-def zero(gradient: str) -> Law:
+def zero(gradient: str, *, overflows: bool = False) -> Law:
     """f(0) = 0, exactly: no operation on zeros and finite numbers rounds or underflows.
 
-    Elements that the document leaves open are sums of some of the zeros too. Source: the operator's formula is linear
-    in the gradient.
+    `overflows`: what the gradient is multiplied by may overflow, as exp does, so that elements that the document leaves
+    open may be nan. Else they are sums of some of the zeros too. Source: the operator's formula is linear in the
+    gradient.
     """
 
     def calls(base: LawInput) -> tuple[Case, ...]:
@@ -176,7 +177,8 @@ def zero(gradient: str) -> Law:
     def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
         for name, output in done[0].outputs.items():
             nothing = np.zeros(output.got.shape)
-            bound = np.where(output.judged | output.open, 0.0, np.inf)
+            held = output.judged if overflows else output.judged | output.open
+            bound = np.where(held, 0.0, np.inf)
             yield LawCheck(output=name, left=output.got, right=nothing, bound=bound, relation="f(0), and 0")
 
     return Law(id="zero", en="a gradient of zeros gives zeros", zh="梯度全为零时结果全为零", calls=calls, check=check)

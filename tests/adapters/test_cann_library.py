@@ -12,6 +12,7 @@ import pytest
 
 from aclnn_cts.adapters.cann.bindings import C_TYPES, RUNTIME, Functions, bind_operator, phase_one_prototype
 from aclnn_cts.adapters.cann.library import Library, Missing, Prototype, load_library
+from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.loopback.support import compiler, home, needs_compiler
@@ -32,6 +33,20 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnUpsampleNearestExact1dBackward": [*[POINTER] * 3, ctypes.c_double, POINTER],
     "aclnnSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
     "aclnnRmsNormGrad": [POINTER] * 6,
+    "aclnnAvgPool2dBackward": [
+        *[POINTER] * 5,
+        ctypes.c_bool,
+        ctypes.c_bool,
+        ctypes.c_int64,
+        ctypes.c_int8,
+        POINTER,
+    ],
+    "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
+    "aclnnLayerNormBackward": [POINTER] * 11,
+    "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],
+    "aclnnLogSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
+    "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
+    "aclnnTanhBackward": [POINTER] * 3,
 }
 """The operators' own parameters, from the prototypes of the public headers."""
 
@@ -53,7 +68,7 @@ def test_prototypes_follow_from_the_spec(operator: str) -> None:
 def test_every_c_type_of_a_spec_is_known() -> None:
     for spec in SPECS.values():
         for parameter in spec.parameters:
-            assert parameter.kind in ("tensor", "int_array") or parameter.c_type in C_TYPES
+            assert parameter.kind in POINTERS or parameter.c_type in C_TYPES
 
 
 @needs_compiler

