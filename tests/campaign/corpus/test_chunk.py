@@ -127,8 +127,8 @@ def test_all_that_counts_can_be_reached(spec: Spec) -> None:
         if number % 9:
             continue
         options = sampler.options(factors.configuration(first, second))
-        for attempt in range(200):
-            drawing = sampler.draw(StreamChoices(11, "reach", number * 200 + attempt), options=options)
+        for attempt in range(2000):
+            drawing = sampler.draw(StreamChoices(11, "reach", number * 2000 + attempt), options=options)
             if {first, second} <= set(factors.of(drawing, sampler.case(drawing))):
                 break
         else:
