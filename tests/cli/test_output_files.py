@@ -67,8 +67,10 @@ def finding() -> str:
 
 
 CASES = ("cases", "softmax_backward", "-n", "1", "--kind", "valid", "-o")
-MUTANT = ("mutants", "--op", "softmax_backward", "--seed", "x", "--mutant", "softmax_backward.0")
-MUTANT += ("--witness-calls", "20", "--min-kill-rate", "0", "--workers", "1")
+MUTANT = (
+    *("mutants", "--op", "softmax_backward", "--seed", "x", "--mutant", "softmax_backward.0"),
+    *("--witness-calls", "20", "--min-kill-rate", "0", "--workers", "1"),
+)
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "cases": (CASES, "x.jsonl"),
     "import-atk": (("import-atk", str(FIXTURE), "-o"), "x.jsonl"),

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.expression import FUNCTIONS
@@ -36,7 +36,7 @@ def test_it_is_what_torch_computes(kernel: tuple[int, ...], stride: tuple[int, .
             for axis, place in ((2, 0), (3, -1))
         ]
         grad = random.standard_normal((2, 3, *sizes))
-        arguments = {
+        arguments: dict[str, Argument] = {
             "gradOutput": Tensor(grad.shape, "DOUBLE"), "self": Tensor(shape, "DOUBLE"), "kernelSize": kernel,
             "stride": stride, "padding": padding, "ceilMode": is_ceil, "countIncludePad": counts_padding,
             "divisorOverride": override, "cubeMathType": 0, "gradInput": Tensor(shape, "DOUBLE"),

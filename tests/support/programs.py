@@ -23,6 +23,9 @@ from aclnn_cts.repro.steps import steps_of
 from aclnn_cts.speclang.load import load_specs
 
 SPECS = load_specs()
+_HEADERS = Path(__file__).parents[2] / "adapters" / "loopback" / "include"
+OFFERED = [spec.operator for spec in SPECS.values() if spec.header and (_HEADERS / spec.header).is_file()]
+"""The operators of the software device."""
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
