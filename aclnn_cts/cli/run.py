@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from aclnn_cts.cli.options import (
 )
 from aclnn_cts.cli.output import begin, console
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
@@ -238,8 +239,10 @@ def run(  # noqa: PLR0913 - one parameter an option
         summary = run_engine(options, [screen])
     except KeyboardInterrupt:
         screen.close()
-        if (path / SUMMARY).is_file():
-            show_end(console(), RunDirectory(path).summary(), path, specs)
+        # A terminal that was closed takes no more words; what it was told of is kept all the same.
+        with contextlib.suppress(HarnessError, OSError):
+            if (path / SUMMARY).is_file():
+                show_end(console(), RunDirectory(path).summary(), path, specs)
         raise
     finally:
         screen.close()
