@@ -121,7 +121,8 @@ def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: s
     acquainted = judge.acquainted(calls)
     assert len(acquainted.answers) > 20
     verdicts = [acquainted.values(item) for item in calls]
-    assert verdicts == [judge.values(item) for item in calls]
+    # As text, since a deviation may be of nan, which equals nothing.
+    assert list(map(repr, verdicts)) == [repr(judge.values(item)) for item in calls]
     assert {verdict.result for verdict in verdicts} >= {Result.PASSED, Result.FAILED}
 
 
