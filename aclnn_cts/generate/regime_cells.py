@@ -1,4 +1,4 @@
-"""What a plan covers of sizes: cells of size regime, dtype of the first output, and layout.
+"""What a plan covers of sizes: cells of size regime, dtype of the first output that a call computes, and layout.
 
 A call is in one cell for each regime that its sizes are in. The words of a cell stand in one text, as
 `aligned FLOAT16 strided`, which a run's summary counts (`store.counts.OperatorSummary.cells`).
@@ -19,7 +19,7 @@ _CONTIGUOUS, _STRIDED = "contiguous", "strided"
 
 
 def cells_of(case: Case, dtype: str) -> Iterator[str]:
-    """The cells that a call is in; `dtype` is that of its first output."""
+    """The cells that a call is in; `dtype` is that of the first output that it computes."""
     tensors = [tensor for _, tensor in case.tensors()]
     layout = _CONTIGUOUS if all(tensor.is_contiguous for tensor in tensors) else _STRIDED
     for regime in regimes_of(tensor.shape for tensor in tensors):
@@ -28,8 +28,10 @@ def cells_of(case: Case, dtype: str) -> Iterator[str]:
 
 def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
     """The cells that a plan with these regimes is to reach."""
-    first = next(iter(sampler.spec.outputs))
+    spec = sampler.spec
+    always = next((place for place, name in enumerate(spec.outputs) if spec.parameter(name).present is None), None)
+    first = spec.outputs if always is None else spec.outputs[: always + 1]
     layouts = (_CONTIGUOUS, _STRIDED) if sampler.strided else (_CONTIGUOUS,)
-    for dtype in dict.fromkeys(row[first] for row in sampler.dtype_rows):
+    for dtype in dict.fromkeys(row[name] for name in first for row in sampler.dtype_rows):
         for layout in layouts:
             yield from (f"{regime.value} {dtype} {layout}" for regime in regimes)
