@@ -14,7 +14,7 @@ operator: aclnnPoolBackward
 document: {title: aclnnPoolBackward, language: en}
 products: [atlas-a2]
 let:
-  windows: (dim(self, 2) + 2*pad - kernel) // stride + 1
+  outputs: (dim(self, 2) + 2*pad - kernel) // stride + 1
 defaults:
   null: ACLNN_ERR_PARAM_NULLPTR
   dtypes: {is: [FLOAT, FLOAT16], status: ACLNN_ERR_PARAM_INVALID}
@@ -38,7 +38,7 @@ SIZES
 constraints:
   - {id: gradOutput.batch, axis: 0, is: "dim(self, 0)"}
   - {id: gradOutput.channels, axis: 1, is: "dim(self, 1)"}
-  - {id: gradOutput.windows, axis: 2, is: windows, requires: [self.rank, kernel.range, stride.range, pad.range]}
+  - {id: gradOutput.windows, axis: 2, is: outputs, requires: [self.rank, kernel.range, stride.range, pad.range]}
 """
 FORWARD = """\
   - {name: H, in: ["kernel - 2*pad", 9999]}
