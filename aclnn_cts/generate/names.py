@@ -15,6 +15,7 @@ from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, factorise
+from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
 
@@ -47,11 +48,10 @@ class NameDrawer:
 
     def __init__(self, spec: Spec, target: Target) -> None:
         self._target = target
-        together = [item.shape.names() for item in spec.parameters if item.shape is not None]
+        shapes = [item.shape for item in spec.parameters if item.kind == "tensor" and item.shape is not None]
+        together = [shape.names() for shape in shapes]
         steps: list[_Step] = []
-        last = {
-            item.shape.items[-1].node.value for item in spec.parameters if item.shape is not None and item.shape.items
-        }
+        last = {shape.items[-1].node.value for shape in shapes if shape.items}
         for draw in spec.draws:
             earlier = [step.draw.name for step in steps]
             groups = [tuple(name for name in earlier if name in names) for names in together if draw.name in names]
@@ -62,6 +62,16 @@ class NameDrawer:
             )
             steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None), later, draw.name in last))
         self._steps = tuple(steps)
+        drawn = {draw.name for draw in spec.draws}
+        self._together = tuple({tuple(name for name in names if name in drawn): None for names in together})
+        of_tensors = {name for names in together for name in names}
+        derived = [n for n, draw in enumerate(spec.draws) if draw.kind == "derived" and draw.name in of_tensors]
+        self._ahead = {
+            step.draw.name: spec.draws[number + 1 :]
+            for number, step in enumerate(steps)
+            if step.beside is not None and derived and number < derived[-1]
+        }
+        """What is drawn after a size that others may be derived from."""
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation", "broadcast")}
 
     def draw(
@@ -114,7 +124,39 @@ class NameDrawer:
                 value = names[name]
                 used *= math.prod(value) if name in self._runs else max(value, 1)
             room = min(room, budget // used if used else budget)
+        if step.draw.name in self._ahead:
+            before = 0
+            while room > 1 and (least := self._least(step, names, room)) > budget and least != before:
+                room, before = min(room - 1, room * budget // least), least
         return max(room, 1)
+
+    def _least(self, step: _Step, names: Mapping[str, Any], size: int) -> int:
+        """Elements of the largest tensor where a name has that size and those after it are as small as they may be.
+
+        0 where the draws after it have no meaning for that.
+        """
+        try:
+            known = self._smallest(step, names, size)
+        except UNDEFINED:
+            return 0
+        return max(
+            math.prod(math.prod(known[name]) if name in self._runs else max(known[name], 1) for name in shape)
+            for shape in self._together
+        )
+
+    def _smallest(self, step: _Step, names: Mapping[str, Any], size: int) -> dict[str, Any]:
+        known: dict[str, Any] = {**names, step.draw.name: (size,) if step.draw.kind == "run" else size}
+        target = self._target
+        for draw in self._ahead[step.draw.name]:
+            if draw.kind == "integer":
+                known[draw.name] = draw.low(known, target)  # type: ignore[misc]
+            elif draw.kind == "derived":
+                known[draw.name] = _bounded(draw, draw.value(known, target))  # type: ignore[misc]
+            elif draw.kind == "choice":
+                known[draw.name] = _bounded(draw, draw.choices[0](known, target))
+            else:
+                known[draw.name] = (1,) * _lengths(draw, known, target)[0]
+        return known
 
     def _run(
         self,
@@ -132,6 +174,8 @@ class NameDrawer:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
         least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
+        if step.beside is None:
+            return tuple([attribute_value(choices, least, most) for _ in range(length)])
         if least == 0 and not choices.chance(1, _EMPTY_ONE_IN):
             least = min(1, most)
         room = self._room(step, names, sizes.budget)
