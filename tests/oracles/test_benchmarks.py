@@ -50,6 +50,8 @@ def test_every_benchmark_is_a_correct_implementation(operator: str) -> None:
         question = question_of(spec, case)
         outputs = {name: tensor for name, tensor in case.tensors() if name in spec.outputs}
         dtypes = {name: tensor.dtype for name, tensor in outputs.items()}
+        if "DOUBLE" in dtypes.values():
+            continue  # FLOAT arithmetic is no implementation of it, and no output of it is compared with one.
         source = next(
             tensor.dtype for name, tensor in case.tensors() if name in spec.inputs and tensor.dtype in FLOATING
         )
