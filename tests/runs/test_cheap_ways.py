@@ -120,7 +120,7 @@ def _statusless(ran: Run, folder: Path) -> Got:
 @way("Declare that no operator is offered")
 def _no_operator(ran: Run, folder: Path) -> Got:
     run = ran("run", "--adapter", cheap("no-operator"))
-    assert run.result["cases"] == run.result["out_of_scope"] == 5
+    assert run.result["cases"] == run.result["out_of_scope"] == len(load_specs())
     assert "aclnnSoftmaxBackward" in headline(run.directory.summary().conclusion)
     return got(run)
 
@@ -202,7 +202,7 @@ def _campaign(ran: Run, folder: Path) -> Got:
     run = ran("fuzz", SOFTMAX, "--adapter", cheap("honest"), "--chunks", "1", "--chunk-trials", "64")
     assert run.result["verdict"] == "nothing-found"
     assert "conforms" not in run.out
-    found = re.search(r"^(nothing found.*): 0 findings", run.out, re.MULTILINE)
+    found = re.search(r"^Verdict: (nothing found.*)\.$", run.out, re.MULTILINE)
     assert found is not None
     assert not acceptance([run.path]).suffices
     return Got(found[1].partition(";")[0], run.code)

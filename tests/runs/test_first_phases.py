@@ -79,7 +79,7 @@ def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device
     trial = trial_from_json(json.loads(file.read_text()), where="file")
     assert isinstance(trial, Trial)
     assert trial.case.call.phases == 1
-    command = next(line.strip() for line in run.out.splitlines() if line.strip().startswith("aclnn-cts replay"))
+    command = next(line[6:] for line in run.out.splitlines() if line.startswith("Next: aclnn-cts replay"))
     replayed = ran(*command.split()[1:])
     assert (replayed.code, replayed.kinds) == (1, ["failed status"])
     assert all(outcome.phase_two is None for outcome in replayed.records[0].attempts[0])
@@ -200,7 +200,7 @@ def test_what_documents_only_suggest_is_a_table_and_with_strict_limits_a_failure
     strict = ran("run", "--adapter", adapter, "--cases", cases, *ONE, "--strict-limits")
     assert (strict.code, strict.kinds) == (1, ["failed status"])
     assert kind in strict.records[0].verdict.message
-    command = next(line.strip() for line in strict.out.splitlines() if line.strip().startswith("aclnn-cts replay"))
+    command = next(line[6:] for line in strict.out.splitlines() if line.startswith("Next: aclnn-cts replay"))
     assert ran(*command.split()[1:]).code == 1
 
 
