@@ -31,7 +31,11 @@ def build_constraint(model: ConstraintModel, path: Path, context: ConstraintCont
                 problems.known(name.partition("[")[0], places, (*path, key, number, name), "draw or parameter")
     when = problems.expression(model.when, (*path, "when"), context.kinds) if model.when is not None else None
     if isinstance(model.of, str) and model.of in context.optional and model.kind != "present":
-        when = _where_given(model.of, when)
+        when = _where_given([model.of], when)
+    if model.kind == "same_dtype" and isinstance(model.as_, str):
+        others = model.as_.split(" or ")
+        if context.optional.issuperset(others):
+            when = _where_given(others, when)
     return Constraint(
         id=model.id,
         kind=model.kind,
@@ -51,11 +55,11 @@ def build_constraint(model: ConstraintModel, path: Path, context: ConstraintCont
     )
 
 
-def _where_given(name: str, when: Compiled | None) -> Compiled:
-    """The condition of a rule on what may be a null pointer: it is for calls that give it."""
+def _where_given(names: Sequence[str], when: Compiled | None) -> Compiled:
+    """The condition of a rule on what may be null pointers: it is for calls that give one of them."""
 
     def given(arguments: Mapping[str, Any], target: Target) -> bool:
-        return arguments[name] is not None and (when is None or bool(when(arguments, target)))
+        return any(arguments[name] is not None for name in names) and (when is None or bool(when(arguments, target)))
 
     return given
 

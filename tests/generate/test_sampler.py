@@ -174,7 +174,12 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             }
             assert made == set(range(1, len(VIEWS))), item.name
     if spec.rows is not None:
-        rows = {tuple(dict(case.tensors())[name].dtype for name in spec.row_parameters) for case in cases}
+        given = [dict(case.tensors()) for case in cases]
+        rows = {
+            tuple(there[name].dtype for name in spec.row_parameters)
+            for there in given
+            if there.keys() >= set(spec.row_parameters)
+        }
         assert rows == set(spec.rows[product])
     if spec.modes is not None:
         for dtype in spec.modes.operand[product]:
