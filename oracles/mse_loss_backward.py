@@ -8,7 +8,7 @@ MEAN = 1
 
 def _backward(f: F, gradOutput: Array, self: Array, target: Array, reduction: int) -> Outputs:
     count = float(max(self.size, 1)) if reduction == MEAN else 1.0
-    return {"out": gradOutput * (self - target) * 2.0 / count}
+    return {"out": gradOutput * ((self - target) * (2.0 / count))}
 
 
 def _forward(f: F, self: Array, target: Array, reduction: int) -> Outputs:
