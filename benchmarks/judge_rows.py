@@ -120,7 +120,7 @@ class RowCount:
 
 
 def rows() -> list[Row]:
-    """All rows of operators with an emulation on the default product, and those of DOUBLE, which torch alone computes."""
+    """All rows of operators with an emulation on the default product, and those of DOUBLE, which torch alone has."""
     found: list[Row] = []
     specs = load_specs()
     for spec in map(specs.__getitem__, EMULATIONS):

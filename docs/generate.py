@@ -6,8 +6,8 @@ committed pages against it.
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
