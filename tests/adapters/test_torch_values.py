@@ -246,11 +246,6 @@ def test_layer_norm_and_its_kin(session: Session) -> None:
     mean = x.mean(2, keepdim=True)
     rstd = 1 / torch.sqrt(((x - mean) ** 2).mean(2, keepdim=True) + 1e-5)
     dx, dw, db = gradients(lambda a, b, c: F.layer_norm(a, (4,), b, c), [x, weight, bias], g)
-    arguments = {"gradOut": g, "input": x, "normalizedShape": (4,), "mean": mean, "rstd": rstd}
-    arguments |= {"weightOptional": weight, "biasOptional": bias, "outputMask": (True, True, True)}
-    check(session, "LayerNormBackward", arguments, {"gradInputOut": dx, "gradWeightOut": dw, "gradBiasOut": db})
-    masked = arguments | {"outputMask": (True, False, True)}
-    check(session, "LayerNormBackward", masked, {"gradInputOut": dx, "gradWeightOut": None, "gradBiasOut": db})
     other, more = draw(2, 3, 4, seed=15), draw(2, 3, 4, seed=16)
     arguments = {"dy": g, "x1": x - other, "x2": other, "rstd": rstd, "mean": mean, "gamma": weight}
     outputs = {"dxOut": dx + more, "dgammaOut": dw, "dbetaOut": db}
