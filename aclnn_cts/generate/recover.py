@@ -40,7 +40,11 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
             return None
         if view:
             views[name] = view
-    dtypes = _completed({name: tensor.dtype for name, tensor in tensors.items()}, sampler.dtype_rows)
+    # A dtype that follows the first tensor that is given is made anew; a row has that of the calls that give all.
+    follow = {item.name for item in sampler.spec.parameters if item.dtype_else}
+    dtypes = _completed(
+        {name: tensor.dtype for name, tensor in tensors.items() if name not in follow}, sampler.dtype_rows
+    )
     formats = _completed({name: tensor.format for name, tensor in tensors.items()}, sampler.format_rows)
     if dtypes is None or formats is None:
         return None
