@@ -24,7 +24,7 @@ class Judges:
     spec_folders: Sequence[Path] = ()
     """Where oracles of the user's own lie."""
     measuring: Measuring = Measuring()
-    _made: dict[str, Judge] = field(default_factory=dict)
+    _made: dict[str, Judge] = field(default_factory=dict, repr=False)
 
     def of(self, spec: Spec) -> Judge:
         """The judge of an operator. HarnessError where no oracle is known."""

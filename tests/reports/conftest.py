@@ -26,7 +26,7 @@ def _specs_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def five_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All five operators on the reference, first phases alone."""
+    """All operators on the reference, first phases alone."""
     return small_run(tmp_path_factory.mktemp("five") / "five", phases=1)
 
 
