@@ -62,12 +62,17 @@ def sentinels_refused(
     host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec], *, phases: int
 ) -> dict[str, str]:
     """What came back instead of success, by operator. One that the implementation does not have is left out."""
+    return {operator: what for operator, what in _answers(host, cases, specs, phases=phases).items() if what}
+
+
+def _answers(host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec], *, phases: int) -> dict[str, str]:
+    """What came back instead of success, empty where success did, by operator that the implementation has."""
     calls = [_call(host, specs[case.operator], case, phases) for case in cases]
-    found: dict[str, str] = {}
-    for call, outcome in zip(calls, host.run(calls), strict=True):
-        if outcome.ended != Ended.INEXPRESSIBLE and (outcome.ended != Ended.RETURNED or outcome.status):
-            found[call.case.operator] = _told(outcome)
-    return found
+    return {
+        call.case.operator: "" if outcome.ended == Ended.RETURNED and not outcome.status else _told(outcome)
+        for call, outcome in zip(calls, host.run(calls), strict=True)
+        if outcome.ended != Ended.INEXPRESSIBLE
+    }
 
 
 def rejection_text(operator: str, trial: Trial, what: str) -> str:
@@ -86,10 +91,10 @@ def device_check(
 
     def check() -> str:
         cases = [sentinel(sampler) for sampler in samplers()]
-        refused = sentinels_refused(host, cases, specs, phases=phases)
-        if not cases or len(refused) < len(cases):
+        answers = _answers(host, cases, specs, phases=phases)
+        if not answers or not all(answers.values()):
             return ""
-        operator, what = next(iter(refused.items()))
+        operator, what = next(iter(answers.items()))
         return f"every sentinel, such as {operator}: {what}"
 
     return check
