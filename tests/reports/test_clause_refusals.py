@@ -184,8 +184,6 @@ INSEPARABLE = {
     "aclnnAvgPool2dBackward": {
         **of_dtypes("gradOutput self gradInput", 15),
         **together(("params.gradOutput", (16, 17)), ("params.self", (16, 17)), why=ONE_LAYOUT),
-        "products.4 limits.2": EVERY_CALL,
-        "products.5 limits.2": EVERY_CALL,
     },
     "aclnnConvTbcBackward": {
         "products.1 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
@@ -352,6 +350,6 @@ def test_a_run_on_an_implementation_that_refuses_exactly_these_calls(operator: s
     assert not [at for at, row in rows.items() if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
     cards = [card for card in report.findings if (card.kind, card.promise) == (Fault.REJECTED, "values")]
     # Valid twins of broken calls that are rejected for one cause are one card, whatever their dtypes.
-    of_valid_calls = [card for card in cards if card.members[0].promise != "status"]
+    of_valid_calls = [card for card in cards if any(member.promise != "status" for member in card.members)]
     assert of_valid_calls
     assert all(card.dtype.endswith(dtype) for card in of_valid_calls)
