@@ -1,4 +1,4 @@
-"""JUnit XML and CTRF against the rules of their formats; the rules themselves refuse what is wrong."""
+"""JUnit XML, CTRF and SARIF against the rules of their formats; the rules themselves refuse what is wrong."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.sarif import sarif_bytes
+from aclnn_cts.reports.text import LANGUAGES, Language
 from tests.reports.junit_rules import problems
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 SCHEMA = json.loads((Path(__file__).parent / "ctrf.schema.json").read_text(encoding="utf-8"))
+SARIF = json.loads((Path(__file__).parent / "sarif.schema.json").read_text(encoding="utf-8"))
+SARIF_VALIDATOR = jsonschema.Draft4Validator(SARIF, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER)
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +109,41 @@ def test_the_schema_of_ctrf_refuses(path: tuple[Any, ...], value: object, report
     place[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sarif_keeps_to_its_schema(language: Language, reports: list[Acceptance]) -> None:
+    jsonschema.Draft4Validator.check_schema(SARIF)
+    levels, suppressed = set(), 0
+    for report in reports:
+        document = json.loads(sarif_bytes(report, None, language))
+        SARIF_VALIDATOR.validate(document)
+        for result in document["runs"][0]["results"]:
+            levels.add(result["level"])
+            suppressed += "suppressions" in result
+    assert levels == {"error"}
+    assert suppressed == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("version",), "2.0.0"),
+        (("runs", 0, "colour"), "red"),
+        (("runs", 0, "tool"), {}),
+        (("runs", 0, "invocations", 0, "executionSuccessful"), "yes"),
+        (("runs", 0, "results", 0, "level"), "major"),
+        (("runs", 0, "results", 0, "message"), {}),
+        (("runs", 0, "results", 0, "ruleIndex"), -2),
+        (("runs", 0, "results", 0, "occurrenceCount"), 0),
+        (("runs", 0, "results", 0, "locations", 0, "physicalLocation", "artifactLocation", "uri"), 1),
+        (("runs", 0, "results", 0, "suppressions"), [{"kind": "waived"}]),
+    ],
+)
+def test_the_schema_of_sarif_refuses(path: tuple[Any, ...], value: object, reports: list[Acceptance]) -> None:
+    document = json.loads(sarif_bytes(reports[1], None, "en"))
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert not SARIF_VALIDATOR.is_valid(document)
