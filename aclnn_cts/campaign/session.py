@@ -41,6 +41,8 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.findings.waivers.file import waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
+from aclnn_cts.generate.regime_cells import planned_cells
+from aclnn_cts.generate.regimes import QUICK
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import (
@@ -320,6 +322,8 @@ def _writer(
             blob_limit=blob_limit,
             grouping=grouped_in,
         )
+        for spec in operators if options.settings.phases == 2 else ():
+            writer.summary.demand(spec.operator, cells=planned_cells(Sampler(spec, options.settings.target), QUICK))
         for spec in options.operators:
             if spec not in operators:
                 writer.summary.plan(spec.operator, "valid")

@@ -13,12 +13,12 @@ from rich.text import Text
 from aclnn_cts.campaign.corpus.promise_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
-from aclnn_cts.cli.output import count, span
+from aclnn_cts.cli.output import span
 from aclnn_cts.cli.progress_line import Moment
 from aclnn_cts.core.printable import printable
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed, Finding
-from aclnn_cts.store.run_directory import FAILURES, failure_name
+from aclnn_cts.store.run_directory import failure_name
 
 __all__ = [
     "APART",
@@ -28,7 +28,6 @@ __all__ = [
     "at_work",
     "beside",
     "brief",
-    "described",
     "moment_of",
     "operator_table",
     "percent",
@@ -147,15 +146,6 @@ def brief(finding: Finding) -> str:
     operator = signature.operator.removeprefix("aclnn").removesuffix("Backward")
     confirmed = _BRIEF.get(finding.confirmed, finding.confirmed)
     return f"{digits} {confirmed} {finding.failures}x {operator}: {told}"
-
-
-def described(finding: Finding) -> str:
-    """A finding in a line of any length, with its file."""
-    signature = finding.signature
-    operator = signature.operator.removeprefix("aclnn")
-    confirmed = finding.confirmed or "to confirm"
-    file = f"{FAILURES}/{failure_name(signature)}"
-    return f"{confirmed}, {count(finding.failures, 'case')}: {operator}: {_told(finding)}: {file}"
 
 
 def _told(finding: Finding) -> str:

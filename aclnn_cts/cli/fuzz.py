@@ -200,7 +200,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         # Before anything is said to go on.
         earlier_campaign(options)
     ended = _fuzzed(options, watchers)
-    show_campaign_end(console(), ended, path)
+    show_campaign_end(console(), ended, path, specs)
     return ended.summary.exit_code
 
 

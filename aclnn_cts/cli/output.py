@@ -110,6 +110,7 @@ def table(*columns: str) -> Table:
     """A table with no line but the one under its header, and none where no terminal shows it."""
     style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
     made = _OutsideTable(box=style, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
+    made.show_edge = False
     for column in columns:
         made.add_column(column, overflow="fold")
     return made

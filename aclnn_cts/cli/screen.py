@@ -6,12 +6,14 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.checks.precision_probe import precision_used
@@ -27,17 +29,17 @@ from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import ran_on
-from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.run_verdict import Plan, explained, headline
+from aclnn_cts.store.run_directory import FAILURES, RunDirectory
+from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 
-__all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_short_end", "verdict_style"]
+__all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_short_end"]
 
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
 SOME = 3
-EMPTY_SHOWN = 24
-"""Cells without a judged call that are named."""
+EMPTY_SHOWN = 6
+"""Lines of cells without a judged call."""
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -112,24 +114,45 @@ class Screen:
                 self._progress.stop()
 
 
-def show_end(out: Console, summary: Summary, run: Path, specs: Specs, *, kept: bool = True) -> None:
+def show_end(
+    out: Console,
+    summary: Summary,
+    run: Path,
+    specs: Specs,
+    *,
+    kept: bool = True,
+    session: str = "",
+    operators: Table | None = None,
+    confirmed: Mapping[str, str] | None = None,
+) -> None:
     """The verdict, what was judged and what not, the findings, the next command, and the RESULT line.
 
-    `kept`: whether the run's directory stays; else nothing names it.
+    - `kept`: whether the run's directory stays; else nothing names it.
+    - `session`: how a campaign went, in a line.
+    - `operators`: a table in the place of the usual one.
+    - `confirmed`: what became of findings that were run again, by the name of the trial file.
     """
     directory = RunDirectory(run)
     for line in verdict_lines(summary, directory):
         out.print(line, soft_wrap=True)
+    if session:
+        wrap(out, session, indent=2)
     _show_judged(out, summary)
-    _show_operators(out, summary)
+    out.print()
+    table_of = operators if operators is not None else _operators(summary)
+    if table_of is not None:
+        show_table(out, table_of)
+        out.print()
     groups = finding_groups(directory, specs)
-    show_findings(out, groups, where=str(run / "failures") if kept else "", errors=_show_errors(out, summary))
+    where = str(run / FAILURES) if kept else ""
+    show_findings(out, groups, where=where, errors=_show_errors(out, summary), confirmed=confirmed)
     _show_observed(out, summary)
-    if summary.terms is not None and summary.terms.plan == Plan.PROFILE:
+    if summary.terms is not None and summary.terms.plan in (Plan.PROFILE, Plan.CAMPAIGN):
         _show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
         show_next(out, groups, run)
+    out.file.flush()
     click.echo(result_line(summary, run if kept else None), file=out.file)
 
 
@@ -137,6 +160,7 @@ def show_short_end(out: Console, summary: Summary, run: Path, *, kept: bool) -> 
     """The verdict and the RESULT line, where what was found has been said already."""
     for line in verdict_lines(summary, RunDirectory(run)):
         out.print(line, soft_wrap=True)
+    _show_judged(out, summary)
     _show_errors(out, summary)
     click.echo(result_line(summary, run if kept else None), file=out.file)
 
@@ -144,17 +168,12 @@ def show_short_end(out: Console, summary: Summary, run: Path, *, kept: bool) -> 
 def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     """The verdict in words, what it was reached on, and why there is no better one."""
     conclusion = summary.conclusion
-    yield Text(f"Verdict: {headline(conclusion)}.", style=verdict_style(conclusion.verdict))
+    yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
     manifest = run.manifest
     described = ran_on(manifest) or "a device that it does not name"
     profile = f", profile {manifest.profile}" if manifest.profile else ""
     yield Text(f"  Ran on: {described}; {manifest.adapter}, {manifest.target.product}{profile}, seed {manifest.seed}.")
     yield from (Text(f"  {capital(line)}") for line in explained(conclusion))
-
-
-def verdict_style(verdict: RunVerdict) -> str:
-    """The colour of a verdict."""
-    return f"bold {_STYLES.get(verdict, '')}".strip()
 
 
 def capital(text: str) -> str:
@@ -163,14 +182,16 @@ def capital(text: str) -> str:
 
 
 def _show_judged(out: Console, summary: Summary) -> None:
-    """What was judged and what was not, with the three largest reasons."""
-    total = summary.total
-    left = total.cases - total.judged
+    """What was judged of what must be, as the RESULT line has it; then what was not, with the three largest reasons."""
+    total, conclusion = summary.total, summary.conclusion
+    each = " of each operator" if len(conclusion.operators) > 1 else ""
+    least = "at least " if each and conclusion.share < 1.0 else ""
     wrap(
         out,
-        f"Judged: {total.judged} of {count(total.cases, 'planned trial')} ({_share(total.judged, total.cases)}):"
+        f"Judged: {least}{percent(conclusion.share)}% of what must be judged{each}; {count(total.judged, 'trial')}:"
         f" {total.passed} passed, {total.unwaived} failed, {total.waived} failed with a waiver.",
     )
+    left = total.cases - total.judged
     if not left:
         return
     outside = ", ".join(
@@ -180,52 +201,50 @@ def _show_judged(out: Console, summary: Summary) -> None:
     reasons += [(total.out_of_scope, f"not offered by the adapter ({outside})")] if total.out_of_scope else []
     reasons += [(total.errors, "ended in an error of the harness")] if total.errors else []
     reasons.sort(key=lambda item: -item[0])
-    wrap(out, f"Not judged: {left} ({_share(left, total.cases)}):")
-    for number, text in reasons[:REASONS_SHOWN]:
+    wrap(out, f"Not judged: {left} of {count(total.cases, 'planned trial')}:")
+    for number, text in reasons[:SOME]:
         wrap(out, f"{number} {text}", indent=2)
-    if rest := sum(number for number, _ in reasons[REASONS_SHOWN:]):
+    if rest := sum(number for number, _ in reasons[SOME:]):
         wrap(out, f"{rest} for other reasons, which `aclnn-cts report` lists", indent=2)
 
 
-_SKIPS = {Skip.OPEN: "left open by the documents", Skip.UNSAFE: "must not reach a real device"}
-REASONS_SHOWN = 3
+_SKIPS = {
+    Skip.OPEN: "left open by the documents",
+    Skip.UNSAFE: "must not reach a real device",
+}
 
 
-def _share(part: int, whole: int) -> str:
-    """`69.2%`; 100% only of everything, a dash of nothing."""
-    if part == whole:
-        return "100%" if whole else "-"
-    return f"{min(99.9, 100 * part / whole):.1f}%"
-
-
-def _show_operators(out: Console, summary: Summary) -> None:
+def _operators(summary: Summary) -> Table | None:
     """A line for each operator, those with the most failures first, where there are several."""
     operators = sorted(summary.operators.items(), key=lambda item: (-item[1].total.unwaived, -item[1].total.errors))
     if len(operators) < 2:
-        out.print()
-        return
-    made = table("operator", "trials", "pass", "fail", "waived", "err", "not judged", "verdict")
-    made.padding = (0, 1, 0, 0)
-    for column in made.columns[1:7]:
+        return None
+    errors = ("err",) if summary.total.errors else ()
+    made = table("operator", "trials", "pass", "fail", "waived", *errors, "not judged", "verdict")
+    made.padding = (0, 0 if made.box is not None else 1, 0, 0)
+    for column in made.columns[1:-1]:
         column.justify = "right"
     verdicts = summary.conclusion.operators
     for name, operator in operators[:OPERATORS_SHOWN]:
         counts, found = operator.total, verdicts.get(name)
         made.add_row(
-            name.removeprefix("aclnn"),
+            short_name(name),
             str(counts.cases),
             str(counts.passed),
             Text(str(counts.unwaived), style="red" if counts.unwaived else ""),
             str(counts.waived),
-            Text(str(counts.errors), style="red" if counts.errors else ""),
+            *((Text(str(counts.errors), style="red" if counts.errors else ""),) if errors else ()),
             str(counts.skipped + counts.out_of_scope),
             Text(found.verdict.words, style=_STYLES.get(found.verdict, "")) if found is not None else "-",
         )
-    out.print()
-    show_table(out, made)
     if len(operators) > OPERATORS_SHOWN:
-        wrap(out, f"... and {len(operators) - OPERATORS_SHOWN} more operators")
-    out.print()
+        made.add_row(f"... {len(operators) - OPERATORS_SHOWN} more", style="dim")
+    return made
+
+
+def short_name(operator: str) -> str:
+    """An operator's name where room is scarce: without `aclnn` and `Backward`."""
+    return operator.removeprefix("aclnn").removesuffix("Backward")
 
 
 def show_next(out: Console, groups: Sequence[FindingGroup], run: Path) -> None:
@@ -274,31 +293,32 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
 
 
 def _show_regimes(out: Console, summary: Summary) -> None:
-    """How many calls of each size regime were judged on values, by dtype and layout; empty cells by name."""
-    rows: dict[tuple[str, str, str], dict[str, int]] = {}
+    """How many calls of each size regime were judged on values, by dtype and layout, and the empty cells by name."""
+    rows: dict[tuple[str, str], Counter[str]] = {}
+    empty: dict[str, list[str]] = {}
     for name, operator in summary.operators.items():
         for cell, number in operator.cells.items():
             regime, dtype, layout = cell.split(" ", 2)
-            rows.setdefault((name.removeprefix("aclnn"), dtype, layout), {})[regime] = number
+            rows.setdefault((dtype, layout), Counter())[regime] += number
+            if not number:
+                empty.setdefault(f"{short_name(name)} {dtype} {layout}", []).append(regime)
     if not rows:
         return
     regimes = [item.value for item in Regime if any(item.value in counts for counts in rows.values())]
     wrap(out, "Calls judged on values, by size regime:", style="bold")
-    made = table("operator, dtype, layout", *regimes)
+    made = table("dtype, layout", *regimes)
     for column in made.columns[1:]:
         column.justify = "right"
-    last = ""
-    for (name, dtype, layout), counts in rows.items():
-        if name != last:
-            made.add_row(name, style="bold")
-            last = name
+    for (dtype, layout), counts in rows.items():
         numbers = (str(counts[regime]) if regime in counts else "-" for regime in regimes)
-        made.add_row(f"  {dtype} {layout}", *numbers)
+        made.add_row(f"{dtype} {layout}", *numbers)
     show_table(out, made)
-    empty = [f"{' '.join(key)} {regime}" for key, counts in rows.items() for regime in counts if not counts[regime]]
     if empty:
-        more = f", and {len(empty) - EMPTY_SHOWN} more in summary.json" if len(empty) > EMPTY_SHOWN else ""
-        wrap(out, f"Not reached: {', '.join(empty[:EMPTY_SHOWN])}{more}.")
+        wrap(out, f"Not reached: {count(sum(map(len, empty.values())), 'cell')}:")
+        for place, names in list(empty.items())[:EMPTY_SHOWN]:
+            wrap(out, f"{place}: {', '.join(names)}", indent=2)
+        if len(empty) > EMPTY_SHOWN:
+            wrap(out, "... and more, which `aclnn-cts report` shows", indent=2)
     out.print()
 
 
@@ -335,10 +355,17 @@ def _show_errors(out: Console, summary: Summary) -> int:
     return len(errors)
 
 
-def show_findings(out: Console, groups: Sequence[FindingGroup], *, where: str, errors: int = 0) -> None:
+def show_findings(
+    out: Console,
+    groups: Sequence[FindingGroup],
+    *,
+    where: str,
+    errors: int = 0,
+    confirmed: Mapping[str, str] | None = None,
+) -> None:
     """Two lines for each finding without a waiver: what fails under which condition, and the clause.
 
-    `where`: the folder of their trial files; empty where there is none.
+    `where`: the folder of their trial files; empty where there is none. `confirmed`: as of `show_end`.
     """
     standing = [group for group in groups if not group.waivers]
     if standing:
@@ -347,21 +374,19 @@ def show_findings(out: Console, groups: Sequence[FindingGroup], *, where: str, e
         wrap(out, "No findings." if not groups else "No findings without a waiver.")
     for number, group in enumerate(standing[:FINDINGS_SHOWN], start=1):
         when = f"when {group.shared.en}" if group.shared is not None else _brief(group.details)
-        what = f"{number:2} {group.title}, {when} ({count(group.cases, 'case')}); {group.meaning}"
+        again = (confirmed or {}).get(Path(group.file).name, "")
+        cases = f"{count(group.cases, 'case')}{f', {again}' if again else ''}"
+        what = f"{number:2} {group.title}, {when} ({cases}); {group.meaning}"
         clause = f"clause {group.clause}" if group.clause else "no clause states it by itself"
         out.print(_line(out, what, "red"), soft_wrap=True)
         out.print(_line(out, f"   {clause}", "dim"), soft_wrap=True)
     if len(standing) > FINDINGS_SHOWN:
         more = f", whose trial files are in {where}" if where else ""
         wrap(out, f"   ... and {len(standing) - FINDINGS_SHOWN} more{more}")
-    waived: dict[str, list[FindingGroup]] = {}
-    for group in groups:
-        for name in group.waivers:
-            waived.setdefault(name, []).append(group)
+    waived = Counter(name for group in groups for name in group.waivers)
     if waived:
-        said = ", ".join(f"{name} ({sum(group.cases for group in entry)})" for name, entry in waived.items())
-        number = sum(map(len, waived.values()))
-        wrap(out, f"{count(number, 'waived finding')}, by waiver and cases: {said}")
+        said = ", ".join(f"{name} ({number})" for name, number in waived.items())
+        wrap(out, f"{count(waived.total(), 'waived finding')}, by waiver: {said}")
     out.print()
 
 

@@ -1,8 +1,7 @@
-"""What a campaign shows: a screen that fits the terminal, a line, a file, and an end of fifteen lines."""
+"""What a campaign shows: a screen that fits the terminal, a line, a file, and an end."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -21,11 +20,14 @@ from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.campaign_end import show_campaign_end
 from aclnn_cts.cli.campaign_progress import progress
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, screen
+from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding
-from aclnn_cts.store.run_directory import failure_name
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.summary import Summary
+from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 RUN = Path("runs/20260101-000000-fuzz-cann")
 
@@ -160,37 +162,32 @@ def test_the_line_and_the_json() -> None:
     assert document["seconds_left"] == 6 * 3600 + 57 * 60 + 55
 
 
-def ended(status: Status, width: int, *, terminal: bool) -> str:
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_end_has_the_shape_of_a_run_s_with_what_was_covered(terminal: bool, tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "run", [record(softmax_case(1))])
+    status = a_status(operators=OPERATORS_SHOWN + 8, findings=0, slots=8, apart=31)
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=terminal, color_system=None, highlight=False)
-    with contextlib.redirect_stdout(out):
-        show_campaign_end(console, Ended(summary=status.summary, status=status, why="its time is over"), RUN)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize("violations", [0, 9])
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_end_is_sixteen_lines_of_a_terminal(width: int, violations: int) -> None:
-    status = replace(a_status(operators=9, findings=200, slots=8, apart=31), ran_on="Ascend910B3 (Atlas A2)")
-    status.summary.violations += [f"waiver {number} has expired" for number in range(violations)]
-    text = ended(status, width, terminal=True)
-    taken = sum(max(-(-len(one) // width), 1) for one in text.splitlines())
-    assert taken <= 16
-    assert len([one for one in text.splitlines() if "model" in one]) >= (3 if not violations else 1)
-    assert "on Ascend910B3" in text
-    assert "200 findings, 0 waived; the most frequent " in text
-    assert "*DIGITS.json" in text
-    assert "UpsampleNearestExact1d: FLOAT16, value beyond model, 199" in text
-    assert "-31" in text
-    assert "-N: so many more were tried" in text
-
-
-def test_where_there_is_no_terminal_the_findings_stand_in_full() -> None:
-    status = a_status(operators=2, findings=3, slots=1)
-    text = ended(status, 80, terminal=False)
-    for finding in status.findings:
-        assert f"ALLOW_FP32_DOWN_PRECISION: failures/{failure_name(finding.signature)}" in text
-    assert len(text.splitlines()) <= 16
+    console = Console(file=out, width=80, force_terminal=terminal, color_system=None, highlight=False)
+    ended = Ended(summary=RunDirectory(run).summary(), status=status, why="its time is over")
+    show_campaign_end(console, ended, run, load_specs())
+    lines = out.getvalue().splitlines()
+    starts = (
+        "Verdict: ",
+        "  Ran on: ",
+        "  1:02:05, 1234 chunks: its time is over.",
+        "Judged: ",
+        "operator ",
+        f"UpsampleNearestExact1d{OPERATORS_SHOWN + 7}",
+        "... 8 more",
+        "-N: so many more were tried",
+        "No findings.",
+        "Next: aclnn-cts report ",
+        "RESULT ",
+    )
+    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
+    assert places == sorted(places)
+    assert places[-1] == len(lines) - 1
+    assert "-31" in out.getvalue()
 
 
 class Deaf:

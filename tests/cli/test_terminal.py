@@ -15,7 +15,7 @@ from aclnn_cts.core.verdict import Result
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
 from tests.cli.conftest import Called
-from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, WRONG
+from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, SMALL, WRONG
 from tests.reports.synthetic import record, softmax_case
 
 Call = Callable[..., Called]
@@ -107,3 +107,37 @@ def test_the_progress_of_a_run_is_one_object(call: Call, tmp_path: Path) -> None
     document = json.loads((tmp_path / "progress.json").read_text())
     assert (document["finished"], document["findings"], document["cases"]) == (True, 1, len(LINES.splitlines()))
     assert document["run"] == str(tmp_path / "run")
+
+
+def test_the_share_that_was_judged_is_that_of_the_result_line(call: Call) -> None:
+    out = call(*RUN, "reference").out
+    [said] = re.findall(r"^Judged: (\d+)% of what must be judged; ", out, re.MULTILINE)
+    assert f" judged={said}% " in out.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_campaign_ends_as_a_run_does_and_names_the_sizes_that_it_did_not_reach(call: Call) -> None:
+    lines = call("fuzz", "softmax_backward", *SMALL, "--adapter", WRONG, "-o", "night").out.splitlines()
+    starts = (
+        "Verdict: fails",
+        "  Ran on: ",
+        "Judged: ",
+        "operator ",
+        "1 finding:",
+        "   clause ",
+        "Calls judged on values, by size regime:",
+        "dtype, layout ",
+        "Not reached: ",
+        "  Softmax ",
+        "Next: aclnn-cts replay night/failures/",
+        "Report: aclnn-cts report night ",
+        "RESULT verdict=fails ",
+    )
+    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
+    assert places == sorted(places)
+    assert places[-1] == len(lines) - 1
+    summary = json.loads(Path("night/summary.json").read_text())
+    cells = summary["operators"]["aclnnSoftmaxBackward"]["cells"]
+    empty = sum(not number for number in cells.values())
+    assert f"Not reached: {empty} cells:" in lines
+    assert empty
