@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,11 +15,14 @@ from aclnn_cts.checks.plan import STATUS_PROMISES, Profile, plan_parts, profile
 from aclnn_cts.checks.sentinel import sentinel_trial
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
+from aclnn_cts.findings.fingerprint import fingerprint
+from aclnn_cts.findings.group import group
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.findings.waivers.report import WaiverEvidence
@@ -126,7 +130,7 @@ def _xdist_workers() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFinding:
-    """Failures with one signature."""
+    """One finding among the failures of a test (`findings.group`)."""
 
     record: Record
     """The one that is shown: shrunk where a search met the finding, else the smallest that the plan met."""
@@ -155,7 +159,11 @@ class GateResult:
 @dataclass(slots=True)
 class _Tally:
     summary: Summary
-    failures: dict[str, tuple[Record, int]] = field(default_factory=dict)
+    failures: Counter[Fingerprint] = field(default_factory=Counter)
+    best: dict[Fingerprint, Record] = field(default_factory=dict)
+    """The failure that shows each best."""
+    shrunk: Record | None = None
+    """What a search has found: it is shown for its finding."""
     waived: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
 
@@ -170,15 +178,18 @@ class _Tally:
         if record.waiver:
             self.waived[record.waiver] = self.waived.get(record.waiver, 0) + 1
             return
-        key = record.signature.text()
-        shown, number = self.failures.get(key, (record, 0))
-        smaller = preference(record) < preference(shown)
-        self.failures[key] = (record if smaller else shown, number + 1)
+        found = fingerprint(record)
+        self.failures[found] += 1
+        self.best[found] = min(self.best.get(found, record), record, key=preference)
 
-    def show(self, record: Record) -> None:
-        """Let a record that was added stand for its finding."""
-        key = record.signature.text()
-        self.failures[key] = (record, self.failures[key][1])
+    def findings(self) -> Iterator[tuple[Record, int]]:
+        """One failure of each finding, and their number; the most frequent finding first."""
+        shrunk = None if self.shrunk is None else fingerprint(self.shrunk)
+        after = {item for item, record in self.best.items() if record.after}
+        for found in group(self.failures, order_dependent=after):
+            best = min((self.best[item] for item in found.fingerprints), key=preference)
+            shown = self.shrunk if self.shrunk is not None and shrunk in found.fingerprints else best
+            yield shown, sum(self.failures[item] for item in found.fingerprints)
 
 
 class Gate:
@@ -265,7 +276,6 @@ class Gate:
         return _Tally(summary)
 
     def _result(self, tally: _Tally, *, beside: str = "") -> GateResult:
-        failures = sorted(tally.failures.values(), key=lambda failure: -failure[1])
         conclusion = tally.summary.conclusion
         counted = sum(found.counted for found in conclusion.operators.values())
         unjudged: tuple[str, ...] = ()
@@ -274,7 +284,7 @@ class Gate:
         return GateResult(
             counts=total_of(part for found in tally.summary.operators.values() for part in found.kinds.values()),
             conclusion=conclusion,
-            findings=tuple(self._finding(record, number) for record, number in failures),
+            findings=tuple(self._finding(record, number) for record, number in tally.findings()),
             waived=tally.waived,
             errors=tuple(tally.errors),
             beside=beside,
@@ -345,8 +355,7 @@ class Gate:
         found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
         for record in found.records:
             tally.add(record)
-        if found.smallest is not None:
-            tally.show(found.smallest)
+        tally.shrunk = found.smallest
 
 
 def _is_rejected(record: Record) -> bool:
