@@ -1,4 +1,4 @@
-"""Calls whose outputs are made here, and what the bound and the other rulers say of them."""
+"""Calls whose outputs are made here, and what the bound and the other tolerances say of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import round_to, spacing, toward_zero
-from aclnn_cts.core.verdict import RulerVerdict
+from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.generate.contents import case_arrays
@@ -19,7 +19,7 @@ from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import compare
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.pair import make_pair
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from benchmarks.emulated_operators import FORMULAS, emulate
 from benchmarks.emulations import (
     ORDERS,
@@ -135,7 +135,7 @@ def accusers(call: Call, outputs: Outputs) -> frozenset[str]:
             operand=model.operand.name if model.operand is not None else "",
         )
         for other in OTHERS:
-            if other not in found and RULERS[other].measure(pair).verdict == RulerVerdict.FAIL:
+            if other not in found and TOLERANCES[other].measure(pair).verdict == ToleranceVerdict.FAIL:
                 found.add(other)
     return frozenset(found)
 

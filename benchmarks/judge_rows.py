@@ -97,7 +97,7 @@ class RowCount:
     elements: int = 0
     torch_calls: int = 0
     compared: int = 0
-    """Calls that were put to the other rulers too."""
+    """Calls that were put to the other tolerances too."""
     alarms: Counter[str] = field(default_factory=Counter)
     """Calls of correct implementations that a judge finds at fault."""
     faults: dict[str, FaultCount] = field(default_factory=dict)

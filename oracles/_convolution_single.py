@@ -1,4 +1,4 @@
-"""The two gradients of a convolution over time in FLOAT, sums in order: the second implementation that rulers ask for.
+"""The two gradients of a convolution over time in FLOAT, sums in order: the second implementation for tolerances.
 
 gradInput sums by taps and output channels, gradWeight by times and batches; the letters stand in `conv_tbc_backward`.
 """

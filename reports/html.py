@@ -22,7 +22,7 @@ from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
-from aclnn_cts.reports.notes import because_text, note_markup, recorded, ruler_markup, ruler_source
+from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
 from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text, short_count_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
@@ -124,13 +124,13 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             t_lang=lambda address: phrase(address, language),
             heat=shade,
             chinese=chinese_message,
-            ruler=ruler_markup,
+            tolerance=tolerance_markup,
             recorded=recorded,
-            ruler_source=ruler_source,
+            tolerance_source=tolerance_source,
             because=because_text,
             note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
-            by_ruler=lambda row: {ruler.ruler: ruler for ruler in row.rulers},
+            by_tolerance=lambda row: {tolerance.tolerance: tolerance for tolerance in row.tolerances},
             operators=[part.operator for part in report.operators],
             documents=_documents(report),
             verdicts=_verdicts(report.clauses),
@@ -161,7 +161,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             ],
             declared=[(run, *_declared(run)) for run in report.runs],
             law_rows=_laws(report),
-            rulers=_rulers(report.precision),
+            tolerances=_tolerances(report.precision),
         )
     )
 
@@ -262,6 +262,6 @@ def _laws(report: Acceptance) -> list[dict[str, Any]]:
     ]
 
 
-def _rulers(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
-    """Sources by ruler, over all outputs."""
-    return {ruler.ruler: ruler.source for row in rows for ruler in row.rulers if ruler.source}
+def _tolerances(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
+    """Sources by tolerance, over all outputs."""
+    return {tolerance.tolerance: tolerance.source for row in rows for tolerance in row.tolerances if tolerance.source}

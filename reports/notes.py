@@ -1,4 +1,4 @@
-"""What runs, records, comparisons and rulers note, said in Chinese from codes and values."""
+"""What runs, records, comparisons and tolerances note, said in Chinese from codes and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.reports.model.acceptance import RunFacts
-from aclnn_cts.reports.model.acceptance_findings import RulerLine
+from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
 from aclnn_cts.reports.numbers import number_text
 from aclnn_cts.reports.text import Language, phrase, spans, words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
@@ -19,11 +19,11 @@ __all__ = [
     "note_markup",
     "note_text",
     "recorded",
-    "ruler_markup",
-    "ruler_source",
-    "ruler_text",
     "run_note",
     "run_notes",
+    "tolerance_markup",
+    "tolerance_source",
+    "tolerance_text",
 ]
 
 _MORE_IN_TEXT = frozenset({"", NoteCode.HARNESS, NoteCode.NOT_RUN})
@@ -91,31 +91,31 @@ def because_text(cause: CauseCount) -> str:
     return _said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
 
 
-def ruler_text(line: RulerLine) -> str:
-    """What a ruler measured, or why no figure decided; empty where the record has neither in codes."""
+def tolerance_text(line: ToleranceLine) -> str:
+    """What a tolerance measured, or why no figure decided; empty where the record has neither in codes."""
     if line.why:
-        return str(words("rulers")["why"].get(line.why, ""))
+        return str(words("tolerances")["why"].get(line.why, ""))
     return "、".join(
         _said("figure", name=_figure_name(name), value=number_text(value), relation=relation, limit=number_text(limit))
         for name, value, relation, limit in line.figures
     )
 
 
-def ruler_markup(line: RulerLine) -> Markup:
-    """What a ruler says in both languages; the recorded text where that is all there is."""
-    said = ruler_text(line)
+def tolerance_markup(line: ToleranceLine) -> Markup:
+    """What a tolerance says in both languages; the recorded text where that is all there is."""
+    said = tolerance_text(line)
     return spans(line.message, said) if said else spans(line.message, _said("unsaid")) + recorded(line.message)
 
 
-def ruler_source(name: str, source: str) -> str:
-    """Where a ruler is from; the title of a work stands as it is."""
-    return str(words("rulers")["sources"].get(name, source))
+def tolerance_source(name: str, source: str) -> str:
+    """Where a tolerance is from; the title of a work stands as it is."""
+    return str(words("tolerances")["sources"].get(name, source))
 
 
 @functools.cache
 def _figure_name(name: str) -> str:
-    """The name of a ruler's figure in Chinese; an unknown one as it is."""
-    known = words("rulers")["figures"]
+    """The name of a tolerance's figure in Chinese; an unknown one as it is."""
+    known = words("tolerances")["figures"]
     if name in known:
         return str(known[name])
     for pattern, chinese in known.items():

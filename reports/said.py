@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import RulerVerdict
+from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.reports.numbers import number_text, share_text
 from aclnn_cts.reports.text import phrase, words
@@ -39,9 +39,9 @@ def _sentence(card: FindingCard) -> str:
         if kind == Fault.MODEL:
             text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
-    if kind == Fault.RULER:
-        failed = dict.fromkeys(line.ruler for line in card.rulers if line.verdict == RulerVerdict.FAIL)
-        return _said("ruler", output=card.output, rulers="、".join(failed)) if failed else _meaning(card)
+    if kind == Fault.TOLERANCE:
+        failed = dict.fromkeys(line.tolerance for line in card.tolerances if line.verdict == ToleranceVerdict.FAIL)
+        return _said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)
     if kind == Fault.CRASH:

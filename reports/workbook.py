@@ -25,7 +25,7 @@ _LONGEST = 32_000
 """Characters of a cell: Excel's limit is 32,767."""
 
 _PRECISION = frozenset(
-    {"value", "value beyond the assumed model", "special value", "wrong value beyond a limit", "ruler"}
+    {"value", "value beyond the assumed model", "special value", "wrong value beyond a limit", "tolerance"}
 )
 
 

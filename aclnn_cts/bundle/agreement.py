@@ -16,7 +16,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
-from aclnn_cts.execution.measuring import chosen_rulers
+from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary
@@ -50,7 +50,7 @@ class Agreement:
         yield from self._totals(summary, whole=not manifest.is_campaign)
         yield from self._predicate(manifest, summary)
         try:
-            chosen_rulers(manifest.rulers)
+            chosen_tolerances(manifest.tolerances)
         except UsageError as error:
             yield Problem(RUN_MANIFEST, f"names an acceptance criterion that this version does not know: {error}")
         for name, digest in manifest.specs.items():

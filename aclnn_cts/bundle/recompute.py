@@ -55,12 +55,12 @@ def _succeeded(outcome: Outcome) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Recomputer:
-    """Judges records of one run again. Oracles, compute models and rulers are this program's, specs the run's own."""
+    """Judges records of one run again. Oracles, models and tolerances are this program's, specs the run's own."""
 
     specs: Specs
     statuses: bool
     """Whether the implementation returns statuses."""
-    rulers: tuple[str, ...] = ()
+    tolerances: tuple[str, ...] = ()
     """Those that gated."""
     spec_folders: Sequence[Path] = ()
     """Where oracles of the user's own lie."""
@@ -69,7 +69,7 @@ class Recomputer:
     def __post_init__(self) -> None:
         """Have the operators judged as the run did."""
         self._judges = Judges(
-            has_statuses=self.statuses, spec_folders=self.spec_folders, measuring=Measuring(gate=self.rulers)
+            has_statuses=self.statuses, spec_folders=self.spec_folders, measuring=Measuring(gate=self.tolerances)
         )
 
     def difference(self, record: Record, blob: Blob) -> str:

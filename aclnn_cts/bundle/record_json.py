@@ -20,7 +20,7 @@ from aclnn_cts.core.verdict import Record, Signature, Verdict
 
 __all__ = ["RECORD_FORMAT", "record_from_json", "record_schema", "record_to_json"]
 
-RECORD_FORMAT = "aclnn-cts/record/1"
+RECORD_FORMAT = "aclnn-cts/record/2"
 
 
 def record_to_json(record: Record) -> dict[str, Any]:

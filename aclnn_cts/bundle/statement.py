@@ -37,7 +37,9 @@ __all__ = [
     "statement_bytes",
 ]
 
-BUNDLE_FORMAT = "aclnn-cts/bundle/1"
+BUNDLE_FORMAT = "aclnn-cts/bundle/2"
+_OLDER_FORMATS = ("aclnn-cts/bundle/1",)
+"""Formats whose manifest is the same, but not their records."""
 BLOBS = "blobs/"
 """Before the SHA-256 of a recorded output: together the name of its entry."""
 MANIFEST_NAME = "MANIFEST.json"
@@ -137,6 +139,11 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     predicate_type: str = msgspec.field(name="predicateType")
     predicate: Predicate
 
+    @property
+    def is_older(self) -> bool:
+        """Whether an older version wrote the records, which this one does not read."""
+        return self.predicate.format != BUNDLE_FORMAT
+
     @classmethod
     def of(cls, subjects: tuple[Subject, ...], predicate: Predicate) -> Statement:
         """The statement about the entries."""
@@ -172,11 +179,8 @@ def read_statement(content: bytes) -> Statement:
         raise HarnessError(f"not a statement of the format {shown(BUNDLE_FORMAT)}: {error}") from None
     if statement_bytes(statement) != content:
         raise HarnessError("not spelled as this program spells it")
-    if (statement.type, statement.predicate_type, statement.predicate.format) != (
-        _STATEMENT_TYPE,
-        _PREDICATE_TYPE,
-        BUNDLE_FORMAT,
-    ):
+    kind = (statement.type, statement.predicate_type)
+    if kind != (_STATEMENT_TYPE, _PREDICATE_TYPE) or statement.predicate.format not in (BUNDLE_FORMAT, *_OLDER_FORMATS):
         raise HarnessError(f"not a statement of the format {shown(BUNDLE_FORMAT)}")
     return statement
 

@@ -14,8 +14,9 @@ from aclnn_cts.bundle.reading import Problem, Reading, read_bundle
 from aclnn_cts.bundle.recompute import Recomputer
 from aclnn_cts.bundle.recount import Recount
 from aclnn_cts.bundle.sample import Sample, judged_again
-from aclnn_cts.bundle.statement import SIGNATURE_NAME, Predicate, Statement, signed_bytes
+from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Statement, signed_bytes
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.store.manifest import older_format
 
 __all__ = ["Verification", "verify_bundle"]
 
@@ -72,7 +73,9 @@ def verify_bundle(
         signature, wrong = _signature(reading, statement.predicate, key)
         problems += wrong
         proved = key is not None and not wrong
-    if statement is not None and not reading.problems:
+    if statement is not None and statement.is_older:
+        problems.append(Problem("file", _only_sums(statement)))
+    elif statement is not None and not reading.problems:
         problems += Agreement(records, statement, reading).problems()
         judged = list(_recomputed(path, records, statement, reading.offsets, spec_folders))
         recomputed = len(judged)
@@ -89,6 +92,11 @@ def verify_bundle(
         seed=seed,
         unproved=_unproved(statement) if statement is not None and not proved else (),
     )
+
+
+def _only_sums(statement: Statement) -> str:
+    older = older_format("its records", statement.predicate.format, BUNDLE_FORMAT)
+    return f"{older}. Here only its bytes and its signature were checked"
 
 
 _DETERMINED = frozenset(("blobs", "records", "specs"))
@@ -127,7 +135,7 @@ def _recomputed(
         recomputer = Recomputer(
             specs=records.specs(),
             statuses=statement.predicate.statuses,
-            rulers=records.manifest().rulers,
+            tolerances=records.manifest().tolerances,
             spec_folders=folders,
         )
     except (HarnessError, UsageError) as error:

@@ -85,7 +85,7 @@ def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str,
     yield "--call-timeout", settings.call_seconds, kept.get("call_seconds")
     yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
     yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
-    yield "--tolerance", sorted(settings.measuring.gate), sorted(kept["rulers"])
+    yield "--tolerance", sorted(settings.measuring.gate), sorted(kept["tolerances"])
 
 
 def _told(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
@@ -115,7 +115,7 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
         call_seconds=kept.get("call_seconds"),
         strict_limits=bool(kept.get("strict_limits", False)),
         unsafe=bool(kept["unsafe"]),
-        measuring=replace(options.settings.measuring, gate=tuple(kept["rulers"])),
+        measuring=replace(options.settings.measuring, gate=tuple(kept["tolerances"])),
     )
     options = replace(options, settings=settings, seed=manifest.seed, size=int(kept["chunk_trials"]))
     if "--waivers" in options.given:

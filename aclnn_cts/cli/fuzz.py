@@ -131,7 +131,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
-    rulers: tuple[str, ...],
+    tolerances: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
     edition: str,
@@ -144,7 +144,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.campaign_end import show_campaign_end
     from aclnn_cts.cli.campaign_progress import ProgressJson
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
-    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.store.manifest import file_hashes
@@ -163,7 +163,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     watchers: list[Watcher] = []
     if progress is not None:
         watchers.append(ProgressJson(output_file(progress, written_by_us=PROGRESS_FILE, option="--progress"), path))
-    measuring = Measuring(gate=chosen_rulers(rulers))
+    measuring = Measuring(gate=chosen_tolerances(tolerances))
     specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     places = tuple(dict.fromkeys(word.strip() for word in devices.split(","))) if devices else ()

@@ -29,7 +29,7 @@ from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_tria
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Record, ToleranceVerdict, Verdict
 from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
-    rulers: tuple[str, ...],
+    tolerances: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
     edition: str,
@@ -73,12 +73,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     begin((str(source),), adapter)
     from aclnn_cts.cli.screen import show_end, show_short_end
-    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
 
-    measuring = Measuring(gate=chosen_rulers(rulers), always=verbose)
+    measuring = Measuring(gate=chosen_tolerances(tolerances), always=verbose)
     if source.is_dir() and not edition:
         edition = _edition_of(source)
     specs = load_specs(folders, edition=edition)
@@ -281,24 +281,24 @@ def _tell(out: Console, path: Path, specs: Specs) -> None:
         for record in results.records():
             for line in explain(record, specs[record.trial.case.operator]):
                 wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
-            if record.verdict.rulers:
+            if record.verdict.tolerances:
                 out.print()
-                _show_rulers(out, record.verdict)
+                _show_tolerances(out, record.verdict)
             out.print()
 
 
-def _show_rulers(out: Console, verdict: Verdict) -> None:
-    """The derived bound and all rulers, each with what is left of its limit."""
-    made = table("ruler", "output", "says", "headroom", "because")
+def _show_tolerances(out: Console, verdict: Verdict) -> None:
+    """The derived bound and all tolerances, each with what is left of its limit."""
+    made = table("tolerance", "output", "says", "headroom", "because")
     made.columns[3].justify = "right"
     for number, deviation in enumerate(verdict.deviations):
-        word = RulerVerdict.FAIL if deviation.beyond else RulerVerdict.PASS
+        word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
         text = f"largest error {deviation.share:.3g} of its bound"
         made.add_row("" if number else "derived bound", deviation.output, word, _percent(1.0 - deviation.share), text)
     benchmarks: dict[str, None] = {}
-    for name, outputs in verdict.rulers.items():
+    for name, outputs in verdict.tolerances.items():
         for number, (output, result) in enumerate(outputs.items()):
-            judged = result.verdict != RulerVerdict.NOT_APPLICABLE
+            judged = result.verdict != ToleranceVerdict.NOT_APPLICABLE
             left = _percent(float(result.headroom)) if judged else "-"
             word = result.verdict if judged else "n/a"
             made.add_row("" if number else name, output, word, left, result.message)

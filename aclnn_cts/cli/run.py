@@ -93,7 +93,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
         ),
         click.option(
             "--tolerance",
-            "rulers",
+            "tolerances",
             multiple=True,
             metavar="NAME,...",
             help="Acceptance criteria that values must meet besides the derived bound, such as mixed.",
@@ -174,7 +174,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     strict_limits: bool,
     unsafe: bool,
     waivers: tuple[Path, ...],
-    rulers: tuple[str, ...],
+    tolerances: tuple[str, ...],
     out: Path | None,
     folders: tuple[Path, ...],
     edition: str,
@@ -184,7 +184,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.checks.plan import profile
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
     from aclnn_cts.cli.screen import Screen, show_end
-    from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+    from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
@@ -194,7 +194,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
 
     watched = output_file(progress, written_by_us=PROGRESS_FILE, option="--progress") if progress is not None else None
-    measuring = Measuring(gate=chosen_rulers(rulers))
+    measuring = Measuring(gate=chosen_tolerances(tolerances))
     specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     chosen_profile = profile(profile_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Family", "Fault", "Severity", "severity"]
+__all__ = ["Family", "Fault", "Severity", "current_code", "severity"]
 
 
 class Severity(str, Enum):
@@ -80,7 +80,7 @@ class Fault(str, Enum):
     SPECIAL = "special value", Family.VALUES, Severity.MAJOR
     MODEL = "value beyond the assumed model", Family.VALUES, Severity.MINOR
     """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
-    RULER = "ruler", Family.TOLERANCE, Severity.MINOR
+    TOLERANCE = "tolerance", Family.TOLERANCE, Severity.MINOR
     """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
 
     __str__ = str.__str__
@@ -103,4 +103,10 @@ def severity(code: str) -> Severity:
     return next((fault.severity for fault in Fault if fault == code), Severity.MAJOR)
 
 
+def current_code(code: str) -> str:
+    """The code of a fault that a file of version 1 may call by its old code; any other word as it is."""
+    return _OLD_CODES.get(code, code)
+
+
+_OLD_CODES = {"ruler": "tolerance"}
 _ORDER = {fault: place for place, fault in enumerate(Fault)}

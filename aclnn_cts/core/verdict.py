@@ -21,13 +21,13 @@ __all__ = [
     "OutOfScope",
     "Record",
     "Result",
-    "RulerFigure",
-    "RulerResult",
-    "RulerVerdict",
-    "RulerWhy",
     "RunVerdict",
     "Signature",
     "Skip",
+    "ToleranceFigure",
+    "ToleranceResult",
+    "ToleranceVerdict",
+    "ToleranceWhy",
     "Verdict",
     "failed_on_values",
 ]
@@ -152,8 +152,8 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     calls; else empty."""
 
 
-class RulerVerdict:
-    """What a ruler says of one output (values of `RulerResult.verdict`)."""
+class ToleranceVerdict:
+    """What a tolerance says of one output (values of `ToleranceResult.verdict`)."""
 
     PASS = "pass"  # noqa: S105 - the word, and no password
     FAIL = "fail"
@@ -161,8 +161,8 @@ class RulerVerdict:
     """The rule has no row for the dtype, or needs a second implementation that there is none of."""
 
 
-class RulerWhy:
-    """Why a ruler decided by no figure (values of `RulerResult.why`)."""
+class ToleranceWhy:
+    """Why a tolerance decided by no figure (values of `ToleranceResult.why`)."""
 
     NO_ROW = "no row"
     """The rule has no numbers for the dtype."""
@@ -176,8 +176,8 @@ class RulerWhy:
     """The golden alone holds inf or nan; the source does not say what becomes of it."""
 
 
-class RulerFigure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One number that a ruler measures, and what it must be: `value relation limit`."""
+class ToleranceFigure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One number that a tolerance measures, and what it must be: `value relation limit`."""
 
     name: str
     value: float | str
@@ -187,21 +187,21 @@ class RulerFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     """`<=`, `<` or `>=`."""
 
 
-class RulerResult(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToleranceResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one of the ecosystem's acceptance rules says of one output."""
 
-    ruler: str
+    tolerance: str
     verdict: str
     message: str = ""
     """One sentence: the figure that decided, or why there is none."""
-    figures: tuple[RulerFigure, ...] = ()
+    figures: tuple[ToleranceFigure, ...] = ()
     headroom: float | str = 0.0
     """How much of the limit is left: 1 is all of it, 0 none, below 0 is beyond it (`-inf`: no limit admits it)."""
     benchmark: str = ""
     """What the second implementation was, where the rule compares with one."""
     source: str = ""
     why: str = ""
-    """Why no figure decided (`RulerWhy`); empty where one did."""
+    """Why no figure decided (`ToleranceWhy`); empty where one did."""
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -236,9 +236,9 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     deviations: tuple[Deviation, ...] = ()
     facts: Mapping[str, Any] = {}
     """Recorded, never judged: a limit not enforced, what an implementation without statuses did."""
-    rulers: Mapping[str, Mapping[str, RulerResult]] = {}
-    """By ruler and output: all rulers on the outputs at fault (of what is waived on a sample) and on a sample of all
-    calls, those that gate on all that passed."""
+    tolerances: Mapping[str, Mapping[str, ToleranceResult]] = {}
+    """By tolerance and output: all of them on the outputs at fault (of what is waived on a sample) and on a sample of
+    all calls, those that gate on all that passed."""
 
 
 def failed_on_values(verdict: Verdict) -> bool:

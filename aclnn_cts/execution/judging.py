@@ -31,7 +31,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
-from aclnn_cts.execution.measuring import Measuring, with_rulers
+from aclnn_cts.execution.measuring import Measuring, with_tolerances
 from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.execution.values import Answer, Opened, in_whole_output, look_at, look_at_operands, with_magnitudes
 from aclnn_cts.formula.expectation import FormulaOracle
@@ -100,13 +100,13 @@ class Judge:
     forms: tuple[FormulaOracle, ...] = ()
     """Further forms of the formula that judges, which explain failures."""
     benchmark: Benchmark | None = None
-    """The operator's second implementation in FLOAT, which some rulers compare with."""
+    """The operator's second implementation in FLOAT, which some tolerances compare with."""
     measuring: Measuring = Measuring()
-    """Which rulers gate; failures alone are put to the others, or with `always` every call."""
+    """Which tolerances gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
     """What is known already of the values of calls, by the identity of their `Performed`."""
     spared: Spared = _spares_none
-    """Of which failures rulers and magnitudes are left out, where no ruler gates."""
+    """Of which failures tolerances and magnitudes are left out, where no tolerance gates."""
 
     @cached_property
     def _ask(self) -> EachOracle:
@@ -119,7 +119,7 @@ class Judge:
 
     @cached_property
     def thorough(self) -> Judge:
-        """The same judge, which puts every call to all rulers and counts its elements by magnitude."""
+        """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
 
     def expected(self, performed: Performed) -> Expected:
@@ -172,7 +172,9 @@ class Judge:
                 or not _succeeded(performed)
                 or _wrong_form(performed, outputs, mode.name) is not None
             ):
-                return verdict  # there are no values; beside other faults of form there are, and rulers speak of them
+                return (
+                    verdict  # there are no values; beside other faults of form there are, and tolerances speak of them
+                )
             opened = self._opened(performed, outputs)
             if verdict is None and (conforming := self._conforming_in_blocks(opened)) is not None:
                 return conclude(conforming, opened.models, mode.name)
@@ -194,7 +196,7 @@ class Judge:
     def _conforming_in_blocks(self, opened: Opened) -> Mapping[str, Comparison] | None:
         """The comparisons of a large call that conforms, in little memory; None where it must be looked at as a whole.
 
-        Its values alone are judged: rulers, and what a mode makes of operands, ask for the whole.
+        Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole.
         """
         got, models = opened.performed.got, opened.models
         if self.blocks is None or self.measuring.always or self.measuring.gate:
@@ -206,14 +208,14 @@ class Judge:
         return compare_blocks(got, models, self.blocks(opened.question))
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
-        """The verdict with what rulers and magnitudes say beside it, as much of that as is asked for."""
+        """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
         measuring, performed = self.measuring, answer.performed
         failed = verdict.result == Result.FAILED
         if not (measuring.always or measuring.gate) and (not failed or self.spared(performed, verdict)):
             return verdict
         if failed or measuring.always:
             verdict = with_magnitudes(verdict, answer, always=measuring.always)
-        return with_rulers(
+        return with_tolerances(
             verdict,
             measuring,
             question=answer.question,

@@ -1,4 +1,4 @@
-"""The ecosystem's rulers on a run: which ones gate, which trials they are put to, and what they compare with.
+"""The ecosystem's tolerances on a run: which ones gate, which trials they are put to, and what they compare with.
 
 The second implementation of the rules that need one is the operator's `benchmark`: plain FLOAT arithmetic, sums in
 order, from operands rounded as the mode asks, rounded to the output's dtype at the end.
@@ -21,15 +21,15 @@ from aclnn_cts.core.rounding import BinaryFormat, round_to
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.pair import Pair, make_pair
-from aclnn_cts.judgement.tolerances.registry import RULERS, check_names, gated, measure
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES, check_names, gated, measure
 from aclnn_cts.oracles.registry import Benchmark
 
-__all__ = ["Measuring", "chosen_rulers", "with_rulers"]
+__all__ = ["Measuring", "chosen_tolerances", "with_tolerances"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
-    """What a run asks of the rulers."""
+    """What a run asks of the tolerances."""
 
     gate: tuple[str, ...] = ()
     """Those that an implementation is held to beside the bound; computed on every trial."""
@@ -37,12 +37,12 @@ class Measuring:
     """Compute all of them, and the counts by magnitude, of every output, and not of those at fault alone."""
 
 
-def chosen_rulers(words: Iterable[str]) -> tuple[str, ...]:
-    """The rulers that `--tolerance NAME,...` names; UsageError for an unknown one."""
+def chosen_tolerances(words: Iterable[str]) -> tuple[str, ...]:
+    """The tolerances that `--tolerance NAME,...` names; UsageError for an unknown one."""
     return check_names((name.strip() for word in words for name in word.split(",")), where="--tolerance")
 
 
-def with_rulers(
+def with_tolerances(
     verdict: Verdict,
     measuring: Measuring,
     *,
@@ -53,10 +53,10 @@ def with_rulers(
     models: Mapping[str, ComputeModel],
     benchmark: Benchmark | None,
 ) -> Verdict:
-    """The verdict with what the rulers say of the call: those that gate on what passed, all of them on what failed.
+    """The verdict with what the tolerances say of the call: those that gate on what passed, all of them on what failed.
 
-    What passed fails where a gating ruler does. Of what failed the outputs at fault are measured, and all of them with
-    `Measuring.always`. An output of another shape or dtype than asked for is left out, and what was skipped is
+    What passed fails where a gating tolerance does. Of what failed the outputs at fault are measured, and all of them
+    with `Measuring.always`. An output of another shape or dtype than asked for is left out, and what was skipped is
     measured by none.
     """
     passed, gate = verdict.result == Result.PASSED, measuring.gate
@@ -74,16 +74,16 @@ def with_rulers(
     def measured(names: Iterable[str]) -> Verdict:
         chosen = tuple(names)
         others: Mapping[str, tuple[Float64, str]] = {}
-        if benchmark is not None and any(RULERS[name].needs_benchmark for name in chosen):
+        if benchmark is not None and any(TOLERANCES[name].needs_benchmark for name in chosen):
             others = _benchmarks(benchmark, question, {name: models[name] for name in fit})
         pairs = [_pair(name, got[name], expected, models[name], others.get(name)) for name in fit]
-        return gated(msgspec.structs.replace(verdict, rulers=measure(chosen, pairs)), gate)
+        return gated(msgspec.structs.replace(verdict, tolerances=measure(chosen, pairs)), gate)
 
     if passed and not measuring.always:
         judged = measured(gate)
         if judged.result == Result.PASSED:
             return judged
-    return measured(RULERS)
+    return measured(TOLERANCES)
 
 
 def _pair(

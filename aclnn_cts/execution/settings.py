@@ -45,7 +45,7 @@ class BenchSettings:
     unsafe: bool = False
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
-    """Which rulers gate, and which trials they are put to."""
+    """Which tolerances gate, and which trials they are put to."""
     workers: int = 1
     """Judges that share this machine: a runner's memory limit is a share of theirs."""
     scope: Scope | None = None
@@ -61,7 +61,7 @@ class BenchSettings:
             "unsafe": self.unsafe,
             "spec_folders": [str(folder) for folder in self.spec_folders],
             "edition": self.edition,
-            "rulers": list(self.measuring.gate),
+            "tolerances": list(self.measuring.gate),
         }
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:

@@ -93,7 +93,7 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             judged=verdict.judged,
             deviations=verdict.deviations,
             facts=facts,
-            rulers=verdict.rulers,
+            tolerances=verdict.tolerances,
         )
     if verdict.result == Result.SKIPPED:
         return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
@@ -108,7 +108,7 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
             mode=verdict.mode,
             deviations=verdict.deviations,
             facts=facts,
-            rulers=verdict.rulers,
+            tolerances=verdict.tolerances,
         )
     return verdict
 

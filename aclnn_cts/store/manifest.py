@@ -38,6 +38,7 @@ __all__ = [
     "file_hashes",
     "is_software",
     "manifest_from_json",
+    "older_format",
     "own_adapter_facts",
     "product_of",
     "ran_on",
@@ -47,7 +48,8 @@ __all__ = [
     "version_of",
 ]
 
-MANIFEST_FORMAT = "aclnn-cts/manifest/1"
+MANIFEST_FORMAT = "aclnn-cts/manifest/2"
+_OLDER_FORMATS = ("aclnn-cts/manifest/1",)
 OWN_ADAPTER_FILE = "own_adapter.file"
 OWN_ADAPTER_SHA256 = "own_adapter.sha256"
 """Names of facts: the file of an adapter that does not ship, and its contents."""
@@ -69,6 +71,9 @@ _LIBRARIES = (
     "jax",
     "ray",
 )
+
+_LAST_READER = "0.1.0"
+"""The last release that reads the first formats of run directories and bundles."""
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -135,9 +140,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.settings.get("edition") or "")
 
     @property
-    def rulers(self) -> tuple[str, ...]:
+    def tolerances(self) -> tuple[str, ...]:
         """Acceptance criteria that gated."""
-        return tuple(self.settings.get("rulers", ()))
+        return tuple(self.settings.get("tolerances", ()))
 
     @property
     def is_campaign(self) -> bool:
@@ -145,10 +150,20 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return self.command == CAMPAIGN
 
 
+def older_format(where: str, found: str, expected: str) -> str:
+    """The message that refuses a run directory or a bundle of an older version, and says what reads it."""
+    return (
+        f"{where}: written by an older version (format {shown(found)}); this version reads {shown(expected)}."
+        f" The last release that reads it is {_LAST_READER}: pip install aclnn-cts=={_LAST_READER}"
+    )
+
+
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
     expected = f"a manifest of the format {shown(MANIFEST_FORMAT)}"
     document = strict_json(content, where=where, expected=expected, error=HarnessError, containers=FEW_CONTAINERS)
+    if isinstance(document, dict) and document.get("format") in _OLDER_FORMATS:
+        raise HarnessError(older_format(where, document["format"], MANIFEST_FORMAT))
     try:
         manifest = msgspec.convert(document, Manifest)
     except msgspec.MsgspecError as error:
@@ -162,7 +177,7 @@ def manifest_from_json(content: bytes, *, where: str) -> Manifest:
 _SETTINGS: Mapping[str, Any] = {
     "spec_folders": list[str],
     "edition": str,
-    "rulers": list[str],
+    "tolerances": list[str],
     "max_bytes": int,
     "phases": int,
     "unsafe": bool,

@@ -20,11 +20,13 @@ from typing import final
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import printable, shown
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.store.manifest import older_format
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, signature_key
 
 __all__ = ["COLUMNS", "COLUMN_TYPES", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_OLDER_VERSIONS = (1,)
 
 STORE_ENDS = ("", "-wal", "-shm", "-journal")
 """What SQLite's files of one store are called, after its name."""
@@ -247,6 +249,8 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
         if "no such table" in str(error) or "not a database" in str(error):
             raise HarnessError(f"{path}: not the results of a run ({error})") from None
         raise
+    if rows in [[(version,)] for version in _OLDER_VERSIONS]:
+        raise HarnessError(older_format(str(path), f"schema {rows[0][0]}", f"schema {SCHEMA_VERSION}"))
     if rows != [(SCHEMA_VERSION,)]:
         found = ", ".join(shown(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result, Signature
-from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.signature import found_as, is_milder, together
@@ -92,7 +92,7 @@ def settings_of(run: RunDirectory, *, adapter: str | None = None, spec_folders: 
         call_seconds=stated.get("call_seconds"),
         strict_limits=stated.get("strict_limits", False),
         unsafe=stated.get("unsafe", False),
-        measuring=Measuring(gate=chosen_rulers(manifest.rulers)),
+        measuring=Measuring(gate=chosen_tolerances(manifest.tolerances)),
     )
 
 

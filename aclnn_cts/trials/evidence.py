@@ -1,7 +1,8 @@
 """Of which failures everything is measured: of all that are not known, and of a sample of those that are.
 
-A waiver may speak for thousands of failures. What rulers say of each, and where its elements lie by magnitude, takes as
-long as judging it, and tells nothing after some dozens; whether it fails, and by how much, is recorded of every one.
+A waiver may speak for thousands of failures. What tolerances say of each, and where its elements lie by magnitude,
+takes as long as judging it, and tells nothing after some dozens. Whether it fails, and by how much, is recorded of
+every one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from aclnn_cts.core.verdict import Record
 __all__ = ["SAMPLE", "Evidence", "is_measured", "is_sampled"]
 
 SAMPLE = 64
-"""Of so many trials of a run, one is put to all rulers although it passes."""
+"""Of so many trials of a run, one is put to all tolerances although it passes."""
 
 FIRST = 4
 """Known failures of each signature that are measured, whatever their ids."""

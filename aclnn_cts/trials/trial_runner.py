@@ -61,9 +61,9 @@ class Bench:
     explained: Callable[[Record], bool] = lambda _record: False
     """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
     sparing: bool = False
-    """Whether a sample of the explained failures is put to the rulers, and not every one."""
+    """Whether a sample of the explained failures is put to the tolerances, and not every one."""
     sample: int = SAMPLE
-    """Of so many trials that pass, one is put to all rulers, and its outputs are kept."""
+    """Of so many trials that pass, one is put to all tolerances, and its outputs are kept."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
     scope: Scope = field(init=False)

@@ -38,7 +38,7 @@ class Verdicts:
     strict_limits: bool
     """Whether observations are failures."""
     sparing: bool
-    """Whether a sample of the explained failures is put to the rulers, and not every one."""
+    """Whether a sample of the explained failures is put to the tolerances, and not every one."""
     _evidence: Evidence = field(default_factory=Evidence)
 
     def judge(self, trial: Trial) -> Judge:
@@ -76,7 +76,7 @@ class Verdicts:
     def verdict(
         self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool = False
     ) -> Verdict:
-        """The verdict on the calls of a trial; `sampled`: they are put to all rulers although they pass."""
+        """The verdict on the calls of a trial; `sampled`: they are put to all tolerances although they pass."""
         if sampled:
             judge = judge.thorough
         try:

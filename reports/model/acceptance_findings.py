@@ -15,7 +15,7 @@ __all__ = [
     "NoProgram",
     "OutcomeLine",
     "Program",
-    "RulerLine",
+    "ToleranceLine",
     "WaiverRow",
     "WorstElement",
 ]
@@ -76,15 +76,15 @@ class OutcomeLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RulerLine:
-    """What one ruler says of one output of a finding's case."""
+class ToleranceLine:
+    """What one tolerance says of one output of a finding's case."""
 
-    ruler: str
+    tolerance: str
     output: str
     verdict: str
     message: str
     why: str
-    """Why no figure decided (`RulerWhy`); empty where one did."""
+    """Why no figure decided (`ToleranceWhy`); empty where one did."""
     figures: tuple[tuple[str, float | str, str, float], ...]
     """Name, value, relation, limit."""
 
@@ -205,10 +205,10 @@ class FindingCard:
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""
     figures_of: str
-    """The trial whose figures `worst`, `rulers`, `fault` and `outcome` are, where it is not the case's own: of a case
-    that a campaign shrank no record is kept."""
+    """The trial whose figures `worst`, `tolerances`, `fault` and `outcome` are, where it is not the case's own: of a
+    case that a campaign shrank no record is kept."""
     worst: tuple[WorstElement, ...]
-    rulers: tuple[RulerLine, ...]
+    tolerances: tuple[ToleranceLine, ...]
     fault: FaultFacts
     outcome: tuple[OutcomeLine, ...]
     """Of the first calls."""

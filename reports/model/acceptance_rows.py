@@ -19,7 +19,7 @@ __all__ = [
     "PrecisionRow",
     "PromiseRow",
     "RepeatRow",
-    "RulerRow",
+    "ToleranceRow",
 ]
 
 
@@ -209,10 +209,10 @@ class MagnitudeBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RulerRow:
+class ToleranceRow:
     """What one acceptance rule of the ecosystem says of an output, on failures and on a sample of what passed."""
 
-    ruler: str
+    tolerance: str
     passed: int
     failed: int
     not_applicable: int
@@ -251,10 +251,10 @@ class PrecisionRow:
     spread_trials: tuple[int, int]
     """How many trials these are: of the sample that passed, and failures."""
     measured: int
-    """Trials that all rulers were put to."""
+    """Trials that all tolerances were put to."""
     within_bound: int
     """Of these, those within the derived bound."""
-    rulers: tuple[RulerRow, ...]
+    tolerances: tuple[ToleranceRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from aclnn_cts.reports.model.acceptance_findings import (
     FindingMember,
     NoProgram,
     OutcomeLine,
-    RulerLine,
+    ToleranceLine,
     WorstElement,
 )
 from aclnn_cts.reports.model.collect import Collected
@@ -122,16 +122,16 @@ def _card(
         trial=document if len(document) <= _TRIAL_BYTES else "",
         worst=_worst(record),
         fault=facts,
-        rulers=tuple(
-            RulerLine(
-                ruler=name,
+        tolerances=tuple(
+            ToleranceLine(
+                tolerance=name,
                 output=output,
                 verdict=result.verdict,
                 message=result.message,
                 why=result.why,
                 figures=tuple((item.name, item.value, item.relation, item.limit) for item in result.figures),
             )
-            for name, outputs in record.verdict.rulers.items()
+            for name, outputs in record.verdict.tolerances.items()
             for output, result in outputs.items()
         ),
         outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),

@@ -1,4 +1,4 @@
-"""How near the outputs came to their bounds: histograms, magnitudes, rulers and the precision really used."""
+"""How near the outputs came to their bounds: histograms, magnitudes, tolerances and the precision really used."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, RulerResult, RulerVerdict
+from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, ToleranceResult, ToleranceVerdict
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.finer import FINER_FACT
-from aclnn_cts.judgement.tolerances.registry import RULERS
-from aclnn_cts.reports.model.acceptance_rows import MagnitudeBin, PrecisionRow, RulerRow
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
+from aclnn_cts.reports.model.acceptance_rows import MagnitudeBin, PrecisionRow, ToleranceRow
 
 __all__ = ["PrecisionTally", "plain"]
 
@@ -25,20 +25,20 @@ _BINS = len(SHARE_EDGES) + 1
 
 
 @dataclass(slots=True)
-class _Ruler:
+class _Tolerance:
     passed: int = 0
     failed: int = 0
     not_applicable: int = 0
     headroom: float = math.inf
     source: str = ""
 
-    def add(self, result: RulerResult) -> None:
+    def add(self, result: ToleranceResult) -> None:
         self.source = self.source or result.source
-        if result.verdict == RulerVerdict.NOT_APPLICABLE:
+        if result.verdict == ToleranceVerdict.NOT_APPLICABLE:
             self.not_applicable += 1
             return
-        self.passed += result.verdict == RulerVerdict.PASS
-        self.failed += result.verdict == RulerVerdict.FAIL
+        self.passed += result.verdict == ToleranceVerdict.PASS
+        self.failed += result.verdict == ToleranceVerdict.FAIL
         headroom = float(result.headroom)
         self.headroom = min(self.headroom, -math.inf if math.isnan(headroom) else headroom)
 
@@ -60,7 +60,7 @@ class _Output:
     spread_failed: int = 0
     measured: int = 0
     within: int = 0
-    rulers: dict[str, _Ruler] = field(default_factory=dict)
+    tolerances: dict[str, _Tolerance] = field(default_factory=dict)
     formats: set[str] | None = None
     """Formats that every probe leaves possible."""
     told_apart: bool = True
@@ -82,12 +82,12 @@ class _Output:
         self._place(deviation, share)
         if deviation.magnitudes:
             self._spread(deviation, failed=verdict.result == Result.FAILED)
-        if len(verdict.rulers) == len(RULERS):
+        if len(verdict.tolerances) == len(TOLERANCES):
             self.measured += 1
             self.within += not deviation.beyond
-            for name, outputs in verdict.rulers.items():
+            for name, outputs in verdict.tolerances.items():
                 if (result := outputs.get(deviation.output)) is not None:
-                    self.rulers.setdefault(name, _Ruler()).add(result)
+                    self.tolerances.setdefault(name, _Tolerance()).add(result)
 
     def _probe(self, deviation: Deviation, record: Record) -> None:
         """A probe names the formats of each output.
@@ -154,16 +154,16 @@ class _Output:
             spread_trials=(self.spread_passed, self.spread_failed),
             measured=self.measured,
             within_bound=self.within,
-            rulers=tuple(
-                RulerRow(
-                    ruler=name,
-                    passed=ruler.passed,
-                    failed=ruler.failed,
-                    not_applicable=ruler.not_applicable,
-                    headroom=plain(ruler.headroom),
-                    source=ruler.source,
+            tolerances=tuple(
+                ToleranceRow(
+                    tolerance=name,
+                    passed=tolerance.passed,
+                    failed=tolerance.failed,
+                    not_applicable=tolerance.not_applicable,
+                    headroom=plain(tolerance.headroom),
+                    source=tolerance.source,
                 )
-                for name, ruler in self.rulers.items()
+                for name, tolerance in self.tolerances.items()
             ),
         )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -17,11 +18,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aclnn_cts.bundle import archive, statement
+from aclnn_cts.bundle import archive, record_json, statement, write
 from aclnn_cts.bundle.archive import Member, archive_bytes, bad_name
 from aclnn_cts.bundle.keys import Signer, Verifier
 from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
+from aclnn_cts.bundle.statement import Predicate
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -226,7 +228,7 @@ def less_failures(entries: dict[str, bytes], _predicate: dict[str, Any]) -> None
 DECEITS: list[tuple[Callable[[dict[str, bytes], dict[str, Any]], None], str]] = [
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":"passed"'), "are stated; the records have"),
     (edited("records/000000.jsonl", b'"seed":5', b'"seed":9'), "its trial is not the one that its id names"),
-    (edited("records/000000.jsonl", b'"format":"aclnn-cts/record/1"', b'"format":"x"'), "is no record of the format"),
+    (edited("records/000000.jsonl", b'"format":"aclnn-cts/record/2"', b'"format":"x"'), "is no record of the format"),
     (edited("records/000000.jsonl", b"\n", b"\nnonsense\n"), "is no record of the format"),
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":7'), "7 where a word is expected"),
     (edited("run/summary.json", b'"failed": 2', b'"failed": 1'), "$.failed does not follow from the counts by kind"),
@@ -285,6 +287,31 @@ def test_the_signature_is_that_of_the_key(bundles: dict[bool, Path], key: Path, 
 
     forged = rebuilt(bundles[True], forge)
     assert places(verified(forged, tmp_path, key=Verifier(key.with_suffix(".pub")))) >= {"SIGNATURE.json"}
+
+
+def test_of_an_older_bundle_bytes_and_signature_are_checked(
+    key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "Predicate", functools.partial(Predicate, format="aclnn-cts/bundle/1"))
+    monkeypatch.setattr(record_json, "RECORD_FORMAT", "aclnn-cts/record/1")
+    path = tmp_path / "old.zip"
+    write_bundle(small_run(tmp_path / "run"), OutputFile(path), signer=Signer(key), make_report=lambda _run: PAGE)
+    public = Verifier(key.with_suffix(".pub"))
+    found = verify_bundle(path, key=public, recompute=1)
+    [problem] = found.problems
+    assert problem.what.startswith("its records: written by an older version (format 'aclnn-cts/bundle/1');")
+    assert "The last release that reads it is 0.1.0: pip install aclnn-cts==0.1.0." in problem.what
+    assert found.signature.startswith("good, by the key ")
+
+    content = path.read_bytes()
+    [changed] = {*places(verified(content.replace(PAGE, PAGE[::-1]), tmp_path, key=public))} - {"file"}
+    assert changed == "report.html"
+
+    def forge(entries: dict[str, bytes], predicate: dict[str, Any]) -> None:
+        del entries["SIGNATURE.json"]
+        predicate["signer"] = Signer(key).key_id
+
+    assert "SIGNATURE.json" in places(verified(rebuilt(path, forge), tmp_path, key=public))
 
 
 @pytest.mark.parametrize(

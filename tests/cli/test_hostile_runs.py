@@ -149,8 +149,8 @@ def test_brackets(call: Call, path: Path, name: str) -> None:
     [
         ("number", "spec_folders", 7),
         ("numbers", "spec_folders", [1]),
-        ("word", "rulers", "mixed"),
-        ("mapping", "rulers", {}),
+        ("word", "tolerances", "mixed"),
+        ("mapping", "tolerances", {}),
         ("phases", "phases", "two"),
         ("unsafe", "unsafe", 3),
     ],
@@ -280,7 +280,7 @@ def test_entries_that_say_nothing_or_something_else(
 def test_unknown_criteria_are_a_problem(bundle: Path, tmp_path: Path) -> None:
     def change(entries: dict[str, bytes], _predicate: dict[str, Any]) -> None:
         manifest = json.loads(entries["run/manifest.json"])
-        manifest["settings"] = {"rulers": ["lenient"]}
+        manifest["settings"] = {"tolerances": ["lenient"]}
         entries["run/manifest.json"] = json.dumps(manifest).encode()
 
     found = verified(rebuilt(bundle, change), tmp_path)

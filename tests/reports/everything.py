@@ -1,4 +1,4 @@
-"""Runs in which everything stands that a page can show: each kind of fault, note, error, ruler and change."""
+"""Runs in which everything stands that a page can show: each kind of fault, note, error, tolerance and change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.trial import Earlier
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, RulerFigure, RulerResult, RulerVerdict, RulerWhy, Skip
+from aclnn_cts.core.verdict import (
+    OutOfScope,
+    Record,
+    Result,
+    Skip,
+    ToleranceFigure,
+    ToleranceResult,
+    ToleranceVerdict,
+    ToleranceWhy,
+)
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.report import WaiverReport
@@ -51,21 +60,21 @@ def _failed(number: int, kind: str, **fields: Any) -> Record:
     return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
 
 
-def _rulers() -> dict[str, dict[str, RulerResult]]:
-    names = [name.replace("{n}", "2") for name in words("rulers")["figures"]]
-    measured = RulerResult(
-        ruler="mixed",
-        verdict=RulerVerdict.FAIL,
+def _tolerances() -> dict[str, dict[str, ToleranceResult]]:
+    names = [name.replace("{n}", "2") for name in words("tolerances")["figures"]]
+    measured = ToleranceResult(
+        tolerance="mixed",
+        verdict=ToleranceVerdict.FAIL,
         message=RECORDED,
-        figures=tuple(RulerFigure(name=name, value=0.5, limit=0.1) for name in names),
+        figures=tuple(ToleranceFigure(name=name, value=0.5, limit=0.1) for name in names),
         source="the title of a work in English",
     )
     silent = {
-        why: {"out": RulerResult(ruler=why, verdict=RulerVerdict.NOT_APPLICABLE, message=RECORDED, why=why)}
-        for name, why in vars(RulerWhy).items()
+        why: {"out": ToleranceResult(tolerance=why, verdict=ToleranceVerdict.NOT_APPLICABLE, message=RECORDED, why=why)}
+        for name, why in vars(ToleranceWhy).items()
         if name.isupper()
     }
-    old = RulerResult(ruler="old", verdict=RulerVerdict.NOT_APPLICABLE, message=RECORDED)
+    old = ToleranceResult(tolerance="old", verdict=ToleranceVerdict.NOT_APPLICABLE, message=RECORDED)
     return {"mixed": {"out": measured}, "old": {"out": old}, **silent}
 
 
@@ -103,7 +112,7 @@ def _records() -> list[Record]:
             for n, status in enumerate((0, 161001, None))
         ),
     ]
-    ruled = msgspec.structs.replace(found[0].verdict, rulers=_rulers())
+    ruled = msgspec.structs.replace(found[0].verdict, tolerances=_tolerances())
     found[0] = msgspec.structs.replace(found[0], verdict=ruled)
     broken = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null", change="x"))
     found += [

@@ -190,7 +190,10 @@ def test_tables_of_five_operators_fit_a_common_window(driver: Any, five: Accepta
     driver.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
     for spoken in LANGUAGES:
         driver.find_element("css selector", f"button[data-language={spoken}]").click()
-        assert driver.execute_script(_TOO_WIDE, ".scroll:has(> .matrix, > .rulers, > .ratio), .statuses thead th") == []
+        assert (
+            driver.execute_script(_TOO_WIDE, ".scroll:has(> .matrix, > .tolerances, > .ratio), .statuses thead th")
+            == []
+        )
     names = "const t = document.querySelector('.environment'); return t.rows[0].cells[0].offsetWidth / t.offsetWidth"
     assert driver.execute_script(names) > 0.2
 

@@ -239,8 +239,10 @@ def test_a_manner_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> None
     assert "aclrtCreateStream(&amp;stream_1)" in text
 
 
-def test_a_program_says_that_it_does_not_measure_a_ruler(tmp_path: Path) -> None:
-    card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [failed(of_size(4), kind=Fault.RULER)])]))
+def test_a_program_says_that_it_does_not_measure_a_tolerance(tmp_path: Path) -> None:
+    card, text = card_and_text(
+        acceptance([synthetic_run(tmp_path / "run", [failed(of_size(4), kind=Fault.TOLERANCE)])])
+    )
     assert card.programs
     assert "The programs judge by the derived bound" in text
 

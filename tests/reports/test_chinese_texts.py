@@ -20,7 +20,7 @@ from aclnn_cts.speclang.load import load_specs
 from tests.reports.page_text import half_width
 
 HAN = re.compile("[\u4e00-\u9fff]")
-WORDS = ("method", "page", "rulers", "said", "terms")
+WORDS = ("method", "page", "tolerances", "said", "terms")
 
 
 def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +95,7 @@ def test_marks_of_latin_words_are_their_own(text: str) -> None:
     assert half_width(text) == []
 
 
-SAID = r"\{\{ (?:m\.)?(?:t|spans|note|ruler)\((?:[^{}]|\{[^{}]*\})*\) \}\}"
+SAID = r"\{\{ (?:m\.)?(?:t|spans|note|tolerance)\((?:[^{}]|\{[^{}]*\})*\) \}\}"
 LATIN_MARKS = (
     re.compile(rf"{SAID}(?:</\w+>)*(?:[:;,] |: ?<| \()"),
     re.compile(rf'{SAID}(?:(?!\{{% (?:end)?for)[^\n])*?\{{\{{ ", " if not loop\.last \}}\}}'),

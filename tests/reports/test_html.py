@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Result, RulerResult
+from aclnn_cts.core.verdict import Result, ToleranceResult
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
@@ -127,10 +127,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
         case, result=Result.FAILED, kind=Fault.VALUE, message=HOSTILE, output=HOSTILE, waiver=HOSTILE, share=2.0
     )
     outcome = msgspec.structs.replace(failed.attempts[0][0], message=HOSTILE)
-    ruler = RulerResult(ruler=HOSTILE, verdict="fail", message=HOSTILE, source=HOSTILE)
+    tolerance = ToleranceResult(tolerance=HOSTILE, verdict="fail", message=HOSTILE, source=HOSTILE)
     verdict = msgspec.structs.replace(
         failed.verdict,
-        rulers={HOSTILE: {HOSTILE: ruler}},
+        tolerances={HOSTILE: {HOSTILE: tolerance}},
         mode=HOSTILE,
         facts={"second oracle": HOSTILE, "alone": HOSTILE},
     )

@@ -1,4 +1,4 @@
-"""Notes of runs, records, comparisons and rulers in Chinese, from their codes and values."""
+"""Notes of runs, records, comparisons and tolerances in Chinese, from their codes and values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Result, RulerVerdict, RulerWhy, RunVerdict, Skip
+from aclnn_cts.core.verdict import Result, RunVerdict, Skip, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.markdown import markdown_bytes
-from aclnn_cts.reports.model.acceptance_findings import RulerLine
+from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.notes import because_text, note_markup, note_text, ruler_markup, ruler_source, ruler_text
+from aclnn_cts.reports.notes import (
+    because_text,
+    note_markup,
+    note_text,
+    tolerance_markup,
+    tolerance_source,
+    tolerance_text,
+)
 from aclnn_cts.reports.sentences import verdict_text
 from aclnn_cts.reports.text import words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
@@ -137,24 +144,31 @@ def test_every_cause_is_told_in_chinese(seen: str) -> None:
     assert because_text(CauseCount(cause=Cause.UNKNOWN, because="of an earlier version")) == ""
 
 
-def line(**fields: Any) -> RulerLine:
-    plain: dict[str, Any] = {"ruler": "r", "output": "o", "verdict": "fail", "message": "m", "why": "", "figures": ()}
-    return RulerLine(**(plain | fields))
+def line(**fields: Any) -> ToleranceLine:
+    plain: dict[str, Any] = {
+        "tolerance": "r",
+        "output": "o",
+        "verdict": "fail",
+        "message": "m",
+        "why": "",
+        "figures": (),
+    }
+    return ToleranceLine(**(plain | fields))
 
 
-@pytest.mark.parametrize("why", [value for name, value in vars(RulerWhy).items() if name.isupper()])
-def test_why_a_ruler_has_no_figure_is_told(why: str) -> None:
-    said = ruler_text(line(why=why, verdict=RulerVerdict.NOT_APPLICABLE))
+@pytest.mark.parametrize("why", [value for name, value in vars(ToleranceWhy).items() if name.isupper()])
+def test_why_a_tolerance_has_no_figure_is_told(why: str) -> None:
+    said = tolerance_text(line(why=why, verdict=ToleranceVerdict.NOT_APPLICABLE))
     assert CHINESE.search(said)
-    assert "<details" not in ruler_markup(line(why=why))
+    assert "<details" not in tolerance_markup(line(why=why))
 
 
 def test_what_is_recorded_in_english_alone_is_said_to_be_so() -> None:
-    assert "只有英文记录" in ruler_markup(line())
-    assert "<details" in ruler_markup(line())
+    assert "只有英文记录" in tolerance_markup(line())
+    assert "<details" in tolerance_markup(line())
 
 
-def test_every_figure_that_a_ruler_makes_and_every_reason_has_a_chinese_name() -> None:
+def test_every_figure_that_a_tolerance_makes_and_every_reason_has_a_chinese_name() -> None:
     made: set[str] = set()
     odd = [1.0, 2.0, math.inf, 2.0**-20]
     for one in (
@@ -168,18 +182,18 @@ def test_every_figure_that_a_ruler_makes_and_every_reason_has_a_chinese_name() -
         pair([1, 2], [1, 3], dtype="INT32"),
         pair([], []),
     ):
-        for ruler in RULERS.values():
-            result = ruler.measure(one)
+        for tolerance in TOLERANCES.values():
+            result = tolerance.measure(one)
             made |= {entry.name for entry in result.figures}
             if not result.figures:
-                assert result.why in words("rulers")["why"], (ruler.name, result.message)
+                assert result.why in words("tolerances")["why"], (tolerance.name, result.message)
     assert len(made) > 12
     for name in made:
-        assert CHINESE.search(ruler_text(line(figures=((name, 0.5, "<=", 0.1),))).partition(" = ")[0]), name
+        assert CHINESE.search(tolerance_text(line(figures=((name, 0.5, "<=", 0.1),))).partition(" = ")[0]), name
 
 
 def test_sources_that_are_no_titles_have_chinese() -> None:
-    for ruler in RULERS.values():
-        said = ruler_source(ruler.name, ruler.source)
-        assert CHINESE.search(said) or "copy of" not in ruler.source, ruler.name
-    assert set(words("rulers")["sources"]) <= set(RULERS)
+    for tolerance in TOLERANCES.values():
+        said = tolerance_source(tolerance.name, tolerance.source)
+        assert CHINESE.search(said) or "copy of" not in tolerance.source, tolerance.name
+    assert set(words("tolerances")["sources"]) <= set(TOLERANCES)

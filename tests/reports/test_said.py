@@ -14,7 +14,7 @@ from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
-from aclnn_cts.core.verdict import Deviation, Record, Result, RulerFigure, RulerResult
+from aclnn_cts.core.verdict import Deviation, Record, Result, ToleranceFigure, ToleranceResult
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.matrix import kill_matrix_view
@@ -114,14 +114,17 @@ def test_special_values_and_exact_ones_have_words_of_their_own(tmp_path: Path) -
     assert "必须精确" in chinese_message(replace(card, kind=Fault.VALUE, worst=(replace(worst, bound=0.0),)))
 
 
-def test_a_ruler_s_figures_are_told(tmp_path: Path) -> None:
-    figures = (RulerFigure(name="mere", value=0.02, limit=0.01), RulerFigure(name="mare", value="inf", limit=0.1))
-    ruler = RulerResult(ruler="mixed", verdict="fail", message="mean error too large", figures=figures)
-    none = RulerResult(ruler="double", verdict="not applicable", message="no benchmark")
-    item = failed(Fault.RULER)
+def test_a_tolerance_s_figures_are_told(tmp_path: Path) -> None:
+    figures = (
+        ToleranceFigure(name="mere", value=0.02, limit=0.01),
+        ToleranceFigure(name="mare", value="inf", limit=0.1),
+    )
+    tolerance = ToleranceResult(tolerance="mixed", verdict="fail", message="mean error too large", figures=figures)
+    none = ToleranceResult(tolerance="double", verdict="not applicable", message="no benchmark")
+    item = failed(Fault.TOLERANCE)
     verdict = msgspec.structs.replace(
         item.verdict,
-        rulers={"mixed": {"out": ruler}, "double": {"out": none}},
+        tolerances={"mixed": {"out": tolerance}, "double": {"out": none}},
         deviations=(Deviation(output="out", elements=6),),
     )
     report = acceptance([synthetic_run(tmp_path / "run", [msgspec.structs.replace(item, verdict=verdict)])])
@@ -134,7 +137,7 @@ def test_a_ruler_s_figures_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_sentence_whatever_is_recorded(kind: str, faulty: Acceptance) -> None:
-    bare = replace(faulty.findings[0], kind=kind, worst=(), rulers=(), fault=FaultFacts())
+    bare = replace(faulty.findings[0], kind=kind, worst=(), tolerances=(), fault=FaultFacts())
     for card in (bare, replace(bare, fault=FaultFacts(call=1, calls=1))):
         assert CHINESE.search(chinese_message(card))
         assert "{" not in chinese_message(card)

@@ -153,7 +153,7 @@ CAUSES: list[tuple[str, dict[str, Any], str]] = [
     ("new bytes", {"seed": 8, "environment": {"machine.name": Fact("other")}}, Cause.CHANCE),
     ("same bytes", {"spec_files": {"softmax_backward.yaml": b"b"}}, Cause.SPEC),
     ("same bytes", {"environment": {"harness.version": Fact("9")}}, Cause.HARNESS),
-    ("same bytes", {"settings": {"rulers": ["mixed"]}}, Cause.HARNESS),
+    ("same bytes", {"settings": {"tolerances": ["mixed"]}}, Cause.HARNESS),
     ("same bytes", {"environment": {"adapter.version": Fact("2")}}, Cause.UNKNOWN),
     ("same bytes", {"spec_files": {"softmax_backward.yaml": b"a", "other.yaml": b"b"}}, Cause.UNKNOWN),
     ("same bytes", {}, Cause.UNKNOWN),

@@ -13,7 +13,7 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.evidence import FIRST, Evidence, is_measured, is_sampled
@@ -59,8 +59,8 @@ def failures(*, explained: Callable[[Record], bool], sparing: bool, gate: tuple[
 
 def is_full(record: Record) -> bool:
     counted = all(entry.magnitudes for entry in record.verdict.deviations if entry.beyond)
-    assert bool(record.verdict.rulers) == counted
-    return len(record.verdict.rulers) == len(RULERS)
+    assert bool(record.verdict.tolerances) == counted
+    return len(record.verdict.tolerances) == len(TOLERANCES)
 
 
 def test_known_failures_differ_in_their_evidence_alone() -> None:
@@ -83,5 +83,5 @@ def test_known_failures_differ_in_their_evidence_alone() -> None:
         ]
 
 
-def test_where_a_ruler_gates_every_failure_is_measured() -> None:
+def test_where_a_tolerance_gates_every_failure_is_measured() -> None:
     assert all(map(is_full, failures(explained=lambda _record: True, sparing=True, gate=("mixed",))))

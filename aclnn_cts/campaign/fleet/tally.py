@@ -34,7 +34,7 @@ ERRORS = 25
 """Errors of a chunk that come with their record; those after them are counted."""
 
 SAMPLE = 256
-"""Of so many passed trials of a campaign, which has some thousands a chunk, one is put to all rulers."""
+"""Of so many passed trials of a campaign, which has some thousands a chunk, one is put to all tolerances."""
 SAMPLES = 2
 """How many of these are kept of a chunk, with their outputs."""
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.faults import Fault, current_code
 from aclnn_cts.core.outside import YAML_BYTES, read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
@@ -106,6 +106,7 @@ def _day(value: object) -> object:
 
 _Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1), BeforeValidator(_filled)]
 _Texts = Annotated[list[_Text], BeforeValidator(_as_list), Field(min_length=1)]
+_Kinds = Annotated[_Texts, AfterValidator(lambda codes: [current_code(code) for code in codes])]
 _Operator = Annotated[str, StringConstraints(strict=True, pattern=r"^aclnn[A-Za-z0-9]+$")]
 _Operators = Annotated[list[_Operator], BeforeValidator(_as_list), Field(min_length=1)]
 
@@ -116,7 +117,7 @@ class _Model(BaseModel):
 
 class _ScopeModel(_Model):
     adapter: _Texts
-    kind: _Texts
+    kind: _Kinds
     operator: _Operators | None = None
     promise: _Texts | None = None
     constraint: _Texts | None = None

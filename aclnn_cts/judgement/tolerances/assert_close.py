@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, row_of
 from aclnn_cts.judgement.tolerances.protocol import conclude, equal_everywhere, figure, no_row
 
@@ -52,7 +52,7 @@ class AssertClose:
     source: str = "PyTorch documentation, torch.testing.assert_close, default tolerances"
     needs_benchmark: bool = False
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The error that is nearest to its tolerance, or farthest beyond."""
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from aclnn_cts.core.verdict import RulerResult, RulerWhy
+from aclnn_cts.core.verdict import ToleranceResult, ToleranceWhy
 from aclnn_cts.judgement.tolerances.pair import RELATIVE_EPSILON, Pair, mean, root_mean_square, row_of, signed_mean
 from aclnn_cts.judgement.tolerances.protocol import (
     conclude,
@@ -63,7 +63,7 @@ class Double:
     source: str = "public copy of ATK's cv_fused_double_benchmark"
     needs_benchmark: bool = True
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The ratios of the errors of both implementations, and the balance of the output's own."""
         row = row_of(DOUBLE_ROWS, pair)
         if row is None:
@@ -76,7 +76,7 @@ class Double:
             return special
         if not np.isfinite(pair.golden).all():
             message = "the golden alone holds inf or nan; the source does not say what becomes of it"
-            return not_applicable(self, message, RulerWhy.SPECIAL_GOLDEN)
+            return not_applicable(self, message, ToleranceWhy.SPECIAL_GOLDEN)
         scale = pair.size + RELATIVE_EPSILON
         other_relative = pair.benchmark_error / scale
         metrics = (

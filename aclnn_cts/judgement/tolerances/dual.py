@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import RELATIVE_EPSILON, Pair, alike, mean, root_mean_square, row_of
 from aclnn_cts.judgement.tolerances.protocol import conclude, equal_everywhere, figure, no_benchmark, no_row
 
@@ -82,7 +82,7 @@ class Dual:
     def name(self) -> str:
         return f"dual-{self.level}"
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The ratios of the errors of both implementations."""
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, mean, row_of
 from aclnn_cts.judgement.tolerances.protocol import (
     conclude,
@@ -42,7 +42,7 @@ class MereMare:
     source: str = "hicann/cannbot-skills 6cb6e4c6, OPS_PRECISION_STANDARDS.md; ATK 26.5.14, single_bm"
     needs_benchmark: bool = False
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """Mean and maximum of the relative error."""
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair, within=1.0 if pair.dtype == "INT8" else 0.0)

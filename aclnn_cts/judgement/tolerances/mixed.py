@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, row_of
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
 
@@ -57,7 +57,7 @@ class Mixed:
     source: str = "hicann/opbase aa3cd74b, experimental_standard.md; hicann/ops-test-kit 36750932, method mixed"
     needs_benchmark: bool = False
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """Share of matched elements and the largest absolute error."""
         row = row_of(MIXED_ROWS, pair, default="FLOAT")
         if row is None:

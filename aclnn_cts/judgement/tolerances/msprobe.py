@@ -26,7 +26,7 @@ import numpy as np
 
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing
-from aclnn_cts.core.verdict import RulerFigure, RulerResult
+from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
 
@@ -83,7 +83,7 @@ def _golden(pair: Pair) -> Float64:
     return pair.shared("msprobe golden", lambda: round_to(pair.golden, BINARY_FORMATS["FLOAT"]))
 
 
-def _disagreements(pair: Pair) -> RulerFigure | None:
+def _disagreements(pair: Pair) -> ToleranceFigure | None:
     """Positions where inf or nan stands on one side alone, or with another sign; None where there is neither."""
     if pair.finite:
         return None
@@ -99,7 +99,7 @@ class MsprobeThreshold:
     source: str = f"{_SOURCE}, absolute threshold"
     needs_benchmark: bool = False
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The largest errors of normal and of small values: that no share is above means that no error is."""
         row = row_of(MSPROBE_ROWS, pair, default="FLOAT")
         if row is None:
@@ -137,7 +137,7 @@ class MsprobeUlp:
     source: str = f"{_SOURCE}, ULP error"
     needs_benchmark: bool = True
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The mean error in ULP, the share of large ones, and that share over the benchmark's where there is one."""
         row = row_of(MSPROBE_ULP_ROWS, pair)
         if row is None:

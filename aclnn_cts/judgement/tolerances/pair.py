@@ -1,6 +1,6 @@
-"""The pair that every ruler measures: an output that came back and the oracle's float64 value of it.
+"""The pair that every tolerance measures: an output that came back and the oracle's float64 value of it.
 
-Three things are settled here for all rulers, because no source speaks of them:
+Three things are settled here for all tolerances, because no source speaks of them:
 
 - Elements that the document leaves open are not looked at: there is no golden value for them.
 - A golden value that the output's dtype cannot hold is the inf that it rounds to, as it would be in a golden kept in
@@ -30,14 +30,14 @@ T = TypeVar("T")
 Mask = NDArray[np.bool_]
 
 RELATIVE_EPSILON = 1e-7
-"""What the relative error adds to the golden's magnitude (`docs/rulers.md`)."""
+"""What the relative error adds to the golden's magnitude (`docs/tolerances.md`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """One output and what it is measured against, as flat float64 arrays (`make_pair` makes one).
 
-    What several rulers need is computed once, and only when one asks for it.
+    What several tolerances need is computed once, and only when one asks for it.
     """
 
     output: str
@@ -55,7 +55,7 @@ class Pair:
     _shared: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What rulers of one family measure alike, made by the first that asks for it."""
+        """What tolerances of one family measure alike, made by the first that asks for it."""
         if key not in self._shared:
             self._shared[key] = make()
         found: T = self._shared[key]

@@ -1,4 +1,4 @@
-"""What a ruler is, and how its figures become a verdict.
+"""What a tolerance is, and how its figures become a verdict.
 
 An output without elements passes: there is nothing that could be beyond a limit.
 """
@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.verdict import RulerFigure, RulerResult, RulerVerdict, RulerWhy
+from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.judgement.tolerances.pair import Pair
 
 __all__ = [
-    "Ruler",
+    "Tolerance",
     "conclude",
     "equal_everywhere",
     "figure",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class Ruler(Protocol):
+class Tolerance(Protocol):
     """One acceptance rule."""
 
     @property
@@ -46,28 +46,28 @@ class Ruler(Protocol):
         """Whether it looks at a second implementation where there is one."""
         ...
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """Its verdict on one output."""
         ...
 
 
-def figure(name: str, value: float, limit: float, relation: str = "<=") -> RulerFigure:
+def figure(name: str, value: float, limit: float, relation: str = "<=") -> ToleranceFigure:
     """A figure; takes NumPy's numbers and gives plain ones."""
     value = float(value)
     word: float | str = value
     if not math.isfinite(value):
         word = "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return RulerFigure(name=name, value=word, limit=float(limit), relation=relation)
+    return ToleranceFigure(name=name, value=word, limit=float(limit), relation=relation)
 
 
-def _meets(entry: RulerFigure) -> bool:
+def _meets(entry: ToleranceFigure) -> bool:
     value = float(entry.value)
     if entry.relation == ">=":
         return value >= entry.limit
     return value < entry.limit if entry.relation == "<" else value <= entry.limit
 
 
-def headroom(entry: RulerFigure) -> float:
+def headroom(entry: ToleranceFigure) -> float:
     """How much of a figure's limit is left: 1 - value / limit.
 
     Of a share that must be at least the limit it is the part left of what may be missing from 1. A limit of 0 is all
@@ -82,36 +82,38 @@ def headroom(entry: RulerFigure) -> float:
     return 1.0 - used / allowed
 
 
-def conclude(ruler: Ruler, figures: Sequence[RulerFigure], *, any_of: bool = False, benchmark: str = "") -> RulerResult:
+def conclude(
+    tolerance: Tolerance, figures: Sequence[ToleranceFigure], *, any_of: bool = False, benchmark: str = ""
+) -> ToleranceResult:
     """The verdict that figures make: all must meet their limits, or with `any_of` one of them.
 
     The one that decides is named: that with the least headroom, with `any_of` that with the most.
     """
     if not figures:
-        return RulerResult(
-            ruler=ruler.name,
-            verdict=RulerVerdict.PASS,
+        return ToleranceResult(
+            tolerance=tolerance.name,
+            verdict=ToleranceVerdict.PASS,
             message="there are no elements to measure",
             headroom=1.0,
-            source=ruler.source,
-            why=RulerWhy.NO_ELEMENTS,
+            source=tolerance.source,
+            why=ToleranceWhy.NO_ELEMENTS,
         )
     # A figure that meets its limit exactly has as little left as one that must stay below it and does not.
     order = [(_meets(entry), headroom(entry), place) for place, entry in enumerate(figures)]
     met, left, place = max(order) if any_of else min(order)
     decisive = figures[place]
-    return RulerResult(
-        ruler=ruler.name,
-        verdict=RulerVerdict.PASS if met else RulerVerdict.FAIL,
+    return ToleranceResult(
+        tolerance=tolerance.name,
+        verdict=ToleranceVerdict.PASS if met else ToleranceVerdict.FAIL,
         message=_sentence(decisive, met=met),
         figures=tuple(figures),
         headroom=left if math.isfinite(left) else "-inf",
         benchmark=benchmark,
-        source=ruler.source,
+        source=tolerance.source,
     )
 
 
-def _sentence(entry: RulerFigure, *, met: bool) -> str:
+def _sentence(entry: ToleranceFigure, *, met: bool) -> str:
     """`MERE 0.000512 < 0.000977`, with as many digits as it takes to tell the value from its limit."""
     value, limit, digits = float(entry.value), entry.limit, 3
     while f"{value:.{digits}g}" == f"{limit:.{digits}g}" and value != limit:
@@ -119,49 +121,53 @@ def _sentence(entry: RulerFigure, *, met: bool) -> str:
     return f"{entry.name} {value:.{digits}g}{'' if met else ', not'} {entry.relation} {limit:.{digits}g}"
 
 
-def not_applicable(ruler: Ruler, message: str, why: str) -> RulerResult:
-    """No verdict, and why: in a sentence, and as one of `RulerWhy`."""
-    return RulerResult(
-        ruler=ruler.name, verdict=RulerVerdict.NOT_APPLICABLE, message=message, source=ruler.source, why=why
+def not_applicable(tolerance: Tolerance, message: str, why: str) -> ToleranceResult:
+    """No verdict, and why: in a sentence, and as one of `ToleranceWhy`."""
+    return ToleranceResult(
+        tolerance=tolerance.name,
+        verdict=ToleranceVerdict.NOT_APPLICABLE,
+        message=message,
+        source=tolerance.source,
+        why=why,
     )
 
 
-def no_row(ruler: Ruler, pair: Pair) -> RulerResult:
+def no_row(tolerance: Tolerance, pair: Pair) -> ToleranceResult:
     """No verdict: the source's table lacks the dtype."""
-    return not_applicable(ruler, f"the rule has no numbers for {pair.dtype}", RulerWhy.NO_ROW)
+    return not_applicable(tolerance, f"the rule has no numbers for {pair.dtype}", ToleranceWhy.NO_ROW)
 
 
-def no_benchmark(ruler: Ruler) -> RulerResult:
+def no_benchmark(tolerance: Tolerance) -> ToleranceResult:
     """No verdict: there is nothing to compare with."""
     return not_applicable(
-        ruler,
+        tolerance,
         "the rule compares with a second implementation in the same dtype, and there is none for this output",
-        RulerWhy.NO_BENCHMARK,
+        ToleranceWhy.NO_BENCHMARK,
     )
 
 
-def equal_everywhere(ruler: Ruler, pair: Pair, *, within: float = 0.0) -> RulerResult:
+def equal_everywhere(tolerance: Tolerance, pair: Pair, *, within: float = 0.0) -> ToleranceResult:
     """The rule for integers: every element equals the golden, or differs by no more than `within`."""
     if pair.got.size == 0:
-        return conclude(ruler, ())
-    return conclude(ruler, [figure("largest difference", pair.error.max(), within)])
+        return conclude(tolerance, ())
+    return conclude(tolerance, [figure("largest difference", pair.error.max(), within)])
 
 
-def no_special_values(ruler: Ruler, pair: Pair, reference: Float64, what: str) -> RulerResult | None:
+def no_special_values(tolerance: Tolerance, pair: Pair, reference: Float64, what: str) -> ToleranceResult | None:
     """The rule of single benchmarks: a reference with inf or nan passes unread, an output alone with one fails."""
     if pair.finite and reference is pair.golden:
         return None
     if not np.isfinite(reference).all():
         message = f"{what} holds inf or nan; the rule passes such a case without reading the output"
-        return RulerResult(
-            ruler=ruler.name,
-            verdict=RulerVerdict.PASS,
+        return ToleranceResult(
+            tolerance=tolerance.name,
+            verdict=ToleranceVerdict.PASS,
             message=message,
             headroom=1.0,
-            source=ruler.source,
-            why=RulerWhy.SPECIAL_REFERENCE,
+            source=tolerance.source,
+            why=ToleranceWhy.SPECIAL_REFERENCE,
         )
     count = int(np.count_nonzero(~np.isfinite(pair.got)))
     if not count:
         return None
-    return conclude(ruler, [figure(f"inf and nan where {what} has none", count, 0)])
+    return conclude(tolerance, [figure(f"inf and nan where {what} has none", count, 0)])

@@ -1,4 +1,4 @@
-"""All rulers by name, their measurement of a call's outputs, and what they say where they gate."""
+"""All tolerances by name, their measurement of a call's outputs, and what they say where they gate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.assert_close import AssertClose
 from aclnn_cts.judgement.tolerances.double import Double
 from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, Dual
@@ -18,28 +18,28 @@ from aclnn_cts.judgement.tolerances.mere_mare import MereMare
 from aclnn_cts.judgement.tolerances.mixed import Mixed
 from aclnn_cts.judgement.tolerances.msprobe import MsprobeThreshold, MsprobeUlp
 from aclnn_cts.judgement.tolerances.pair import Pair
-from aclnn_cts.judgement.tolerances.protocol import Ruler
+from aclnn_cts.judgement.tolerances.protocol import Tolerance
 from aclnn_cts.judgement.tolerances.single import Single
 from aclnn_cts.judgement.tolerances.ulp import Ulp
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 
-__all__ = ["RULERS", "RULER_FACT", "build_registry", "check_names", "gated", "measure"]
+__all__ = ["TOLERANCES", "TOLERANCE_FACT", "build_registry", "check_names", "gated", "measure"]
 
-RULER_FACT = "ruler"
-"""The key of `Verdict.facts` under which a fault of kind `ruler` names the one that failed."""
+TOLERANCE_FACT = "tolerance"
+"""The key of `Verdict.facts` under which a fault of kind `tolerance` names the one that failed."""
 
 
-def build_registry(rulers: Iterable[Ruler]) -> Mapping[str, Ruler]:
-    """Rulers by name, in their order; a duplicate is a ValueError."""
-    registry: dict[str, Ruler] = {}
-    for ruler in rulers:
-        if ruler.name in registry:
-            raise ValueError(f"the ruler {ruler.name!r} is registered twice")
-        registry[ruler.name] = ruler
+def build_registry(tolerances: Iterable[Tolerance]) -> Mapping[str, Tolerance]:
+    """Tolerances by name, in their order; a duplicate is a ValueError."""
+    registry: dict[str, Tolerance] = {}
+    for tolerance in tolerances:
+        if tolerance.name in registry:
+            raise ValueError(f"the tolerance {tolerance.name!r} is registered twice")
+        registry[tolerance.name] = tolerance
     return MappingProxyType(registry)
 
 
-RULERS: Mapping[str, Ruler] = build_registry(
+TOLERANCES: Mapping[str, Tolerance] = build_registry(
     (
         Mixed(),
         MereMare(),
@@ -59,38 +59,39 @@ def check_names(names: Iterable[str], *, where: str) -> tuple[str, ...]:
     """Known names, each once, in the order of the registry; UsageError that opens with `where` for an unknown one."""
     asked = set(names)
     for name in sorted(asked):
-        if name not in RULERS:
+        if name not in TOLERANCES:
+            known = ", ".join(TOLERANCES)
             raise UsageError(
-                f"{where}: {name!r} is not a ruler; expected any of {', '.join(RULERS)}{nearest(name, RULERS)}"
+                f"{where}: {name!r} is not a tolerance; expected any of {known}{nearest(name, TOLERANCES)}"
             )
-    return tuple(name for name in RULERS if name in asked)
+    return tuple(name for name in TOLERANCES if name in asked)
 
 
-def measure(names: Iterable[str], pairs: Sequence[Pair]) -> dict[str, dict[str, RulerResult]]:
-    """What the rulers of these names say of each output, by ruler and output. Raises KeyError for an unknown name."""
-    return {name: {pair.output: RULERS[name].measure(pair) for pair in pairs} for name in names}
+def measure(names: Iterable[str], pairs: Sequence[Pair]) -> dict[str, dict[str, ToleranceResult]]:
+    """What the tolerances of these names say, by tolerance and output. Raises KeyError for an unknown name."""
+    return {name: {pair.output: TOLERANCES[name].measure(pair) for pair in pairs} for name in names}
 
 
 def gated(verdict: Verdict, gate: Sequence[str]) -> Verdict:
-    """A verdict that passed, turned into a failure where one of the gating rulers fails; any other as it is."""
+    """A verdict that passed, turned into a failure where one of the gating tolerances fails; any other as it is."""
     if verdict.result != Result.PASSED:
         return verdict
     failing = [
         (name, output, result)
         for name in gate
-        for output, result in verdict.rulers.get(name, {}).items()
-        if result.verdict == RulerVerdict.FAIL
+        for output, result in verdict.tolerances.get(name, {}).items()
+        if result.verdict == ToleranceVerdict.FAIL
     ]
     if not failing:
         return verdict
     name, output, result = failing[0]
     others = ", ".join(dict.fromkeys(f"{other} on {place}" for other, place, _ in failing[1:]))
-    facts: dict[str, Any] = {**verdict.facts, OUTPUT_FACT: output, RULER_FACT: name}
+    facts: dict[str, Any] = {**verdict.facts, OUTPUT_FACT: output, TOLERANCE_FACT: name}
     return msgspec.structs.replace(
         verdict,
         result=Result.FAILED,
-        kind=Fault.RULER,
-        message=f"the ruler {name} fails on {output}: {result.message}"
+        kind=Fault.TOLERANCE,
+        message=f"the tolerance {name} fails on {output}: {result.message}"
         + (f"; also failing: {others}" if others else ""),
         facts=facts,
     )

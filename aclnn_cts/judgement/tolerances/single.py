@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, row_of, signed_mean
 from aclnn_cts.judgement.tolerances.protocol import (
     conclude,
@@ -65,7 +65,7 @@ class Single:
     def name(self) -> str:
         return f"single-high-{self.goal}"
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The largest error and the balance of errors."""
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair)

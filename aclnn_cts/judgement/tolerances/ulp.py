@@ -24,7 +24,7 @@ import numpy as np
 
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to, spacing
-from aclnn_cts.core.verdict import RulerResult
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, alike
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
 
@@ -41,7 +41,7 @@ class Ulp:
     source: str = "Khronos OpenCL C specification, Relative Error as ULPs; OpenCL-CTS, Ulp_Error"
     needs_benchmark: bool = False
 
-    def measure(self, pair: Pair) -> RulerResult:
+    def measure(self, pair: Pair) -> ToleranceResult:
         """The largest error in ULP."""
         limit = ULP_LIMITS.get(pair.dtype)
         if limit is None:

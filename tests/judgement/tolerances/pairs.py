@@ -9,9 +9,9 @@ import numpy as np
 
 from aclnn_cts.core.dtypes import FLOATING, numpy_dtype
 from aclnn_cts.core.rounding import to_dtype
-from aclnn_cts.core.verdict import RulerFigure, RulerResult
+from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, make_pair
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 
 
 def pair(
@@ -41,13 +41,13 @@ def pair(
     )
 
 
-def says(ruler: str, made: Pair) -> str:
-    return RULERS[ruler].measure(made).verdict
+def says(tolerance: str, made: Pair) -> str:
+    return TOLERANCES[tolerance].measure(made).verdict
 
 
-def figures(result: RulerResult) -> dict[str, RulerFigure]:
+def figures(result: ToleranceResult) -> dict[str, ToleranceFigure]:
     return {entry.name: entry for entry in result.figures}
 
 
-def values(result: RulerResult) -> dict[str, float]:
+def values(result: ToleranceResult) -> dict[str, float]:
     return {entry.name: float(entry.value) for entry in result.figures}

@@ -87,7 +87,7 @@ def test_every_kind_of_fault_has_a_severity() -> None:
         Fault.INPUT,
         Fault.LEAK,
     }
-    assert {kind for kind, grave in found.items() if grave == Severity.MINOR} == {Fault.MODEL, Fault.RULER}
+    assert {kind for kind, grave in found.items() if grave == Severity.MINOR} == {Fault.MODEL, Fault.TOLERANCE}
 
 
 def test_two_runs_are_counted_together(tmp_path: Path) -> None:

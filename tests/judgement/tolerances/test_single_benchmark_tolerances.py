@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from aclnn_cts.core.verdict import RulerVerdict
+from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
 from aclnn_cts.judgement.tolerances.mere_mare import MERE_LIMITS
 from aclnn_cts.judgement.tolerances.mixed import MIXED_ROWS
 from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.judgement.tolerances.single import SINGLE_ROWS
 from tests.judgement.tolerances.pairs import figures, pair, says, values
 
-PASS, FAIL, NOT_APPLICABLE = RulerVerdict.PASS, RulerVerdict.FAIL, RulerVerdict.NOT_APPLICABLE
+PASS, FAIL, NOT_APPLICABLE = ToleranceVerdict.PASS, ToleranceVerdict.FAIL, ToleranceVerdict.NOT_APPLICABLE
 INF, NAN = math.inf, math.nan
 TINY = 2.0**-40
 """Added to a float64 golden it moves an error that lies on its limit just beyond it."""
@@ -50,7 +50,7 @@ def test_mixed_takes_the_row_of_hfloat32_from_the_mode_alone() -> None:
 def test_mixed_admits_one_unmatched_element_in_a_hundred(unmatched: int, expected: str) -> None:
     got = np.ones(100)
     got[:unmatched] += 2.0**-8
-    result = RULERS["mixed"].measure(pair(got, np.ones(100)))
+    result = TOLERANCES["mixed"].measure(pair(got, np.ones(100)))
     assert result.verdict == expected
     assert figures(result)["matched share"].value == 1 - unmatched / 100
     if unmatched:
@@ -66,7 +66,7 @@ def test_mixed_limits_the_largest_error_of_an_unmatched_element(golden: float, e
 def test_mixed_takes_32_ulp_where_they_are_more_than_the_absolute_limit() -> None:
     spacing = 2.0**-3
     assert says("mixed", pair([2.0**20 + 32 * spacing], [2.0**20])) == PASS
-    result = RULERS["mixed"].measure(pair([2.0**20 + 33 * spacing], [2.0**20]))
+    result = TOLERANCES["mixed"].measure(pair([2.0**20 + 33 * spacing], [2.0**20]))
     assert result.verdict == FAIL
     assert values(result) == {"matched share": 1.0, "largest absolute error": 33 * spacing}
     assert result.message == "largest absolute error 4.12, not <= 4"
@@ -81,11 +81,11 @@ def test_mere_and_mare_stay_below_their_limits(row: str) -> None:
     assert says("mere-mare", pair([1.0 + limit], [1.0 - 2e-7], dtype=dtype, operand=operand)) == FAIL
     got, golden = np.ones(20), np.ones(20)
     got[3] += 10 * limit
-    result = RULERS["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
+    result = TOLERANCES["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
     assert result.verdict == PASS
     assert values(result) == pytest.approx({"MERE": limit / 2, "MARE": 10 * limit})
     golden[3] -= 2e-6
-    result = RULERS["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
+    result = TOLERANCES["mere-mare"].measure(pair(got, golden, dtype=dtype, operand=operand))
     assert (result.verdict, result.message.split()[0]) == (FAIL, "MARE")
 
 
@@ -112,9 +112,11 @@ def test_single_is_absolute_below_1_and_relative_from_there(row: str, goal: str)
 @pytest.mark.parametrize("row", SINGLE_ROWS)
 def test_single_limits_the_balance_of_errors_in_both_directions(row: str, sign: float) -> None:
     balance = SINGLE_ROWS[row].balance
-    result = RULERS["single-high-performance"].measure(pair([0.5] * 3, [0.5 - sign * balance] * 3, dtype=row))
+    result = TOLERANCES["single-high-performance"].measure(pair([0.5] * 3, [0.5 - sign * balance] * 3, dtype=row))
     assert (result.verdict, values(result)["EB"]) == (PASS, balance)
-    result = RULERS["single-high-performance"].measure(pair([0.5] * 3, [0.5 - sign * (balance + TINY)] * 3, dtype=row))
+    result = TOLERANCES["single-high-performance"].measure(
+        pair([0.5] * 3, [0.5 - sign * (balance + TINY)] * 3, dtype=row)
+    )
     assert (result.verdict, result.message.split()[0]) == (FAIL, "EB")
 
 
@@ -127,15 +129,15 @@ def test_msprobe_threshold_on_normal_and_small_values(row: str) -> None:
     # On the limit where that is a power of two, and below it for 1e-16.
     error = 2.0 ** math.floor(math.log2(numbers.tolerance))
     assert says("msprobe-threshold", pair([0.0], [error], dtype=row)) == PASS
-    result = RULERS["msprobe-threshold"].measure(pair([0.0], [2 * error], dtype=row))
+    result = TOLERANCES["msprobe-threshold"].measure(pair([0.0], [2 * error], dtype=row))
     assert (result.verdict, list(figures(result))) == (FAIL, ["largest small-value error"])
 
 
 def test_msprobe_threshold_splits_at_the_small_value() -> None:
     small = 2.0**-20
-    result = RULERS["msprobe-threshold"].measure(pair([small, small / 2], [small, small / 2]))
+    result = TOLERANCES["msprobe-threshold"].measure(pair([small, small / 2], [small, small / 2]))
     assert set(values(result)) == {"largest relative error", "largest small-value error"}
-    assert set(values(RULERS["msprobe-threshold"].measure(pair([small], [small])))) == {"largest relative error"}
+    assert set(values(TOLERANCES["msprobe-threshold"].measure(pair([small], [small])))) == {"largest relative error"}
 
 
 def test_msprobe_threshold_rounds_the_golden_of_16_bits_to_float() -> None:
@@ -181,7 +183,7 @@ def test_assert_close_up_to_the_default_tolerances(row: str) -> None:
     ],
 )
 def test_ulp_counts_as_opencl_does(dtype: str, got: float, golden: float, ulps: float) -> None:
-    result = RULERS["ulp"].measure(pair([got], [golden], dtype=dtype))
+    result = TOLERANCES["ulp"].measure(pair([got], [golden], dtype=dtype))
     assert values(result)["largest ULP error"] == ulps
 
 
@@ -192,7 +194,7 @@ def test_ulp_limits(dtype: str, limit: int) -> None:
     assert says("ulp", pair([1.25 + (limit + 1) * step], [1.25], dtype=dtype)) == FAIL
 
 
-SINGLE_RULERS = (
+SINGLE_TOLERANCES = (
     "mixed",
     "mere-mare",
     "msprobe-threshold",
@@ -209,8 +211,8 @@ UNREAD = ("mere-mare", "single-high-precision", "single-high-performance")
 @pytest.mark.parametrize(
     ("got", "golden", "passing"),
     [
-        ([NAN, 1.0], [NAN, 1.0], set(SINGLE_RULERS) - {"assert-close"}),
-        ([INF, 1.0], [INF, 1.0], set(SINGLE_RULERS)),
+        ([NAN, 1.0], [NAN, 1.0], set(SINGLE_TOLERANCES) - {"assert-close"}),
+        ([INF, 1.0], [INF, 1.0], set(SINGLE_TOLERANCES)),
         ([-INF, 1.0], [INF, 1.0], set(UNREAD)),
         ([NAN, 1.0], [INF, 1.0], set(UNREAD)),
         ([7.0, 1.0], [INF, 1.0], set(UNREAD)),
@@ -218,18 +220,18 @@ UNREAD = ("mere-mare", "single-high-precision", "single-high-performance")
         ([NAN, 1.0], [7.0, 1.0], set()),
         ([INF, 1.0], [7.0, 1.0], set()),
         ([65504.0, 1.0], [1e9, 1.0], set(UNREAD)),
-        ([INF, 1.0], [1e9, 1.0], set(SINGLE_RULERS)),
+        ([INF, 1.0], [1e9, 1.0], set(SINGLE_TOLERANCES)),
     ],
 )
 def test_inf_and_nan(got: list[float], golden: list[float], passing: set[str]) -> None:
     made = pair(got, golden, dtype="FLOAT16")
-    assert {name for name in SINGLE_RULERS if says(name, made) == PASS} == passing
-    assert {name for name in SINGLE_RULERS if says(name, made) == FAIL} == set(SINGLE_RULERS) - passing
+    assert {name for name in SINGLE_TOLERANCES if says(name, made) == PASS} == passing
+    assert {name for name in SINGLE_TOLERANCES if says(name, made) == FAIL} == set(SINGLE_TOLERANCES) - passing
 
 
 def test_dtypes_without_a_row_are_not_judged() -> None:
     double = pair([1.0], [1.0], dtype="DOUBLE", benchmark=[1.0])
-    assert {name for name in RULERS if says(name, double) == NOT_APPLICABLE} == {
+    assert {name for name in TOLERANCES if says(name, double) == NOT_APPLICABLE} == {
         "mere-mare",
         "dual-l0",
         "dual-l1",
@@ -237,11 +239,11 @@ def test_dtypes_without_a_row_are_not_judged() -> None:
         "msprobe-ulp",
     }
     whole = pair([1], [1], dtype="INT64", benchmark=[1])
-    assert {name for name in RULERS if says(name, whole) == NOT_APPLICABLE} == {
+    assert {name for name in TOLERANCES if says(name, whole) == NOT_APPLICABLE} == {
         "mixed",
         "double",
         "msprobe-threshold",
         "msprobe-ulp",
         "ulp",
     }
-    assert RULERS["ulp"].measure(whole).message == "the rule has no numbers for INT64"
+    assert TOLERANCES["ulp"].measure(whole).message == "the rule has no numbers for INT64"

@@ -1,4 +1,4 @@
-"""Rulers on calls and on the command line: which are computed when, what they gate, and what a person sees."""
+"""Tolerances on calls and on the command line: which are computed when, what they gate, and what a person sees."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Result, ToleranceVerdict, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.execution.measuring import Measuring, chosen_rulers
+from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.status import judge_status
-from aclnn_cts.judgement.tolerances.registry import RULER_FACT, RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCE_FACT, TOLERANCES
 from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.record_codec import decode_record, encode_record
@@ -85,29 +85,29 @@ def off(item: Performed, factor: float) -> Performed:
     return msgspec.structs.replace(item, got={name: view * view.dtype.type(factor) for name, view in item.got.items()})
 
 
-def test_a_pass_has_no_rulers_unless_they_are_asked_for() -> None:
+def test_a_pass_has_no_tolerances_unless_they_are_asked_for() -> None:
     item = performed(softmax())
-    assert judge_of("aclnnSoftmaxBackward").values(item).rulers == {}
+    assert judge_of("aclnnSoftmaxBackward").values(item).tolerances == {}
     gated = judge_of("aclnnSoftmaxBackward", gate=("mixed",)).values(item)
-    assert (gated.result, list(gated.rulers)) == (Result.PASSED, ["mixed"])
-    assert gated.rulers["mixed"]["out"].verdict == RulerVerdict.PASS
-    assert list(judge_of("aclnnSoftmaxBackward", always=True).values(item).rulers) == list(RULERS)
-    assert list(judge_of("aclnnSoftmaxBackward").thorough.values(item).rulers) == list(RULERS)
+    assert (gated.result, list(gated.tolerances)) == (Result.PASSED, ["mixed"])
+    assert gated.tolerances["mixed"]["out"].verdict == ToleranceVerdict.PASS
+    assert list(judge_of("aclnnSoftmaxBackward", always=True).values(item).tolerances) == list(TOLERANCES)
+    assert list(judge_of("aclnnSoftmaxBackward").thorough.values(item).tolerances) == list(TOLERANCES)
 
 
-def test_a_failure_has_all_rulers_and_keeps_its_kind() -> None:
+def test_a_failure_has_all_tolerances_and_keeps_its_kind() -> None:
     verdict = judge_of("aclnnSoftmaxBackward", gate=("ulp",)).values(off(performed(softmax()), 1.001))
     assert (verdict.result, verdict.kind) == (Result.FAILED, Fault.VALUE)
-    assert list(verdict.rulers) == list(RULERS)
-    assert verdict.rulers["assert-close"]["out"].verdict == RulerVerdict.FAIL
+    assert list(verdict.tolerances) == list(TOLERANCES)
+    assert verdict.tolerances["assert-close"]["out"].verdict == ToleranceVerdict.FAIL
     assert verdict.facts["second oracle"].startswith("agrees")
 
 
-def test_outputs_that_cannot_be_compared_have_no_rulers() -> None:
+def test_outputs_that_cannot_be_compared_have_no_tolerances() -> None:
     item = performed(softmax())
     wrong = msgspec.structs.replace(item, got={"out": item.got["out"].astype(np.float64)})
     verdict = judge_of("aclnnSoftmaxBackward", always=True).values(wrong)
-    assert (verdict.kind, verdict.rulers["mixed"]) == (Fault.DTYPE, {})
+    assert (verdict.kind, verdict.tolerances["mixed"]) == (Fault.DTYPE, {})
 
 
 def test_a_gate_fails_what_the_bound_passes() -> None:
@@ -115,12 +115,12 @@ def test_a_gate_fails_what_the_bound_passes() -> None:
     assert judge_of("aclnnSoftmaxBackward").values(item).result == Result.PASSED
     assert judge_of("aclnnSoftmaxBackward", gate=("mixed",)).values(item).result == Result.PASSED
     verdict = judge_of("aclnnSoftmaxBackward", gate=("mixed", "msprobe-threshold")).values(item)
-    assert (verdict.result, verdict.kind) == (Result.FAILED, Fault.RULER)
-    assert verdict.message.startswith("the ruler msprobe-threshold fails on out: largest small-value error ")
+    assert (verdict.result, verdict.kind) == (Result.FAILED, Fault.TOLERANCE)
+    assert verdict.message.startswith("the tolerance msprobe-threshold fails on out: largest small-value error ")
     assert verdict.message.endswith(", not <= 1e-16")
-    assert verdict.facts[RULER_FACT] == "msprobe-threshold"
+    assert verdict.facts[TOLERANCE_FACT] == "msprobe-threshold"
     assert verdict.facts["second oracle"].startswith("agrees"), "failures are put to the second oracle"
-    assert list(verdict.rulers) == list(RULERS)
+    assert list(verdict.tolerances) == list(TOLERANCES)
 
 
 @pytest.mark.parametrize("always", [False, True])
@@ -131,11 +131,11 @@ def test_a_gate_that_holds_passes(always: bool) -> None:
 
 def test_the_second_implementation_is_named_and_follows_the_mode() -> None:
     verdict = judge_of("aclnnConvTbcBackward", always=True).values(performed(conv(3)))
-    named = {output: result.benchmark for output, result in verdict.rulers["dual-l0"].items()}
+    named = {output: result.benchmark for output, result in verdict.tolerances["dual-l0"].items()}
     assert named["gradInput"] == "NumPy in FLOAT, sums in order, operands rounded to HFLOAT32, rounded to FLOAT"
     assert named["gradBias"] == "NumPy in FLOAT, sums in order, operands as stored, rounded to FLOAT"
     through = judge_of("aclnnConvTbcBackward", always=True).values(performed(conv(2)))
-    assert through.rulers["double"]["gradInput"].benchmark.endswith(
+    assert through.tolerances["double"]["gradInput"].benchmark.endswith(
         "operands rounded to FLOAT16, rounded to FLOAT by way of FLOAT16"
     )
 
@@ -144,7 +144,7 @@ def test_hfloat32_has_its_own_row_where_the_mode_rounds_to_it() -> None:
     limits = {}
     for mode in (0, 3):
         verdict = judge_of("aclnnConvTbcBackward", always=True).values(performed(conv(mode)))
-        limits[mode] = {output: result.figures[0].limit for output, result in verdict.rulers["mere-mare"].items()}
+        limits[mode] = {output: result.figures[0].limit for output, result in verdict.tolerances["mere-mare"].items()}
     assert limits[0] == {"gradInput": 2.0**-13, "gradWeight": 2.0**-13, "gradBias": 2.0**-13}
     assert limits[3] == {"gradInput": 2.0**-11, "gradWeight": 2.0**-11, "gradBias": 2.0**-13}
 
@@ -152,7 +152,10 @@ def test_hfloat32_has_its_own_row_where_the_mode_rounds_to_it() -> None:
 def test_without_a_benchmark_the_rules_that_need_one_do_not_apply() -> None:
     judge = replace(judge_of("aclnnSoftmaxBackward", gate=("dual-l0",)), benchmark=None)
     verdict = judge.values(performed(softmax()))
-    assert (verdict.result, verdict.rulers["dual-l0"]["out"].verdict) == (Result.PASSED, RulerVerdict.NOT_APPLICABLE)
+    assert (verdict.result, verdict.tolerances["dual-l0"]["out"].verdict) == (
+        Result.PASSED,
+        ToleranceVerdict.NOT_APPLICABLE,
+    )
 
 
 def rounded_operands(case: Case, form: str) -> Performed:
@@ -178,22 +181,22 @@ def test_finer_than_asked_needs_operands_that_rounding_changes() -> None:
     assert judge_of("aclnnConvTbcBackward").values(item).facts == {}
 
 
-def test_one_trial_in_64_is_put_to_all_rulers() -> None:
+def test_one_trial_in_64_is_put_to_all_tolerances() -> None:
     spec = SPECS["aclnnSoftmaxBackward"]
     sampler = Sampler(spec, Target())
-    trials = [Trial("values", sampler.case(sampler.draw(choices))) for choices in stream_block(1, "rulers", 0, 200)]
+    trials = [Trial("values", sampler.case(sampler.draw(choices))) for choices in stream_block(1, "tolerances", 0, 200)]
     with open_host("reference", target=Target(), specs=SPECS) as host:
         bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         records = [record for judged in bench.run(trials) for record in judged.records]
     passed = [record for record in records if record.verdict.result == Result.PASSED]
-    measured = [record for record in passed if record.verdict.rulers]
+    measured = [record for record in passed if record.verdict.tolerances]
     assert 0 < len(measured) < len(passed) / 16
     assert all(int(record.trial_id[:2], 16) % 64 == 0 for record in measured)
     [back] = [decode_record(encode_record(record), where="test") for record in measured[:1]]
-    assert back.verdict.rulers == measured[0].verdict.rulers
+    assert back.verdict.tolerances == measured[0].verdict.tolerances
 
 
-def test_values_beyond_a_limit_keep_their_rulers() -> None:
+def test_values_beyond_a_limit_keep_their_tolerances() -> None:
     inner = judge_of("aclnnSoftmaxBackward", always=True).values(performed(softmax()))
     verdict: Verdict = judge_status(
         outcome=Outcome(phase_one=0, phase_two=0),
@@ -202,12 +205,12 @@ def test_values_beyond_a_limit_keep_their_rulers() -> None:
         constraint="some.limit",
         values=lambda: inner,
     )
-    assert verdict.rulers == inner.rulers
+    assert verdict.tolerances == inner.tolerances
 
 
 def test_words_of_the_option_may_be_joined_by_commas() -> None:
-    assert chosen_rulers(("ulp,mixed", " dual-l0 ,ulp")) == ("mixed", "dual-l0", "ulp")
-    assert chosen_rulers(()) == ()
+    assert chosen_tolerances(("ulp,mixed", " dual-l0 ,ulp")) == ("mixed", "dual-l0", "ulp")
+    assert chosen_tolerances(()) == ()
 
 
 def cases_file(folder: Path, *cases: Case) -> Path:
@@ -223,7 +226,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 @pytest.mark.parametrize("command", ["run", "replay"])
-def test_an_unknown_ruler_is_a_mistake_of_the_command_line(
+def test_an_unknown_tolerance_is_a_mistake_of_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     file = cases_file(tmp_path, softmax())
@@ -233,11 +236,11 @@ def test_an_unknown_ruler_is_a_mistake_of_the_command_line(
         capsys, command, *source, "--adapter", "reference", "--tolerance", "mixed,ulpp", "-o", str(out)
     )
     assert (code, out.exists()) == (2, False)
-    assert error.startswith("error: --tolerance: 'ulpp' is not a ruler; expected any of mixed, mere-mare")
+    assert error.startswith("error: --tolerance: 'ulpp' is not a tolerance; expected any of mixed, mere-mare")
     assert error.rstrip().endswith("did you mean 'ulp'?")
 
 
-def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_is_gated_by_the_tolerances_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = cases_file(tmp_path, softmax(), SMALL_BF16)
     base = ["run", "--cases", str(file), "--adapter", "reference"]
     code, out, _ = run(capsys, *base, "-o", str(tmp_path / "plain"))
@@ -248,16 +251,16 @@ def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytes
     code, out, _ = run(capsys, *base, "--tolerance", "mixed", "--tolerance", "msprobe-threshold", "-o", str(gated))
     assert (code, "verdict=fails judged=100% cases=2 passed=1 failed=1" in out) == (1, True)
     said = " ".join(out.split())
-    assert "within the derived bound, but not within a ruler" in said
-    assert "the ruler msprobe-threshold fails on out: largest small-value error" in said
+    assert "within the derived bound, but not within a tolerance" in said
+    assert "the tolerance msprobe-threshold fails on out: largest small-value error" in said
     manifest = json.loads((gated / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["settings"]["rulers"] == ["mixed", "msprobe-threshold"]
+    assert manifest["settings"]["tolerances"] == ["mixed", "msprobe-threshold"]
     with RunDirectory(gated).results() as results:
         records = list(results.records())
-    rulers = {record.verdict.result: list(record.verdict.rulers) for record in records}
-    assert [record.signature.kind for record in records if record.verdict.result == Result.FAILED] == [Fault.RULER]
-    assert rulers == {Result.PASSED: ["mixed", "msprobe-threshold"], Result.FAILED: list(RULERS)}
-    # A trial file of the finding fails again with the ruler, and passes without.
+    tolerances = {record.verdict.result: list(record.verdict.tolerances) for record in records}
+    assert [record.signature.kind for record in records if record.verdict.result == Result.FAILED] == [Fault.TOLERANCE]
+    assert tolerances == {Result.PASSED: ["mixed", "msprobe-threshold"], Result.FAILED: list(TOLERANCES)}
+    # A trial file of the finding fails again with the tolerance, and passes without.
     code, out, _ = run(
         capsys,
         "replay",
@@ -274,7 +277,7 @@ def test_run_is_gated_by_the_rulers_that_are_named(tmp_path: Path, capsys: pytes
     assert code == 0
 
 
-def test_replay_shows_all_rulers_in_one_table(
+def test_replay_shows_all_tolerances_in_one_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -283,10 +286,10 @@ def test_replay_shows_all_rulers_in_one_table(
     code, out, _ = run(capsys, *base, "-v", "-o", str(tmp_path / "verbose"))
     assert code == 0, "nobody asked for a gate"
     lines = out.splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("ruler "))
-    assert lines[first].split() == ["ruler", "output", "says", "headroom", "because"]
-    table = [line.split(maxsplit=4) for line in lines[first + 1 : first + 2 + len(RULERS)]]
-    assert [row[0] for row in table] == ["derived", *RULERS]
+    first = next(number for number, line in enumerate(lines) if line.startswith("tolerance "))
+    assert lines[first].split() == ["tolerance", "output", "says", "headroom", "because"]
+    table = [line.split(maxsplit=4) for line in lines[first + 1 : first + 2 + len(TOLERANCES)]]
+    assert [row[0] for row in table] == ["derived", *TOLERANCES]
     by_name = {row[0]: row[1:] for row in table}
     assert by_name["mixed"][:3] == ["out", "pass", "100%"]
     assert by_name["msprobe-threshold"][:3] == ["out", "fail", "<"]

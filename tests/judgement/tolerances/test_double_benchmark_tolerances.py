@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from aclnn_cts.core.verdict import RulerVerdict
+from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
 from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS
-from aclnn_cts.judgement.tolerances.registry import RULERS
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from tests.judgement.tolerances.pairs import figures, pair, says, values
 
-PASS, FAIL, NOT_APPLICABLE = RulerVerdict.PASS, RulerVerdict.FAIL, RulerVerdict.NOT_APPLICABLE
+PASS, FAIL, NOT_APPLICABLE = ToleranceVerdict.PASS, ToleranceVerdict.FAIL, ToleranceVerdict.NOT_APPLICABLE
 INF, NAN = math.inf, math.nan
 UNIT = 2.0**-10
 ONES = np.ones(64)
@@ -29,11 +29,11 @@ def test_dual_mean_errors_up_to_the_level_s_ratio(level: str) -> None:
     benchmark = ONES + SIGNS * unit
     # 1.2 is no binary fraction: 1.1875 is below it and 1.3125 beyond.
     times = {"l0": 2.0, "l1": 1.5, "l2": 1.1875}[level]
-    result = RULERS[f"dual-{level}"].measure(pair(ONES + SIGNS * unit * times, ONES, benchmark))
+    result = TOLERANCES[f"dual-{level}"].measure(pair(ONES + SIGNS * unit * times, ONES, benchmark))
     assert result.verdict == PASS
     assert values(result) == pytest.approx({"MARE ratio": times, "MERE ratio": times, "RMSE ratio": times}, rel=1e-12)
     assert result.benchmark == "made by hand"
-    result = RULERS[f"dual-{level}"].measure(pair(ONES + SIGNS * unit * (times + 0.125), ONES, benchmark))
+    result = TOLERANCES[f"dual-{level}"].measure(pair(ONES + SIGNS * unit * (times + 0.125), ONES, benchmark))
     assert result.verdict == FAIL
 
 
@@ -45,7 +45,7 @@ def test_dual_largest_error_up_to_the_level_s_ratio(level: str) -> None:
     got[5] += limit * UNIT - 2.0**-23
     assert says(f"dual-{level}", pair(got, ONES, ONES + SIGNS * UNIT)) == PASS
     got[5] += 2.0**-22
-    result = RULERS[f"dual-{level}"].measure(pair(got, ONES, ONES + SIGNS * UNIT))
+    result = TOLERANCES[f"dual-{level}"].measure(pair(got, ONES, ONES + SIGNS * UNIT))
     assert (result.verdict, result.message.split()[0]) == (FAIL, "MARE")
 
 
@@ -54,10 +54,10 @@ def test_dual_divides_by_the_threshold_at_least(row: str) -> None:
     dtype, operand = ("FLOAT", "HFLOAT32") if row == "HFLOAT32" else (row, "")
     small = DUAL_ROWS[row].small
     step = max(small, 2.0**-7 if dtype == "BF16" else 2.0**-10 if dtype == "FLOAT16" else small)
-    result = RULERS["dual-l0"].measure(pair([1.0 + step], [1.0], [1.0], dtype=dtype, operand=operand))
+    result = TOLERANCES["dual-l0"].measure(pair([1.0 + step], [1.0], [1.0], dtype=dtype, operand=operand))
     assert values(result)["MARE ratio"] == pytest.approx(step / small, rel=1e-6)
     assert values(result)["RMSE ratio"] == step / small
-    same = RULERS["dual-l2"].measure(pair([1.0], [1.0], [1.0], dtype=dtype, operand=operand))
+    same = TOLERANCES["dual-l2"].measure(pair([1.0], [1.0], [1.0], dtype=dtype, operand=operand))
     assert set(values(same).values()) == {1.0}, "0 / 0 counts as 1"
 
 
@@ -72,10 +72,10 @@ def test_dual_counts_errors_of_small_values(row: str, mine: int, other: int, exp
     def output(count: int) -> list[float]:
         return [beyond] * count + [on_limit] * (8 - count)
 
-    result = RULERS["dual-l1"].measure(pair(output(mine), [0.0] * 8, output(other), dtype=dtype, operand=operand))
+    result = TOLERANCES["dual-l1"].measure(pair(output(mine), [0.0] * 8, output(other), dtype=dtype, operand=operand))
     assert (result.verdict, list(figures(result))) == (expected, ["small-value error ratio"])
     at_threshold = pair([numbers.small], [numbers.small], [numbers.small], dtype=dtype, operand=operand)
-    assert "small-value error ratio" not in values(RULERS["dual-l1"].measure(at_threshold))
+    assert "small-value error ratio" not in values(TOLERANCES["dual-l1"].measure(at_threshold))
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,18 @@ def test_dual_of_integers() -> None:
 def test_double_ratios(row: str) -> None:
     unit = 2.0**-6
     benchmark = ONES + SIGNS * unit
-    result = RULERS["double"].measure(pair(ONES + SIGNS * 2 * unit, ONES, benchmark, dtype=row))
+    result = TOLERANCES["double"].measure(pair(ONES + SIGNS * 2 * unit, ONES, benchmark, dtype=row))
     assert (result.verdict, result.headroom) == (PASS, 0.0)
     assert values(result) == {"MARE ratio": 2.0, "MERE ratio": 2.0, "RMSE ratio": 2.0, "EB": 0.0}
     assert says("double", pair(ONES + SIGNS * 2.5 * unit, ONES, benchmark, dtype=row)) == FAIL
     got = ONES.copy()
     got[0] += 10 * unit
     got[1] -= 9 * unit
-    assert values(RULERS["double"].measure(pair(got, ONES, benchmark, dtype=row)))["MARE ratio"] == pytest.approx(10.0)
+    assert values(TOLERANCES["double"].measure(pair(got, ONES, benchmark, dtype=row)))["MARE ratio"] == pytest.approx(
+        10.0
+    )
     got[0] += unit
-    result = RULERS["double"].measure(pair(got, ONES, benchmark, dtype=row))
+    result = TOLERANCES["double"].measure(pair(got, ONES, benchmark, dtype=row))
     assert result.verdict == FAIL
     assert values(result)["MARE ratio"] == pytest.approx(11.0)
 
@@ -132,7 +134,7 @@ def test_double_ratios(row: str) -> None:
 @pytest.mark.parametrize("row", DOUBLE_ROWS)
 def test_double_divides_by_the_error_threshold_at_least(row: str) -> None:
     error = DOUBLE_ROWS[row].error
-    result = RULERS["double"].measure(pair([2.0**-6, 0.0], [0.0, 0.0], [0.0, 0.0], dtype=row))
+    result = TOLERANCES["double"].measure(pair([2.0**-6, 0.0], [0.0, 0.0], [0.0, 0.0], dtype=row))
     assert values(result)["RMSE ratio"] == pytest.approx(2.0**-6 / math.sqrt(2.0) / error)
 
 
@@ -143,9 +145,9 @@ def test_double_limits_the_balance_of_errors(row: str, sign: float) -> None:
     for size in (0.5, 1.0, 4.0):
         got = np.array([size + sign * balance * max(size, 1.0)] * 4)
         golden = np.full(4, size)
-        result = RULERS["double"].measure(pair(got, golden, got, dtype=row))
+        result = TOLERANCES["double"].measure(pair(got, golden, got, dtype=row))
         assert (result.verdict, values(result)["EB"]) == (PASS, balance)
-        beyond = RULERS["double"].measure(pair(got, golden - sign * 2.0**-40, got, dtype=row))
+        beyond = TOLERANCES["double"].measure(pair(got, golden - sign * 2.0**-40, got, dtype=row))
         assert (beyond.verdict, beyond.message.split()[0]) == (FAIL, "EB")
 
 
@@ -211,7 +213,7 @@ def test_msprobe_ulp_has_the_subnormal_spacing_for_a_floor() -> None:
 def test_without_a_second_implementation_there_is_no_verdict() -> None:
     alone = pair([1.0], [1.0])
     for name in ("dual-l0", "dual-l1", "dual-l2", "double"):
-        result = RULERS[name].measure(alone)
+        result = TOLERANCES[name].measure(alone)
         assert result.verdict == NOT_APPLICABLE
         assert "second implementation" in result.message
         assert result.source

@@ -1,4 +1,4 @@
-"""What holds for every ruler, and the registry."""
+"""What holds for every tolerance, and the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
-from aclnn_cts.core.verdict import Result, RulerResult, RulerVerdict, Verdict
+from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
 from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
 from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS
@@ -24,14 +24,21 @@ from aclnn_cts.judgement.tolerances.mixed import MIXED_ROWS, Mixed
 from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS, MSPROBE_ULP_ROWS
 from aclnn_cts.judgement.tolerances.pair import make_pair
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom
-from aclnn_cts.judgement.tolerances.registry import RULER_FACT, RULERS, build_registry, check_names, gated, measure
+from aclnn_cts.judgement.tolerances.registry import (
+    TOLERANCE_FACT,
+    TOLERANCES,
+    build_registry,
+    check_names,
+    gated,
+    measure,
+)
 from aclnn_cts.judgement.tolerances.single import SINGLE_ROWS
 from aclnn_cts.judgement.tolerances.ulp import ULP_LIMITS
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from tests.judgement.tolerances.pairs import pair
 
 DTYPES = ("FLOAT16", "BF16", "FLOAT")
-DOCUMENT = Path(__file__).parents[3] / "docs" / "rulers.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "tolerances.md"
 
 numbers = arrays(np.float64, st.integers(1, 20), elements=st.floats(-1000, 1000, width=32))
 
@@ -41,7 +48,7 @@ def stored(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def test_the_names_are_stable() -> None:
-    assert tuple(RULERS) == (
+    assert tuple(TOLERANCES) == (
         "mixed",
         "mere-mare",
         "dual-l0",
@@ -55,7 +62,7 @@ def test_the_names_are_stable() -> None:
         "assert-close",
         "ulp",
     )
-    assert all(name == ruler.name and ruler.source for name, ruler in RULERS.items())
+    assert all(name == tolerance.name and tolerance.source for name, tolerance in TOLERANCES.items())
 
 
 def test_a_duplicate_is_an_error() -> None:
@@ -65,7 +72,7 @@ def test_a_duplicate_is_an_error() -> None:
 
 def test_unknown_names_are_told_with_the_nearest_one() -> None:
     with pytest.raises(
-        UsageError, match=r"--tolerance: 'mixd' is not a ruler; expected any of .*did you mean 'mixed'\?"
+        UsageError, match=r"--tolerance: 'mixd' is not a tolerance; expected any of .*did you mean 'mixed'\?"
     ):
         check_names(["ulp", "mixd"], where="--tolerance")
     assert check_names(["ulp", "mixed", "ulp"], where="--tolerance") == ("mixed", "ulp")
@@ -73,11 +80,11 @@ def test_unknown_names_are_told_with_the_nearest_one() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(values=numbers, dtype=st.sampled_from(DTYPES))
-def test_identical_arrays_pass_every_ruler(values: np.ndarray, dtype: str) -> None:
+def test_identical_arrays_pass_every_tolerance(values: np.ndarray, dtype: str) -> None:
     values = stored(values, dtype)
-    for name, ruler in RULERS.items():
-        result = ruler.measure(pair(values, values, values, dtype=dtype))
-        assert result.verdict == RulerVerdict.PASS, (name, result)
+    for name, tolerance in TOLERANCES.items():
+        result = tolerance.measure(pair(values, values, values, dtype=dtype))
+        assert result.verdict == ToleranceVerdict.PASS, (name, result)
         assert 0.0 <= float(result.headroom) <= 1.0
 
 
@@ -87,11 +94,11 @@ def test_signs_and_order_do_not_matter(values: np.ndarray, noise: int, dtype: st
     generator = np.random.default_rng(noise)
     got, other = (stored(values * (1 + generator.normal(size=values.shape) * 2.0**-9), dtype) for _ in range(2))
     order = generator.permutation(values.size)
-    for ruler in RULERS.values():
-        result = ruler.measure(pair(got, values, other, dtype=dtype))
-        mirrored = ruler.measure(pair(-got, -values, -other, dtype=dtype))
+    for tolerance in TOLERANCES.values():
+        result = tolerance.measure(pair(got, values, other, dtype=dtype))
+        mirrored = tolerance.measure(pair(-got, -values, -other, dtype=dtype))
         assert (mirrored.verdict, mirrored.figures) == (result.verdict, result.figures)
-        shuffled = ruler.measure(pair(got[order], values[order], other[order], dtype=dtype))
+        shuffled = tolerance.measure(pair(got[order], values[order], other[order], dtype=dtype))
         assert shuffled.verdict == result.verdict
 
 
@@ -101,33 +108,33 @@ def test_ulp_errors_do_not_change_with_a_power_of_two(values: np.ndarray, power:
     values = np.where(np.abs(values) < 1.0, 1.0, values)
     got = stored(values * (1 + 2.0**-20), "FLOAT")
     for name in ("ulp", "msprobe-ulp"):
-        result = RULERS[name].measure(pair(got, values))
-        scaled = RULERS[name].measure(pair(got * 2.0**power, values * 2.0**power))
+        result = TOLERANCES[name].measure(pair(got, values))
+        scaled = TOLERANCES[name].measure(pair(got * 2.0**power, values * 2.0**power))
         assert scaled.figures == result.figures
 
 
 @settings(max_examples=60, deadline=None)
 @given(values=numbers, dtype=st.sampled_from(DTYPES), far=st.sampled_from([1e3, np.inf, np.nan]))
-def test_one_wild_element_fails_every_ruler_that_has_no_quota(values: np.ndarray, dtype: str, far: float) -> None:
+def test_one_wild_element_fails_every_tolerance_that_has_no_quota(values: np.ndarray, dtype: str, far: float) -> None:
     golden = stored(values, dtype)
     golden[0] = 1.0  # no small value, of which the dual rules admit one
     got = golden.copy()
     got[0] = stored(np.array([far]), dtype)[0]
-    for name, ruler in RULERS.items():
-        result = ruler.measure(pair(got, golden, golden, dtype=dtype))
+    for name, tolerance in TOLERANCES.items():
+        result = tolerance.measure(pair(got, golden, golden, dtype=dtype))
         if name != "msprobe-ulp":
-            assert result.verdict == RulerVerdict.FAIL, (name, result)
+            assert result.verdict == ToleranceVerdict.FAIL, (name, result)
             assert result.headroom == "-inf" or float(result.headroom) <= 0.0
 
 
 @pytest.mark.parametrize("dtype", ["FLOAT16", "BF16", "FLOAT", "DOUBLE", "INT32"])
 def test_an_output_without_elements_fails_nothing(dtype: str) -> None:
     made = pair([], [], [], dtype=dtype)
-    assert {ruler.measure(made).verdict for ruler in RULERS.values()} <= {
-        RulerVerdict.PASS,
-        RulerVerdict.NOT_APPLICABLE,
+    assert {tolerance.measure(made).verdict for tolerance in TOLERANCES.values()} <= {
+        ToleranceVerdict.PASS,
+        ToleranceVerdict.NOT_APPLICABLE,
     }
-    assert RULERS["mere-mare"].measure(pair([], [])).message == "there are no elements to measure"
+    assert TOLERANCES["mere-mare"].measure(pair([], [])).message == "there are no elements to measure"
 
 
 def test_open_elements_are_left_out() -> None:
@@ -136,7 +143,7 @@ def test_open_elements_are_left_out() -> None:
         output="out", dtype="FLOAT", got=got, golden=np.ones((1, 1)), unsettled=np.array([False, True]), benchmark=got
     )
     assert made.got.tolist() == [1.0, 1.0]
-    assert {ruler.measure(made).verdict for ruler in RULERS.values()} == {RulerVerdict.PASS}
+    assert {tolerance.measure(made).verdict for tolerance in TOLERANCES.values()} == {ToleranceVerdict.PASS}
 
 
 def test_a_golden_beyond_the_dtype_is_inf() -> None:
@@ -161,38 +168,38 @@ def test_a_golden_beyond_the_dtype_is_inf() -> None:
     ],
 )
 def test_headroom_is_what_is_left_of_the_limit(entry: object, left: float) -> None:
-    assert headroom(entry) == pytest.approx(left)  # type: ignore[arg-type]  # any ruler's entry
+    assert headroom(entry) == pytest.approx(left)  # type: ignore[arg-type]  # any tolerance's entry
 
 
 def test_limits_that_are_met_and_limits_to_stay_below() -> None:
     met = conclude(Mixed(), [figure("error", 1.0, 1.0)])
     below = conclude(Mixed(), [figure("error", 1.0, 1.0, "<")])
-    assert (met.verdict, met.message) == (RulerVerdict.PASS, "error 1 <= 1")
-    assert (below.verdict, below.message) == (RulerVerdict.FAIL, "error 1, not < 1")
+    assert (met.verdict, met.message) == (ToleranceVerdict.PASS, "error 1 <= 1")
+    assert (below.verdict, below.message) == (ToleranceVerdict.FAIL, "error 1, not < 1")
     assert conclude(Mixed(), [figure("error", np.nan, 1.0)]).message == "error nan, not <= 1"
     near = conclude(Mixed(), [figure("error", 1.0000001, 1.0)])
     assert near.message == "error 1.0000001, not <= 1", "digits enough to tell them apart"
     assert conclude(Mixed(), [figure("a", 2, 1), figure("b", 9, 1)]).message.startswith("b 9")
     one = conclude(Mixed(), [figure("a", 2, 1), figure("b", 0.5, 1)], any_of=True)
-    assert (one.verdict, one.headroom) == (RulerVerdict.PASS, 0.5)
+    assert (one.verdict, one.headroom) == (ToleranceVerdict.PASS, 0.5)
 
 
 def test_results_survive_a_record() -> None:
     made = pair([np.inf, 1.0], [1.0, 1.0], [1.0, 1.0])
-    rulers = measure(RULERS, [made])
-    verdict = Verdict(result=Result.PASSED, rulers=rulers)
+    tolerances = measure(TOLERANCES, [made])
+    verdict = Verdict(result=Result.PASSED, tolerances=tolerances)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(verdict), type=Verdict) == verdict
-    assert b"null" not in msgspec.json.encode(rulers), "JSON has a word for every number"
+    assert b"null" not in msgspec.json.encode(tolerances), "JSON has a word for every number"
 
 
 def test_a_gate_fails_what_the_bound_passed_and_nothing_else() -> None:
-    rulers = measure(RULERS, [pair([2.0], [1.0])])
-    passed = Verdict(result=Result.PASSED, basis="assumed", rulers=rulers, facts={"finer than asked": True})
+    tolerances = measure(TOLERANCES, [pair([2.0], [1.0])])
+    passed = Verdict(result=Result.PASSED, basis="assumed", tolerances=tolerances, facts={"finer than asked": True})
     failed = gated(passed, ("mixed", "ulp"))
-    assert (failed.result, failed.kind, failed.basis) == (Result.FAILED, Fault.RULER, "assumed")
-    said = "the ruler mixed fails on out: largest absolute error 1, not <= 0.01; also failing: ulp on out"
+    assert (failed.result, failed.kind, failed.basis) == (Result.FAILED, Fault.TOLERANCE, "assumed")
+    said = "the tolerance mixed fails on out: largest absolute error 1, not <= 0.01; also failing: ulp on out"
     assert failed.message == said
-    assert failed.facts == {"finer than asked": True, OUTPUT_FACT: "out", RULER_FACT: "mixed"}
+    assert failed.facts == {"finer than asked": True, OUTPUT_FACT: "out", TOLERANCE_FACT: "mixed"}
     assert gated(passed, ()) is passed
     assert gated(passed, ("dual-l0",)) is passed, "not applicable is no failure"
     other = msgspec.structs.replace(passed, result=Result.FAILED, kind=Fault.VALUE, message="wrong")
@@ -216,10 +223,10 @@ def test_assert_close_agrees_with_torch() -> None:
                 continue
             try:
                 torch.testing.assert_close(torch.tensor(got, dtype=kind), torch.tensor(golden, dtype=kind))
-                theirs = RulerVerdict.PASS
+                theirs = ToleranceVerdict.PASS
             except AssertionError:
-                theirs = RulerVerdict.FAIL
-            assert RULERS["assert-close"].measure(pair(got, golden, dtype=dtype)).verdict == theirs
+                theirs = ToleranceVerdict.FAIL
+            assert TOLERANCES["assert-close"].measure(pair(got, golden, dtype=dtype)).verdict == theirs
             outcomes.add((dtype, theirs))
     assert len(outcomes) == 2 * len(kinds)
 
@@ -281,7 +288,7 @@ def test_the_document_has_the_numbers_that_are_used(section: str, header: str, t
     assert cells(section, header) == table
 
 
-def test_the_document_names_every_ruler() -> None:
+def test_the_document_names_every_tolerance() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert all(re.search(rf"^##.*`{name}`", text, re.MULTILINE) for name in RULERS)
-    assert isinstance(RULERS["mixed"].measure(pair([1.0], [1.0])), RulerResult)
+    assert all(re.search(rf"^##.*`{name}`", text, re.MULTILINE) for name in TOLERANCES)
+    assert isinstance(TOLERANCES["mixed"].measure(pair([1.0], [1.0])), ToleranceResult)
