@@ -520,10 +520,15 @@ def _best(tests: _Tests, fails: _Mask, inside: _Mask, least: float) -> _Test | N
     )
 
 
+_BARE = ("dtype(", "format(")
+"""What has names for values; the words of a string argument are quoted."""
+
+
 def _of_words(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
     """Tests of words: text, where it holds, and the bits that choose it among the feature's tests."""
     text, is_flag = feature.text, set(feature.words) <= {"true", "false"}
     is_recipe, special = text.startswith("recipe"), _is_special(text)
+    is_name = text.startswith(_BARE)
     bits = 1.0 if is_flag else 1.0 + math.log2(len(feature.words))
     for code, word in enumerate(feature.words):
         has = feature.values == code
@@ -535,10 +540,16 @@ def _of_words(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
             # Most data show a fault or hide it, and do not set it off: what all others share says nothing.
             if word not in _ORDINARY_DATA:
                 yield f'{text} == "{word}"', has & feature.known, bits
-        else:
-            yield f"{text} == {word}", has & feature.known, bits
+        elif is_name or _is_plain(word):
+            shown = word if is_name else f'"{word}"'
+            yield f"{text} == {shown}", has & feature.known, bits
             if len(feature.words) > 2:
-                yield f"{text} != {word}", ~has & feature.known, bits
+                yield f"{text} != {shown}", ~has & feature.known, bits
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word can stand in quotes."""
+    return word.isprintable() and not {'"', "\\"} & set(word)
 
 
 def _negated(text: str) -> str:

@@ -98,6 +98,22 @@ def test_a_fault_that_half_of_the_calls_hide_has_its_condition() -> None:
     assert 0 < found.passing < found.of_passing
 
 
+@pytest.mark.parametrize(("words", "when"), [(("none", "tanh"), 'approximate == "none"'), (('no"ne', "tanh"), None)])
+def test_the_words_of_a_string_argument_are_quoted(words: tuple[str, str], when: str | None) -> None:
+    tensor = Tensor((4, 2), "FLOAT", data=Data(recipe="normal"))
+    failing, passing = (
+        [
+            Case(
+                "aclnnGeluBackwardV2", {"gradOutput": tensor, "self": tensor, "approximate": word, "gradInput": tensor}
+            )
+            for _ in range(40)
+        ]
+        for word in words
+    )
+    found = shared_condition(failing, passing)
+    assert (found and (found.when, found.failing, found.passing)) == (when and (when, 40, 0))
+
+
 def test_a_fault_of_nearly_every_call_has_no_condition() -> None:
     """A few passing calls, whatever they have in common, are those whose data hide it."""
     seen = calls(400, 5)
@@ -157,8 +173,7 @@ def test_without_failing_or_passing_calls_there_is_none() -> None:
 def test_terminal_page_and_json_name_it(ran: Callable[..., Ran]) -> None:
     run = ran("run", "softmax_backward", "--adapter", "rare_adapter:Rare,fault=tail")
     assert run.code == 1
-    line = " ".join(run.out.partition(": value of out, when ")[2].split()).partition("passing calls")[0]
-    assert line.startswith("all ")
+    [line, *_] = re.findall(r"^ 1 SoftmaxBackward: .*, when (all .*) passing calls", run.out, re.MULTILINE)
     assert "dtype(out) == FLOAT16" in line or "dtype(gradOutput) == FLOAT16" in line
     assert "% 2 == 1" in line or "% 2 != 0" in line
     forms = run.path.parent / "forms"
