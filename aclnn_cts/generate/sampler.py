@@ -39,6 +39,8 @@ MAX_DATA_ELEMENTS = 1 << 22
 
 _MAX_OUTPUT_ELEMENTS = 1 << 25
 """The same of an output, which has no data."""
+_ZEROS = ("zeros", "one_hot")
+"""Recipes of which many elements are zero."""
 _VAST_ROWS = (1 << 24) + 17
 """A size of an output alone that neither 16 bits nor the integers of FLOAT count."""
 _VAST = 8
@@ -219,7 +221,20 @@ class Sampler:
             data[item.name] = choices.pick(self._templates[item.name, family][chosen])
             if options is not None and (item.name, family) in options.templates:
                 data[item.name] = choices.pick(options.templates[item.name, family])
+        if options is None:
+            self._beside_special(choices, dtypes, data)
         return data
+
+    def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, Template]) -> None:
+        """Half the time, zeros in the other inputs where one has inf and nan: what skips zeros loses their product."""
+        special = [name for name, template in data.items() if template.recipe == "special"]
+        others = [name for name in data if name not in special and dtypes[name] in FLOATING]
+        if len(special) != 1 or not others or choices.integer(0, 1):
+            return
+        for name in others:
+            zeros = [item for item in self._templates[name, "float"]["hostile"] if item.recipe in _ZEROS]
+            if zeros:
+                data[name] = choices.pick(zeros)
 
     def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
         """The random valid case of that number in its stream: the covering array's cells, then regimes by their shares.

@@ -138,3 +138,14 @@ def test_a_cell_decides_what_it_names() -> None:
         assert drawing.dtypes == sampler.dtype_rows[cell.dtypes]
         assert drawing.names["cubeMathType"] == cell.mode
         assert set(drawing.views.values()) == ({cell.view} if cell.view else set())
+
+
+def test_zeros_come_beside_inf_and_nan() -> None:
+    sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target())
+    met = Counter(
+        sum(template.recipe in ("zeros", "one_hot") for template in drawing.data.values())
+        for drawing in map(sampler.draw, stream_block(3, "special", 0, 2_000))
+        if [template.recipe for template in drawing.data.values()].count("special") == 1
+    )
+    assert met.total() > 50
+    assert met[1] > met.total() / 3
