@@ -20,6 +20,9 @@ __all__ = ["LIFE_CYCLE", "LIFE_CYCLE_KIND", "PROFILES", "STATUS_PROMISES", "Part
 CHUNK = 250
 """Random cases of a part."""
 
+_FIRST_VALUES = 28
+"""Random cases before the first trial of any other promise; in them most mistakes of values show."""
+
 
 LIFE_CYCLE_KIND = "life-cycle"
 """The kind of case that a trial of a life cycle takes."""
@@ -104,10 +107,11 @@ class _Row:
     constraint: str = ""
     heavy: bool = False
 
-    def first_round(self, operator: str) -> Iterator[Part]:
-        number = min(self.early, self.count)
-        if number:
-            yield self._part(operator, 0, number)
+    def first_round(self, operator: str, first: int = 0, last: int | None = None) -> Iterator[Part]:
+        """What is early, or numbers `first` to `last` of it."""
+        end = min(self.early if last is None else last, self.early, self.count)
+        if first < end:
+            yield self._part(operator, first, end - first)
 
     def rest(self, operator: str) -> Iterator[Part]:
         for first in range(min(self.early, self.count), self.count, CHUNK):
@@ -122,7 +126,7 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     """The document's examples, then a round with a little of everything, then all the rest in its order.
 
     Most mistakes show in the first round already, whatever promise they break: a run that is going to fail says so
-    soon. In it, promises that name what is broken stand before those that only show that something is.
+    soon. Its order is the one in which the seeded faults are found after the fewest cases.
     """
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
@@ -133,8 +137,11 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     lives = [_Row(promise, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for promise in LIFE_CYCLE]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
-    for row in (values, memory, *broken, *related, *lives):
+    yield from values.first_round(name, last=_FIRST_VALUES)
+    for row in (*lives, *related, *broken):
         yield from row.first_round(name)
+    yield from values.first_round(name, first=_FIRST_VALUES)
+    yield from memory.first_round(name)
     for constraint in constraints:
         yield Part(name, "boundary", "boundary", constraint)
     for row in broken:

@@ -44,12 +44,21 @@ _ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
     "--number", default=36, show_default=True, type=click.IntRange(1, 9999), metavar="N", help="Mutants per operator."
 )
 @click.option(
+    "--decoys",
+    "decoy_number",
+    default=6,
+    show_default=True,
+    type=click.IntRange(0, 6),
+    metavar="N",
+    help="Decoys per operator; the first is the reference as it is.",
+)
+@click.option(
     "--witness-calls",
-    default=20_000,
+    default=100_000,
     show_default=True,
     type=click.IntRange(1, 10**7),
     metavar="N",
-    help="Calls outside the plan on which each trigger is evaluated.",
+    help="Calls outside the plan on which the trigger of a mutant is evaluated that nothing shows.",
 )
 @click.option(
     "--witness-values",
@@ -80,6 +89,7 @@ def mutants(  # noqa: PLR0913 - one parameter an option
     seed: str | None,
     plan_seed: int,
     number: int,
+    decoy_number: int,
     witness_calls: int,
     witness_values: int,
     share: float,
@@ -103,6 +113,7 @@ def mutants(  # noqa: PLR0913 - one parameter an option
         seed=_commit() if seed is None else seed,
         plan_seed=plan_seed,
         count=number,
+        decoys=decoy_number,
         witness_calls=witness_calls,
         witness_values=witness_values,
     )

@@ -312,6 +312,8 @@ class Emulator(Backend[Emulated]):
             flat = np.minimum(flat + 1, size - 1)
         elif kind == "last term dropped":
             flat, values = flat[:-1], values[:-1]
+        elif kind == "last term twice":
+            flat, values = np.append(flat, flat[-1:]), np.append(values, values[-1:])
         elif kind == "overwrites":
             table = np.zeros(size, values.dtype)
             table[flat] = values

@@ -14,6 +14,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.rounding import BINARY_FORMATS, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.generate.choices import Choices, StreamChoices
@@ -75,7 +76,24 @@ class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
             output = case.arguments.get(self.output)
             if case.call.phases != 2 or not isinstance(output, Tensor) or 0 in output.shape:
                 return False
+            return holds(self.conditions, case) and self._has_what_is_changed(case, output.shape)
         return holds(self.conditions, case)
+
+    def _has_what_is_changed(self, case: Case, shape: tuple[int, ...]) -> bool:
+        """Whether there are two rows or columns to swap, or an operand that the format does not hold."""
+        if self.change in (Change.ROWS, Change.COLUMNS):
+            axis = 1 if self.change is Change.COLUMNS else 2
+            return len(shape) >= axis and shape[-axis] > 1
+        if self.change is Change.ROUND:
+            form = BINARY_FORMATS[self.format]
+            return any(
+                tensor.data is not None
+                and self.operand in ("", name)
+                and tensor.dtype in FLOATING
+                and not covers(form, BINARY_FORMATS[tensor.dtype])
+                for name, tensor in case.tensors()
+            )
+        return True
 
     def at(self, number: int) -> int:
         """Which of so many places is changed: one of the last block where the trigger is about that."""

@@ -3,13 +3,15 @@
 A plan is expanded once. Of a mutant those trials alone are run whose calls meet its trigger, in the plan's order up to
 the first failure: all others come out as they do on the reference, which a decoy shows. Of a survivor each call of the
 plan in which it fires is judged by itself, then witness calls (`witness`) are: where nothing leaves the bound in any,
-the mutant is equivalent.
+the mutant is equivalent. How often a trigger fires is seen in the first `FREQUENCY_CALLS` witness calls; the others are
+made for survivors alone, until one shows the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from pathlib import Path
 
 import msgspec
@@ -25,9 +27,10 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_decoys, draw_mutants
 from aclnn_cts.mutants.mutated_session import MutatedSession
-from aclnn_cts.mutants.spread import Worker, spread
+from aclnn_cts.mutants.spread import Worker, slices, spread
 from aclnn_cts.mutants.witness import Witnesses
 from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
@@ -48,8 +51,12 @@ MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
 
 RARE = 100
 """A mutant is rare where it fires in fewer than one of so many witness calls."""
+FREQUENCY_CALLS = 20_000
+"""Witness calls on which every trigger is evaluated."""
+MOST_DECOYS = 1 + len(ORDERS)
 _PROMISE = {False: "values", True: "status"}
 """By whether a check is skipped: what a single call is judged by."""
+_NOTHING: frozenset[str] = frozenset()
 _FIRST_SLICE, _SLICE = 8, 64
 """Trials that are run together: few at first, since most mutants are found by the first that they fire in."""
 
@@ -63,8 +70,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     plan_seed: int = 0
     count: int = 36
     """Mutants of an operator."""
-    witness_calls: int = 20_000
-    """Calls on which each trigger is evaluated."""
+    decoys: int = MOST_DECOYS
+    """Decoys of an operator."""
+    witness_calls: int = 100_000
+    """Calls on which the trigger of a mutant is evaluated that nothing shows."""
     witness_values: int = 500
     """Of the calls in which a survivor fires: how many are judged at most."""
 
@@ -198,7 +207,7 @@ def population(
     """The mutants and decoys of an operator, those of `ids` where they are given."""
     sums = registry.load_formula(spec.stem) is not None
     mutants = draw_mutants(spec, Target(), seed=wanted.seed, count=wanted.count, sums=sums)
-    decoys = draw_decoys(spec, Target(), seed=wanted.seed)
+    decoys = islice(draw_decoys(spec, Target(), seed=wanted.seed), wanted.decoys)
     return (
         [item for item in mutants if ids is None or item.id in ids],
         [item for item in decoys if ids is None or item.id in ids],
@@ -227,32 +236,24 @@ def measure_operator(
     with InProcessHost(session) as host:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
         plan = _plan(spec, wanted, bench)
-        for decoy in decoys:
-            if stopped():
-                return
+        for decoy in takewhile(lambda _item: not stopped(), decoys):
             session.switch(decoy)
             yield _decoy(decoy, bench.run(item.trial for item in plan))
         found: dict[str, tuple[int, Record] | None] = {}
-        for mutant in mutants:
-            if stopped():
-                return
+        for mutant in takewhile(lambda _item: not stopped(), mutants):
             session.switch(mutant)
             found[mutant.id] = _first_failure(mutant, plan, bench)
-        witnesses = _Witnessing(spec, wanted, mutants, frozenset(name for name, first in found.items() if not first))
-        for mutant in mutants:
+        missed = [mutant for mutant in mutants if found.get(mutant.id) is None]
+        witnesses = _Witnesses(spec, wanted, mutants, frozenset(mutant.id for mutant in missed))
+        reached = {mutant.id: _reached(mutant, plan) for mutant in mutants}
+        shown = {mutant.id: _Shown() for mutant in mutants}
+        for mutant, trials, is_planned in _to_look_at(missed, reached, witnesses, shown):
             if stopped():
                 return
             session.switch(mutant)
-            first = found[mutant.id]
-            reached = [(case, broken) for item in plan for case, broken in item.calls if mutant.fires(case, broken)]
-            judged, unjudged, changed = 0, False, False
-            if first is None:
-                trials = [Trial(_PROMISE[mutant.change is Change.SKIP], case) for case, _ in reached]
-                judged, unjudged = _shows(trials[: wanted.witness_values], bench)
-                changed = unjudged
-                if not changed:
-                    more, changed = _shows(witnesses.trials(mutant), bench)
-                    judged += more
+            shown[mutant.id].look(trials[: wanted.witness_values], bench, is_planned=is_planned)
+        for mutant in takewhile(lambda _item: not stopped(), mutants):
+            first, seen = found[mutant.id], shown[mutant.id]
             yield MutantResult(
                 id=mutant.id,
                 operator=mutant.operator,
@@ -262,13 +263,35 @@ def measure_operator(
                 promise=first[1].trial.promise if first is not None else "",
                 kind=first[1].verdict.kind if first is not None else "",
                 cases=first[0] if first is not None else 0,
-                reached=len(reached),
+                reached=len(reached[mutant.id]),
                 witness_calls=witnesses.calls[mutant.id],
                 fired=witnesses.fired[mutant.id],
-                judged=judged,
-                changed=changed,
-                unjudged=unjudged,
+                judged=seen.judged,
+                changed=seen.changed,
+                unjudged=seen.unjudged,
             )
+
+
+def _reached(mutant: GeneratedMutant, plan: Sequence[_Planned]) -> list[Case]:
+    """The calls of the plan in which a mutant fires."""
+    return [case for item in plan for case, broken in item.calls if mutant.fires(case, broken)]
+
+
+def _to_look_at(
+    missed: Sequence[GeneratedMutant],
+    reached: Mapping[str, Sequence[Case]],
+    witnesses: _Witnesses,
+    shown: Mapping[str, _Shown],
+) -> Iterator[tuple[GeneratedMutant, list[Trial], bool]]:
+    """Mutants that the plan missed, with calls in which each fires, and whether they are the plan's.
+
+    First those of the plan, then the first witness calls; the further ones only where none of these shows a change.
+    """
+    for mutant in missed:
+        yield mutant, [Trial(_PROMISE[mutant.change is Change.SKIP], case) for case in reached[mutant.id]], True
+        yield mutant, witnesses.trials(mutant), False
+    for mutant, trials in witnesses.further([mutant for mutant in missed if not shown[mutant.id].changed]):
+        yield mutant, trials, False
 
 
 def _work(task: OperatorTask, worker: Worker) -> list[MutantResult | DecoyResult]:
@@ -307,19 +330,12 @@ def _first_failure(mutant: GeneratedMutant, plan: Sequence[_Planned], bench: Ben
     if mutant.change is Change.STALE:
         # What is stale is of the call before, which is made as well.
         places = sorted({near for place in places for near in (place - 1, place) if near >= 0})
-    for chosen in _slices(places):
+    for chosen in slices(places, first=_FIRST_SLICE, most=_SLICE):
         records = _records(bench.run(plan[place].trial for place in chosen))
         for place, record in zip(chosen, records, strict=True):
             if record.verdict.result == Result.FAILED:
                 return place + 1, record
     return None
-
-
-def _slices(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    start, step = 0, _FIRST_SLICE
-    while start < len(places):
-        yield places[start : start + step]
-        start, step = start + step, min(2 * step, _SLICE)
 
 
 def _records(judged: Iterable[object]) -> list[Record]:
@@ -340,28 +356,27 @@ def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
     )
 
 
-class _Witnessing:
+class _Witnesses:
     """How often triggers fire in witness calls, and of some mutants the first calls in which theirs does."""
 
     def __init__(self, spec: Spec, wanted: Wanted, mutants: Sequence[GeneratedMutant], kept: frozenset[str]) -> None:
-        made = Witnesses(spec, Target())
+        self._made, self._wanted = Witnesses(spec, Target()), wanted
         most = wanted.witness_values
         self.fired = dict.fromkeys((mutant.id for mutant in mutants), 0)
         self.calls = dict.fromkeys(self.fired, 0)
         self._kept: dict[str, list[tuple[str, Case]]] = {mutant.id: [] for mutant in mutants}
         ordinary = [mutant for mutant in mutants if mutant.change is not Change.SKIP]
-        nothing: frozenset[str] = frozenset()
-        for case in made.calls(wanted.witness_calls) if ordinary else ():
+        for case in self._made.calls(min(wanted.witness_calls, FREQUENCY_CALLS)) if ordinary else ():
             for mutant in ordinary:
                 self.calls[mutant.id] += 1
-                if mutant.fires(case, nothing):
+                if mutant.fires(case, _NOTHING):
                     self.fired[mutant.id] += 1
                     if mutant.id in kept and len(self._kept[mutant.id]) < most:
                         self._kept[mutant.id].append((_PROMISE[False], case))
         for mutant in mutants:
             if mutant.change is not Change.SKIP:
                 continue
-            for case, broken in made.broken(spec.constraint(mutant.constraint), most):
+            for case, broken in self._made.broken(spec.constraint(mutant.constraint), most):
                 self.calls[mutant.id] += 1
                 if mutant.fires(case, broken):
                     self.fired[mutant.id] += 1
@@ -372,13 +387,43 @@ class _Witnessing:
         """Trials of the calls that were kept."""
         return [Trial(promise, case) for promise, case in self._kept[mutant.id]]
 
+    def further(self, mutants: Sequence[GeneratedMutant]) -> Iterator[tuple[GeneratedMutant, list[Trial]]]:
+        """Mutants that no call showed, with trials of the witness calls after the first in which they fire.
 
-def _shows(trials: Sequence[Trial], bench: Bench) -> tuple[int, bool]:
-    """How many trials were judged, up to the first slice with a failure, and whether there was one."""
-    judged = 0
-    for chosen in _slices(range(len(trials))):
-        records = _records(bench.run(trials[place] for place in chosen))
-        judged += len(records)
-        if any(record.verdict.result == Result.FAILED for record in records):
-            return judged, True
-    return judged, False
+        One whose trigger fired in as many calls as are judged has none. Of a skipped check there are no more calls.
+        """
+        most, start = self._wanted.witness_values, FREQUENCY_CALLS
+        found: dict[str, list[Trial]] = {
+            mutant.id: []
+            for mutant in mutants
+            if mutant.change is not Change.SKIP and len(self._kept[mutant.id]) < most
+        }
+        open_ones = [mutant for mutant in mutants if mutant.id in found]
+        for case in self._made.calls(self._wanted.witness_calls - start, first=start) if open_ones else ():
+            for mutant in open_ones:
+                self.calls[mutant.id] += 1
+                if mutant.fires(case, _NOTHING):
+                    self.fired[mutant.id] += 1
+                    if len(self._kept[mutant.id]) + len(found[mutant.id]) < most:
+                        found[mutant.id].append(Trial(_PROMISE[False], case))
+        yield from ((mutant, found[mutant.id]) for mutant in open_ones)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What judging calls one by one says of a mutant that no trial of the plan found."""
+
+    judged: int = 0
+    changed: bool = False
+    unjudged: bool = False
+
+    def look(self, trials: Sequence[Trial], bench: Bench, *, is_planned: bool) -> None:
+        """Judge trials up to the first slice with a failure, unless one failed before."""
+        if self.changed:
+            return
+        for chosen in slices(trials, first=_FIRST_SLICE, most=_SLICE):
+            records = _records(bench.run(chosen))
+            self.judged += len(records)
+            if any(record.verdict.result == Result.FAILED for record in records):
+                self.changed, self.unjudged = True, is_planned
+                return

@@ -24,7 +24,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import group
 from aclnn_cts.mutants.fault_attempt import Attempt
-from aclnn_cts.mutants.spread import Worker, spread
+from aclnn_cts.mutants.spread import Worker, slices, spread
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs
@@ -39,8 +39,10 @@ _DEVICE_SECONDS = 6
 """How long the device may take for a call of a fault. Decoys have the time that everybody has."""
 _CALL_SECONDS = 30.0
 """How long a call may take on the whole; some are thousands of first phases."""
-_SLICE = 16
-"""Trials that are run together, so that a fault is not run much further than to its first failure."""
+_FIRST_SLICE, _SLICE = 2, 16
+"""Trials that are run together: few at first, so that a fault is not run much further than to its first failure.
+
+A fault that costs the device costs a new one for each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +153,9 @@ def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Ex
     goes_on = task.decoy or task.to_end
     for part in parts:
         trials = expanded.trials(task, part, bench)
-        step = len(trials) if goes_on else _SLICE
-        for start in range(0, len(trials), max(step, 1)):
+        for chosen in [trials] if goes_on else slices(trials, first=_FIRST_SLICE, most=_SLICE):
             found = False
-            for judged in bench.run(trials[start : start + step]):
+            for judged in bench.run(chosen):
                 yield from judged.records
                 found = found or any(record.verdict.result == Result.FAILED for record in judged.records)
             if stopped() or (found and not goes_on):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.speclang.load import Specs, load_specs
 
-__all__ = ["Worker", "spread"]
+__all__ = ["Worker", "slices", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +36,14 @@ class Worker:
 
 _WORKER: list[Worker] = []
 """The process's own; filled once by `_open`."""
+
+
+def slices(items: Sequence[T], *, first: int, most: int) -> Iterator[Sequence[T]]:
+    """The items in slices, each twice as long as the one before, up to so many."""
+    start, step = 0, first
+    while start < len(items):
+        yield items[start : start + step]
+        start, step = start + step, min(2 * step, most)
 
 
 def _open(head: int, stop: Event, workers: int) -> None:

@@ -61,9 +61,9 @@ class Witnesses:
         self._spec = spec
         self._sampler = Sampler(spec, target)
 
-    def calls(self, count: int) -> Iterator[Case]:
-        """Valid calls number 0 to `count` - 1."""
-        for choices in stream_block(_SEED, f"witness/{self._spec.operator}", 0, count):
+    def calls(self, count: int, *, first: int = 0) -> Iterator[Case]:
+        """Valid calls: number `first` and the `count` - 1 after it."""
+        for choices in stream_block(_SEED, f"witness/{self._spec.operator}", first, count):
             yield self._sampler.case(self._drawing(choices))
 
     def broken(self, constraint: Constraint, count: int) -> Iterator[tuple[Case, frozenset[str]]]:

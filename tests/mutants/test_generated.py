@@ -21,7 +21,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked, Performer
-from aclnn_cts.mutants import generated_power
+from aclnn_cts.mutants import generated_power, mutated_session
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
 from aclnn_cts.mutants.generated_power import (
     DecoyResult,
@@ -214,12 +214,13 @@ def measured(specs: Specs, monkeypatch: pytest.MonkeyPatch, *subjects: Generated
 def test_what_comes_of_a_mutant_is_computed(specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
     never = Condition(asks=Asks.AT_LEAST, tensor="out", number=2**40)
     rank = Condition(asks=Asks.MULTIPLE, tensor="out", axis=-2, number=1)
-    half = [Condition(asks=Asks.DTYPE, tensor=name, dtype="FLOAT16") for name in ("gradOutput", "output")]
+    # A change that changes nothing: no such kind of wrong sum.
+    monkeypatch.setattr(mutated_session, "_OF_A_SUM", {Change.TWICE: "none"})
     found, same, unreached, rejected = measured(
         specs,
         monkeypatch,
         mutant(Change.DOUBLE, place=30_000),
-        mutant(Change.ROUND, format="FLOAT16", conditions=tuple(half)),
+        mutant(Change.TWICE),
         mutant(Change.ZERO, conditions=(never,)),
         mutant(Change.REJECT, conditions=(rank, Condition(asks=Asks.MULTIPLE, tensor="out", number=97))),
     )
@@ -283,6 +284,48 @@ def test_the_adapter_of_one_mutant_is_for_any_command(specs: Specs) -> None:
     for wrong in ("softmax_backward", "nothing.1", "softmax_backward.123456"):
         with pytest.raises(UsageError, match="expected an id"):
             MutantAdapter(mutant=wrong, seed="x").open(Target(), specs)
+
+
+@pytest.mark.parametrize(
+    ("subject", "case", "expected"),
+    [
+        (mutant(Change.ROWS), softmax((5,)), False),
+        (mutant(Change.ROWS), softmax((1, 5)), False),
+        (mutant(Change.ROWS), softmax((2, 5)), True),
+        (mutant(Change.COLUMNS), softmax((5, 1)), False),
+        (mutant(Change.COLUMNS), softmax((5,)), True),
+        (mutant(Change.ROUND, format="BF16"), softmax(dtype="BF16"), False),
+        (mutant(Change.ROUND, format="FLOAT16"), softmax(dtype="BF16"), True),
+        (mutant(Change.ROUND, format="HFLOAT32"), softmax(dtype="FLOAT16"), False),
+        (mutant(Change.ROUND, format="HFLOAT32"), softmax(), True),
+        (mutant(Change.ROUND, format="HFLOAT32", operand="dim"), softmax(), False),
+    ],
+)
+def test_a_mutant_fires_only_where_it_has_what_it_changes(
+    subject: GeneratedMutant, case: Case, *, expected: bool
+) -> None:
+    assert subject.fires(case, frozenset()) is expected
+
+
+def test_a_trigger_that_nothing_shows_is_tried_on_more_calls(specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generated_power, "FREQUENCY_CALLS", 20)
+    monkeypatch.setattr(mutated_session, "_OF_A_SUM", {Change.TWICE: "none"})
+    few = Condition(asks=Asks.MULTIPLE, tensor="out", number=3)
+    seen, unseen = measured(specs, monkeypatch, mutant(Change.DOUBLE, place=9), mutant(Change.TWICE, conditions=(few,)))
+    assert (seen.witness_calls, unseen.witness_calls) == (20, 60)
+    assert 0 < unseen.fired < 60
+    assert unseen.equivalent
+    assert not unseen.unmet
+
+
+def test_a_contribution_of_a_scattered_sum_is_added_twice(specs: Specs) -> None:
+    spec = specs["aclnnEmbeddingDenseBackward"]
+    twice = GeneratedMutant(id="x", operator=spec.operator, change=Change.TWICE, output=spec.outputs[0])
+    changed = 0
+    for case in Witnesses(spec, Target()).calls(30):
+        (_, right), (_, got) = made(specs, None, case), made(specs, twice, case)
+        changed += not np.array_equal(right, got, equal_nan=True)
+    assert changed > 5
 
 
 def test_first_phases_alone_have_no_values_to_change() -> None:
