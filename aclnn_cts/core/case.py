@@ -55,6 +55,12 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """The parameter that this one is computed from."""
     axis: int | None = None
     epsilon: float | None = None
+    kernel: tuple[int, ...] | None = None
+    """Windows over the dimensions from `axis` on: an item for each or one for all of them."""
+    stride: tuple[int, ...] | None = None
+    """Without items that of the kernel."""
+    padding: tuple[int, ...] | None = None
+    dilation: tuple[int, ...] | None = None
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag_field="kind"):

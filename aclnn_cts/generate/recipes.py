@@ -21,6 +21,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
+from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
 
 __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
@@ -28,7 +29,11 @@ __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
 CHUNK = 2**15
 """Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
 
-_PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon")
+_PARAMETERS = ("low", "high", "exponent", "mean", "std", "of", "axis", "epsilon", *WINDOW)
+
+
+_MOST_ITEMS = 8
+"""Items that an array of a window may have."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +70,13 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
     Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
     Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
+    Recipe(
+        name="argmax",
+        fill=argmax,
+        reads=("of", "axis", "low", "high", *WINDOW),
+        needs=("of", "kernel"),
+        elementwise=False,
+    ),
     Recipe(name="zeros", fill=recipes_exact.zeros),
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
     Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
@@ -140,6 +152,10 @@ def _check_numbers(data: Data, where: str) -> None:
         value = getattr(data, parameter)
         if value is not None and not -(2**63) <= value < 2**64:
             raise UsageError(f"{where}.{parameter}: {shown(value)}; expected an integer of 64 bits")
+    for parameter in WINDOW:
+        value = getattr(data, parameter) or ()
+        if len(value) > _MOST_ITEMS or not all(-(2**63) <= item < 2**63 for item in value):
+            raise UsageError(f"{where}.{parameter}: {shown(value)}; expected at most {_MOST_ITEMS} integers of 64 bits")
     if not 0 <= data.seed < 2**64:
         raise UsageError(f"{where}.seed: {shown(data.seed)}; expected an integer from 0 to 2^64 - 1")
     # Outside the rank it is the last one: data follow an attribute that a broken call has out of range.

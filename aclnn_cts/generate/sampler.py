@@ -421,6 +421,8 @@ def _regime(thousandth: int, *, heavy: bool) -> Regime | None:
 
 
 def _data_value(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave, and what the field takes
+    if isinstance(value, tuple):
+        return tuple(map(int, value))
     return float(value) if key in ("mean", "std", "epsilon") else int(value)
 
 

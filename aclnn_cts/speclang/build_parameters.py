@@ -14,6 +14,7 @@ from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
+from aclnn_cts.speclang.shape import compile_shape
 
 __all__ = ["build_modes", "build_parameters", "build_rows", "kind_of_type", "parameter_kinds"]
 
@@ -98,12 +99,7 @@ def build_parameters(
             problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
         templates: dict[str, tuple[Mapping[str, Any], ...]] = {
             data_kind: tuple(
-                {
-                    key: problems.expression(value, (*path, "data"), context.kinds)
-                    if isinstance(value, str) and key not in ("recipe", "of")
-                    else value
-                    for key, value in entry.items()
-                }
+                {key: _recipe_parameter(key, value, (*path, "data"), context, problems) for key, value in entry.items()}
                 for entry in entries
             )
             for data_kind, entries in item.data.items()
@@ -138,6 +134,21 @@ def build_parameters(
             )
         )
     return tuple(parameters)
+
+
+def _recipe_parameter(
+    key: str,
+    value: object,
+    path: tuple[str | int, ...],
+    context: ConstraintContext,
+    problems: Problems,
+) -> Any:  # noqa: ANN401 - a compiled expression, or the value
+    """A recipe's parameter: an expression or, in brackets, a shape expression that gives an array of integers."""
+    if not isinstance(value, str) or key in ("recipe", "of"):
+        return value
+    if value.startswith("["):
+        return compile_shape(problems.shape(value, path, context.kinds))
+    return problems.expression(value, path, context.kinds)
 
 
 def _followed(reference: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ _INTEGER_LIMITS: Mapping[str, int] = {
     "UINT16": 2**16,
     "INT32": 2**31,
 }
-INDEX_RECIPES = frozenset({"indices", "few_indices", "equal_indices", "hot_indices", "end_indices", "ramp"})
+INDEX_RECIPES = frozenset({"indices", "few_indices", "equal_indices", "hot_indices", "end_indices", "ramp", "argmax"})
 """Recipes of integers from low to high - 1."""
 DEFAULT_INTEGERS = (-4, 4)
 """Bounds of the recipe `integers` where it names none."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOATING
-from aclnn_cts.generate.recipes import array
+from aclnn_cts.generate.recipes import RECIPES, array
 
 FLOATS = sorted(FLOATING)
 HELD = [name for name, dtype in DTYPES.items() if dtype.kind != "other"]
@@ -25,6 +25,12 @@ def make(shape: tuple[int, ...], dtype: str, recipe: str, **parameters: float) -
     data = msgspec.convert(parameters | {"recipe": recipe}, Data)
     tensor = Tensor(shape=shape, dtype=dtype, data=data)
     return array(tensor, arrays={}, name="x")
+
+
+def needed(recipe: str) -> dict[str, Any]:
+    """What a recipe cannot do without, computed from a parameter `x`."""
+    given = {"of": "x", "kernel": (2,)}
+    return {name: given[name] for name in RECIPES[recipe].needs}
 
 
 def wide(values: NDArray[Any]) -> NDArray[np.float64]:

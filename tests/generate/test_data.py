@@ -19,14 +19,13 @@ from aclnn_cts.generate.contents import case_arrays, checksum
 from aclnn_cts.generate.layouts import to_storage
 from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, check_data
 from aclnn_cts.generate.value_analysis import finite, lattice, value_range
-from tests.generate.made_data import HELD, few, make, seeds, wide
+from tests.generate.made_data import HELD, few, make, needed, seeds, wide
 
 
 @few
 @given(seed=seeds, dtype=st.sampled_from(HELD), recipe=st.sampled_from(sorted(RECIPES)))
 def test_facts_hold_of_the_elements(seed: int, dtype: str, recipe: str) -> None:
-    of = "x" if recipe == "rstd" else None
-    tensor = Tensor(shape=(3, 5), dtype=dtype, data=Data(recipe=recipe, seed=seed, of=of))
+    tensor = Tensor(shape=(3, 5), dtype=dtype, data=Data(recipe=recipe, seed=seed, **needed(recipe)))
     values = array(tensor, arrays={"x": np.ones((3, 5, 2))}, name="t")
     if DTYPES[dtype].kind == "float":
         values = wide(values)
@@ -104,6 +103,8 @@ BAD_DATA = [
     (Data(recipe="rstd"), r"data\.of: missing"),
     (Data(recipe="integers", low=3, high=1), r"data\.low: 3; expected at most high, which is 1"),
     (Data(recipe="integers", exponent=5000), r"data\.exponent: 5000; expected"),
+    (Data(recipe="argmax", of="x"), r"data\.kernel: missing"),
+    (Data(recipe="argmax", of="x", kernel=(2**63,)), r"data\.kernel: .*; expected at most 8 integers of 64 bits"),
     (Data(recipe="indices", high=2**64), r"data\.high: 18446744073709551616; expected an integer of 64 bits"),
 ]
 

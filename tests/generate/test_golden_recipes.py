@@ -32,6 +32,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "hot_indices": [Data(high=100)],
     "end_indices": [Data(low=1, high=2**24 + 9)],
     "dominated": [Data(axis=1)],
+    "argmax": [Data(axis=-2, high=28, kernel=(3, 2), stride=(2,), padding=(1, 0), dilation=(1, 2))],
     "ramp": [Data(high=11)],
     "constant": [Data(mean=0.1)],
     "one_hot": [Data(axis=1)],
@@ -42,19 +43,23 @@ PARAMETERS: dict[str, list[Data]] = {
     "wide": [Data(low=-3, high=12)],
     "cancel": [Data(axis=1)],
 }
+SHAPES = {("rstd", 0): SHAPE[:2], ("rstd", 1): SHAPE[:2], ("argmax", 0): (5, 7, 1), ("argmax", 1): (5, 4, 2)}
+"""Of tensors that are computed from `x`, where they are smaller."""
 DTYPE_NAMES = [name for name, dtype in DTYPES.items() if dtype.kind != "other"]
 
 
 def golden_case(recipe: str, dtype: str) -> Case:
-    """Every way to call a recipe, one tensor each; `x` is what `rstd` comes from."""
+    """Every way to call a recipe, one tensor each; `x` is what others come from."""
     x = Tensor(shape=SHAPE, dtype="FLOAT", data=Data(recipe="normal", seed=1))
     arguments: dict[str, Tensor] = {"x": x}
     plain = Data()
     for index, data in enumerate([plain, *PARAMETERS.get(recipe, [])]):
         fields = {name: getattr(data, name) for name in data.__struct_fields__} | {"recipe": recipe, "seed": 2**64 - 1}
-        if recipe == "rstd":
+        if "of" in RECIPES[recipe].needs:
             fields["of"] = "x"
-        shape = SHAPE[:2] if recipe == "rstd" else SHAPE
+        if recipe == "argmax" and data is plain:
+            fields["kernel"] = (4,)
+        shape = SHAPES.get((recipe, index), SHAPE)
         arguments[f"t{index}"] = Tensor(shape=shape, dtype=dtype, data=Data(**fields))
     return Case(operator="aclnnGolden", arguments=arguments)
 

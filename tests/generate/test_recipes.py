@@ -22,16 +22,15 @@ from aclnn_cts.generate.recipes import RECIPES, array
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
 from aclnn_cts.generate.value_analysis import lattice, value_range
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
-from tests.generate.made_data import FLOATS, few, make, seeds, shapes, wide
+from tests.generate.made_data import FLOATS, few, make, needed, seeds, shapes, wide
 
 
 @pytest.mark.parametrize("dtype", list(DTYPES))
 @pytest.mark.parametrize("recipe", list(RECIPES))
 def test_every_recipe_fills_every_dtype_and_rank(recipe: str, dtype: str) -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    of = "x" if recipe == "rstd" else None
     for shape in [(), (1,), (0,), (3, 0, 2), (2, 3)]:
-        tensor = Tensor(shape=shape, dtype=dtype, data=Data(recipe=recipe, of=of, seed=3))
+        tensor = Tensor(shape=shape, dtype=dtype, data=Data(recipe=recipe, seed=3, **needed(recipe)))
         made = array(tensor, arrays={"x": x}, name="t")
         assert made.shape == shape
         assert made.flags.c_contiguous
@@ -80,8 +79,9 @@ def test_integers_span_the_widest_dtypes(dtype: str, low: int, high: int) -> Non
 @pytest.mark.parametrize("dtype", ["INT64", "INT8", "UINT8", "BOOL", "FLOAT16", "BF16", "DOUBLE"])
 @pytest.mark.parametrize("recipe", sorted(INDEX_RECIPES))
 def test_index_data_stay_inside(recipe: str, dtype: str, seed: int, low: int, span: int) -> None:
-    tensor = Tensor(shape=(3, 41), dtype=dtype, data=Data(recipe=recipe, seed=seed, low=low, high=low + span))
-    values = wide(array(tensor, arrays={}, name="indices"))
+    data = Data(recipe=recipe, seed=seed, low=low, high=low + span, **needed(recipe))
+    tensor = Tensor(shape=(3, 41), dtype=dtype, data=data)
+    values = wide(array(tensor, arrays={"x": np.arange(3 * 42.0).reshape(3, 42)}, name="indices"))
     bounds = value_range(tensor)
     assert bounds is not None
     assert bounds[0] <= values.min()
@@ -172,6 +172,54 @@ def test_rstd_belongs_to_x(seed: int, outer: list[int], inner: list[int]) -> Non
     for row, got in zip(rows.tolist(), made["rstd"].reshape(-1).tolist(), strict=True):
         mean = sum(Fraction(value) ** 2 for value in row) / len(row) + Fraction(1, 4)
         assert math.isclose(got, 1 / math.sqrt(mean), rel_tol=1e-14)
+
+
+@few
+@given(data=st.data(), recipe=st.sampled_from(["normal", "integers", "special"]))
+def test_argmax_is_the_first_largest_element_of_each_window(data: st.DataObject, recipe: str) -> None:
+    kernel, dilation, stride = (
+        data.draw(st.tuples(*[st.integers(1, most)] * 2), label=name)
+        for name, most in (("kernel", 3), ("dilation", 2), ("stride", 3))
+    )
+    padding = tuple(data.draw(st.integers(0, size // 2), label="padding") for size in kernel)
+    size = tuple(
+        data.draw(st.integers(max(1, (k - 1) * d + 1 - 2 * p), 9))
+        for k, d, p in zip(kernel, dilation, padding, strict=True)
+    )
+    count = tuple(
+        (n + 2 * p - (k - 1) * d - 1) // s + 1
+        for n, p, k, d, s in zip(size, padding, kernel, dilation, stride, strict=True)
+    )
+    x = Tensor(shape=(2, *size), dtype="FLOAT", data=Data(recipe=recipe, seed=data.draw(seeds)))
+    windows = Data(
+        recipe="argmax",
+        of="x",
+        axis=-2,
+        high=size[0] * size[1],
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
+    y = Tensor(shape=(2, *count), dtype="INT32", data=windows)
+    made = case_arrays(Case(operator="aclnnMaxPool", arguments={"y": y, "x": x}), ["y", "x"])
+    for place in np.ndindex(y.shape):
+        rows, columns = (
+            [i for i in range(o * s - p, o * s - p + k * d, d) if 0 <= i < n]
+            for o, s, p, k, d, n in zip(place[1:], stride, padding, kernel, dilation, size, strict=True)
+        )
+        inside = [row * size[1] + column for row in rows for column in columns]
+        # NumPy's maximum is a nan where there is one, and its first place counts among equal elements.
+        taken = made["x"][place[0]].reshape(-1)[inside]
+        assert made["y"][place] == (inside[int(np.argmax(taken))] if inside else 0)
+
+
+@pytest.mark.parametrize("x", [None, Tensor(shape=(5,), dtype="FLOAT", data=Data(recipe="normal"))])
+def test_argmax_of_what_has_no_such_windows_is_an_index(x: Tensor | None) -> None:
+    data = Data(recipe="argmax", of="x", axis=-2, kernel=(2,), high=7)
+    case = Case(operator="a", arguments={"x": x, "y": Tensor(shape=(50, 4), dtype="INT64", data=data)})
+    values = case_arrays(case, ["x", "y"])["y"]
+    assert (values.min(), values.max()) == (0, 6)
 
 
 @pytest.mark.parametrize("x", [None, Tensor(shape=(2, 0), dtype="FLOAT"), Tensor(shape=(7,), dtype="FLOAT")])
