@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.regimes import QUICK, Regime
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
@@ -125,10 +127,22 @@ def _isolated(constraint: Constraint, broken: tuple[Constraint, ...]) -> bool:
     )
 
 
-def _drawing(sampler: Sampler, seed: int, kind: str, index: int) -> tuple[Drawing, Case]:
+def _drawing(
+    sampler: Sampler, seed: int, kind: str, index: int, *, regime: Regime | None = None
+) -> tuple[Drawing, Case]:
     choices = StreamChoices(seed, f"{sampler.spec.operator}/{sampler.target.product}/{kind}", index)
-    drawing = sampler.draw(choices)
+    drawing = sampler.draw(choices, regime=regime)
     return drawing, sampler.case(drawing)
+
+
+def _regime(constraint: Constraint, number: int, attempt: int) -> Regime | None:
+    """The size regime of every other invalid case, each rule beginning with another; None for mixed sizes.
+
+    Where a drawing of the regime proves nothing, the next attempt has mixed sizes.
+    """
+    if number % 2 == 0 or attempt % 2:
+        return None
+    return QUICK[(number // 2 + zlib.crc32(constraint.id.encode())) % len(QUICK)]
 
 
 def invalid_cases(
@@ -136,11 +150,15 @@ def invalid_cases(
 ) -> Iterator[Derived]:
     """Cases that break one constraint: number `first` and the `count - 1` after it, each by another of its ways.
 
+    Every other one has sizes of a regime, so that rules are broken in aligned, long and wide calls too.
+
     Fewer come where a number's ways could not be proved on any of `ATTEMPTS` valid drawings.
     """
     for number in range(first, first + count):
         for attempt in range(ATTEMPTS):
-            drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", number * ATTEMPTS + attempt)
+            place = number * ATTEMPTS + attempt
+            regime = _regime(constraint, number, attempt)
+            drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", place, regime=regime)
             derived = break_drawing(sampler, constraint, drawing, number, twin=twin)
             if derived is not None:
                 yield derived

@@ -14,6 +14,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
+from aclnn_cts.generate.regimes import QUICK, regimes_of
 from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
@@ -78,6 +79,24 @@ def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str)
         ]
         alone = sum(len(derived.broken) == 1 for derived in found)
         assert not alone or 2 * alone > len(found), constraint.id
+
+
+@each
+def test_rules_are_broken_in_calls_of_every_size_regime(stem: str, product: str) -> None:
+    quick = PROFILES["quick"].breaks
+    met = {
+        regime
+        for constraint in rules(stem, product)
+        for derived in invalid_cases(sampler(stem, product), constraint, seed=0, count=quick)
+        for regime in regimes_of(tensor.shape for _, tensor in derived.case.tensors())
+    }
+    assert met >= set(QUICK)
+
+
+def test_the_dtype_of_a_bias_is_wrong_alone_in_most_cases_that_break_its_rule() -> None:
+    conv = sampler("conv_tbc_backward", A2)
+    found = list(invalid_cases(conv, conv.spec.constraint("bias.same_dtype"), seed=0, count=40))
+    assert sum(derived.broken == ("bias.same_dtype",) for derived in found) >= 30
 
 
 def test_first_come_the_values_of_neighbours() -> None:
