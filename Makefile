@@ -104,6 +104,7 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.bench_bundle --store
 	$(BIN)/python -m benchmarks.conditions --store
 	$(BIN)/python -m benchmarks.isolation --store
+	$(BIN)/python -m benchmarks.planned_regimes --store
 	$(BIN)/python -m docs.generate
 
 # A program for every finding of every seeded fault, run with the fault and without. Hours: `--every N` takes some.

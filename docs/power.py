@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.mutants.fault_catalogue import CLASSES, Catalogue, read_catalogue
-from aclnn_cts.mutants.generated_power import GeneratedMatrix, read_generated
+from aclnn_cts.mutants.generated import Change
+from aclnn_cts.mutants.generated_power import FREQUENCY_CALLS, GeneratedMatrix, read_generated
 from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix, shipped_matrix
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.provenance import MadeBy
-from benchmarks import findings
+from benchmarks import findings, planned_regimes
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
@@ -54,10 +55,30 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield f"The quick profile is the gate. {gate_time()}"
     yield ""
     yield from _figures(matrix)
+    yield from _regimes()
     yield from _generated()
     yield from _cells(catalogue, matrix, specs)
     yield from _faults(catalogue, matrix)
     yield from _decoys(catalogue, matrix)
+
+
+def _regimes() -> Iterator[str]:
+    yield "## Size regimes of the plans"
+    yield ""
+    yield (
+        "Random calls of all operators in each [size regime](regimes.md), and of the operator that has the fewest. A "
+        "call may be in several."
+    )
+    yield ""
+    measured = read_figures(planned_regimes.NAME)
+    if measured is None:
+        yield "Not counted yet; `python -m benchmarks.planned_regimes --store` does."
+    else:
+        columns = (text for name in planned_regimes.COUNTED for text in (name, "fewest"))
+        yield from table(("regime", *columns), planned_regimes.shown(measured.rounds))
+        yield ""
+        yield provenance([measured])
+    yield ""
 
 
 def _generated() -> Iterator[str]:
@@ -74,7 +95,8 @@ def _generated() -> Iterator[str]:
     yield (
         "Mutants are drawn by the commit's hash, with no code of an operator and apart from what plans calls. A "
         "survivor meets witness calls that the plan does not have. Where nothing leaves the bound in any of them, it "
-        "counts as equivalent. A mutant is rare where it fires in fewer than 1 of 100 witness calls. Decoys compute "
+        "counts as equivalent. A mutant is rare where it fires in fewer than 1 of 100 witness calls. A trigger is "
+        f"evaluated on {FREQUENCY_CALLS:,} witness calls, and on more where nothing shows the mutant. Decoys compute "
         "the same in another order."
     )
     yield ""
@@ -102,7 +124,7 @@ def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
                 str(len(mutants)),
                 f"{sum(row.equivalent for row in mutants)}, {sum(row.unmet for row in mutants)}",
                 *(_share(*matrix.rate(rare=rare, operator=name)) for rare in (False, True)),
-                f"{sum(bool(row.accused) for row in decoys)} of {len(decoys)}",
+                f"{sum(bool(row.accused) for row in decoys)} of {len(decoys)}" if decoys else "not run",
             )
         )
     columns = (
@@ -115,10 +137,14 @@ def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
     )
     yield from table(columns, rows)
     yield ""
-    calls = sorted({row.witness_calls for row in matrix.mutants if row.change != "check skipped"})
+    ordinary = [row for row in matrix.mutants if row.change != Change.SKIP.value]
+    most = max((row.witness_calls for row in ordinary), default=0)
+    equivalent = sum(row.equivalent for row in ordinary)
+    tried = sum(row.equivalent and row.witness_calls == most for row in ordinary)
     yield (
-        f"Witness calls of each trigger: {', '.join(f'{number:,}' for number in calls)}. At most "
-        f"{matrix.witness_values:,} of those in which a survivor fires were judged, and as many of the plan."
+        f"Equivalent apart from skipped checks: {equivalent}, of which {tried} on {most:,} witness calls. At most "
+        f"{matrix.witness_values:,} calls in which a survivor fires were judged of the plan, and as many witness "
+        "calls. A skipped check has as many witness calls, which all break its rule."
     )
     yield ""
     if not matrix.survivors:

@@ -30,8 +30,8 @@ FORMAT = "aclnn-cts/kill-matrix/1"
 MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
 """Files of `KillMatrix.to_json`."""
 
-SOON = 100
-"""Cases within which half of the faults are to be found."""
+SOON = 60
+"""Cases within which nine of ten faults are to be found."""
 
 
 class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
