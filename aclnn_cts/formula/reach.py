@@ -88,7 +88,7 @@ class _Whole:
         return max(left, 1.0) * max(right, 1.0)
 
     def scaled(self, array: float, factor: float) -> float:
-        return array * max(factor, 1.0)
+        return max(array, 1.0) * max(factor, 1.0)
 
     def quotient(self, left: float, divisor: Size, *, least: float) -> float:
         return max(left, 1.0) * (max(1.0 / least, 1.0) if least else float("inf"))

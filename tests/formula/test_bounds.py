@@ -15,6 +15,7 @@ from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 
 U = 2.0**-24 + ORACLE_ROUNDOFF
@@ -205,3 +206,12 @@ def test_rank_zero_is_one_element(value: float) -> None:
     assert output.value.shape == ()
     assert output.value == 3.0 * value or np.isnan(value)
     assert output.open is None or not output.open.any()
+
+
+@pytest.mark.parametrize("ranges", [WHOLE, ELEMENTS])
+@pytest.mark.parametrize("factor", [0.5, 2.0, 64.0])
+def test_a_flushed_input_is_multiplied_by_a_power_of_two(ranges: Ranges, factor: float) -> None:
+    """However small the input is: what a flush takes from it counts as often as the input itself."""
+    size = 2.0**-15
+    flushed = ranges.leaf(size, hi=size, loads=True)
+    assert ranges.weight(ranges.scaled(flushed, factor)) >= factor
