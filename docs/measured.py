@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -66,12 +66,17 @@ class Section:
         yield self.end
 
 
+def _goals(rows: Iterable[Row]) -> Iterator[str]:
+    """Figures beside their goals."""
+    return table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
+
+
 def _rows(*shown: tuple[str, Callable[[Rounds], Iterator[Row]]]) -> Callable[[Mapping[str, Measured]], Iterator[str]]:
     """A table of figures beside their goals, and below it which of these are missed."""
 
     def body(found: Mapping[str, Measured]) -> Iterator[str]:
         rows = list(chain.from_iterable(show(found[name].rounds) for name, show in shown if name in found))
-        yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
+        yield from _goals(rows)
         yield ""
         yield f"{tally(rows)} {SPREAD}"
 
@@ -100,7 +105,7 @@ def _bundle(found: Mapping[str, Measured]) -> Iterator[str]:
 def _scale(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     rows = list(bench_scale.shown(measured.rounds))
-    yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows[:3]])
+    yield from _goals(rows[:3])
     yield ""
     yield from table(bench_scale.TITLES, list(bench_scale.columns(measured.rounds)))
     yield ""
@@ -110,7 +115,7 @@ def _scale(found: Mapping[str, Measured]) -> Iterator[str]:
 def _conditions(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     rows = list(conditions.shown(measured.rounds))
-    yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
+    yield from _goals(rows)
     yield ""
     yield (
         "The catalogue of [seeded faults](power.md) states what sets a fault off, where a condition on a valid call "
@@ -123,7 +128,7 @@ def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
     yield from table(isolation.TITLES, list(isolation.overheads(measured.rounds)))
     yield ""
     rows = isolation.shown(measured.rounds)
-    yield from table(("figure", "measured", "goal"), [(row.what, row.figure, row.verdict) for row in rows])
+    yield from _goals(rows)
 
 
 SECTIONS: Sequence[Section] = (

@@ -23,7 +23,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import check_size, strict_json
 from aclnn_cts.core.verdict import Result, Signature, Verdict
 from aclnn_cts.execution.measuring import chosen_tolerances
-from aclnn_cts.findings.signature import TOGETHER
+from aclnn_cts.findings.signature import MERGED_KINDS
 from aclnn_cts.speclang.load import Specs, specs_from_texts
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
@@ -178,6 +178,6 @@ class Recount:
         # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
         # all kinds together.
         kind = record["verdict"]["kind"]
-        known = kind in (Fault.LAW, signature.kind, *TOGETHER.get(signature.kind, ()))
+        known = kind in (Fault.LAW, signature.kind, *MERGED_KINDS.get(signature.kind, ()))
         if not known or signature.operator != record["trial"]["case"]["operator"]:
             self.problems.append(Problem(where, "its signature is that of another fault or operator"))

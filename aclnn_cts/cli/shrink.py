@@ -170,7 +170,7 @@ def _file(
     """`settings`: but for the target and the phases, which are the trial's."""
     from aclnn_cts.checks.promises import as_trial
     from aclnn_cts.core.verdict import Record, Result
-    from aclnn_cts.findings.signature import bucketed, is_milder
+    from aclnn_cts.findings.signature import is_milder, same_finding, with_dedup_key
     from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.triage.shrink import ShrinkInterrupted
     from aclnn_cts.triage.shrink import shrink as shrink_trial
@@ -199,7 +199,7 @@ def _file(
             return 0
         if first.verdict.result != Result.FAILED:
             raise HarnessError(f"{file}: {first.verdict.result} ({first.verdict.kind}): {first.verdict.message}")
-        wanted = bucketed(first).signature
+        wanted = with_dedup_key(first).signature
         stopped: KeyboardInterrupt | None = None
         try:
             found = shrink_trial(
@@ -207,9 +207,7 @@ def _file(
                 sampler=bench.sampler(spec),
                 execute=execute,
                 same=lambda record: (
-                    record.verdict.result == Result.FAILED
-                    and bucketed(record).signature == wanted
-                    and not is_milder(record.verdict.kind, than=first.verdict.kind)
+                    same_finding(wanted, record) and not is_milder(record.verdict.kind, than=first.verdict.kind)
                 ),
                 executions=executions,
             )

@@ -23,26 +23,26 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
 __all__ = [
-    "TOGETHER",
+    "MERGED_KINDS",
     "VALUE_KINDS",
-    "bucketed",
     "calls_alone",
-    "found_as",
+    "dedup_key",
     "gravity",
     "is_milder",
     "kind_of",
     "outputs_of",
     "rejected_twin",
+    "same_finding",
     "shown_by",
-    "still_fails_so",
     "symptom",
-    "together",
+    "with_dedup_key",
+    "with_root_cause",
 ]
 
 VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.order))
 """Kinds of one fault of an output's values, the gravest first."""
 
-TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+MERGED_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {Fault.VALUE: VALUE_KINDS, Fault.LAW: (Fault.LAW, Fault.SPECIAL, Fault.MODEL)}
 )
 """Kinds that a signature of the first takes together, the gravest first: of an output's values, and of a relation."""
@@ -98,7 +98,7 @@ def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
 def kind_of(signature: Signature, kinds: Iterable[str]) -> str:
     """The kind of fault of a finding: the gravest of its failures' where its signature takes several together."""
     met = set(kinds)
-    return next((kind for kind in TOGETHER.get(signature.kind, ()) if kind in met), signature.kind)
+    return next((kind for kind in MERGED_KINDS.get(signature.kind, ()) if kind in met), signature.kind)
 
 
 def gravity(kind: str) -> int:
@@ -111,8 +111,8 @@ def is_milder(kind: str, than: str) -> bool:
     return kind == Fault.MODEL and than != Fault.MODEL
 
 
-def together(signature: Signature) -> Signature:
-    """The signature by which a campaign puts failures of this one together, as far as the signature itself tells.
+def dedup_key(signature: Signature) -> Signature:
+    """The signature by which a campaign deduplicates failures, as far as the failure's signature tells.
 
     One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
     now beyond any arithmetic and now beyond the assumed one: its promise counts as `values`, its kind as `value`.
@@ -121,7 +121,7 @@ def together(signature: Signature) -> Signature:
     """
     promise, constraint, dtype = signature.promise, signature.constraint, signature.dtype
     first = Fault.LAW if promise.startswith(PREFIX) else Fault.VALUE
-    kind = first if signature.kind in TOGETHER[first] else signature.kind
+    kind = first if signature.kind in MERGED_KINDS[first] else signature.kind
     if promise in _IN_A_ROW:
         constraint = dtype = ""
     elif constraint and promise in _VALUES and promise != "boundary" and kind in _OF_MEMORY:
@@ -136,20 +136,20 @@ def together(signature: Signature) -> Signature:
     )
 
 
-def bucketed(record: Record) -> Record:
-    """A failure under the signature by which a campaign puts failures together, as `together` says."""
-    changed = together(msgspec.structs.replace(record.signature, symptom=symptom(record)))
+def with_dedup_key(record: Record) -> Record:
+    """A failure under its `dedup_key`."""
+    changed = dedup_key(msgspec.structs.replace(record.signature, symptom=symptom(record)))
     return msgspec.structs.replace(record, signature=changed)
 
 
-def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
-    """A failure under the signature of its fault, as `bucketed` gives it; `execute` runs a trial.
+def with_root_cause(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
+    """A failure under the signature of its fault, as `with_dedup_key` gives it; `execute` runs a trial.
 
     What fails since one of its calls is wrong by itself is no fault of its own, and has that call's signature: a law;
     a life cycle whose call fails the same way when it is made in the ordinary manner; a broken call whose valid twin
     does.
     """
-    found = bucketed(record)
+    found = with_dedup_key(record)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
     of_status = found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)
     if (found.signature.promise == "values" and not twin) or of_status:
@@ -157,22 +157,29 @@ def found_as(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -
     for call in calls_alone(record.trial, specs):
         alone = execute(call)
         if alone.verdict.result == Result.FAILED:
-            by_itself = bucketed(alone).signature
+            by_itself = with_dedup_key(alone).signature
             if found.signature.kind == Fault.LAW or _looks(by_itself) == _looks(found.signature):
                 return msgspec.structs.replace(record, signature=by_itself)
     return found
 
 
-def still_fails_so(before: Signature, record: Record) -> bool:
-    """Whether a failure is the finding's again whose trial it is, as far as the record alone tells.
+def same_finding(finding: Signature, record: Record, *, cause: Callable[[Record], Record] | None = None) -> bool:
+    """Whether a trial's record is a failure of the finding with this signature.
 
-    Of a trial that met a fault of one of its calls it is not asked again whether that call fails by itself.
+    `cause` is `with_root_cause` with specs and an executor: it makes the calls of the trial alone, which decides.
+    Without it the record alone decides: of a trial that met a fault of one of its calls it is not asked again whether
+    that call fails by itself.
     """
-    before, now = together(before), bucketed(record).signature
-    if before == now:
+    if record.verdict.result != Result.FAILED:
+        return False
+    key = dedup_key(finding)
+    if cause is not None:
+        return cause(record).signature == key
+    now = with_dedup_key(record).signature
+    if now == key:
         return True
-    met = before.promise in ("values", "status") and now.promise not in ("values", before.promise)
-    return met and (now.kind == Fault.LAW or _looks(now) == _looks(before))
+    met = key.promise in ("values", "status") and now.promise not in ("values", key.promise)
+    return met and (now.kind == Fault.LAW or _looks(now) == _looks(key))
 
 
 def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:

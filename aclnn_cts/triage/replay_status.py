@@ -14,7 +14,7 @@ from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
-from aclnn_cts.findings.signature import still_fails_so
+from aclnn_cts.findings.signature import same_finding
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
@@ -243,5 +243,5 @@ def _word(before: Recorded | None, record: Record, *, steady: bool) -> str:
     same = before.signature == record.signature
     if before.campaign:
         # A campaign puts failures together more widely than a run does.
-        same = same or still_fails_so(before.signature, record)
+        same = same or same_finding(before.signature, record)
     return Answer.SAME if same else Answer.OTHER

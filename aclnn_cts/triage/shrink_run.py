@@ -15,7 +15,7 @@ from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
-from aclnn_cts.findings.signature import found_as, is_milder, together
+from aclnn_cts.findings.signature import is_milder, same_finding, with_root_cause
 from aclnn_cts.sandbox.interrupts import interrupted
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs
@@ -209,11 +209,9 @@ def _same(
     """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
 
     def same(record: Record) -> bool:
-        if record.verdict.result != Result.FAILED:
-            return False
         if not campaign:
-            return record.signature == signature
-        return found_as(record, specs, execute).signature == together(signature)
+            return record.verdict.result == Result.FAILED and record.signature == signature
+        return same_finding(signature, record, cause=lambda item: with_root_cause(item, specs, execute))
 
     return same
 

@@ -19,14 +19,14 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
 from aclnn_cts.findings.signature import (
     VALUE_KINDS,
-    bucketed,
     calls_alone,
-    found_as,
+    dedup_key,
     is_milder,
     kind_of,
+    same_finding,
     shown_by,
-    still_fails_so,
-    together,
+    with_dedup_key,
+    with_root_cause,
 )
 from aclnn_cts.speclang.load import load_specs
 from tests.triage.test_shrink import softmax
@@ -87,13 +87,13 @@ def of(records: Mapping[str, Callable[[Trial], Record]]) -> Execute:
 
 def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
     records = [wrong(Trial(name, VALID), kind) for name in ("values", "example", "memory") for kind in VALUE_KINDS]
-    [signature] = {found_as(record, SPECS, never).signature for record in records}
+    [signature] = {with_root_cause(record, SPECS, never).signature for record in records}
     assert (signature.promise, signature.kind, signature.symptom) == ("values", Fault.VALUE, "")
     # The record says what it was.
-    assert {bucketed(record).verdict.kind for record in records} == set(VALUE_KINDS)
-    other = bucketed(wrong(Trial("values", VALID), output="other")).signature
+    assert {with_dedup_key(record).verdict.kind for record in records} == set(VALUE_KINDS)
+    other = with_dedup_key(wrong(Trial("values", VALID), output="other")).signature
     assert other != signature
-    assert bucketed(wrong(Trial("values", VALID), Fault.GUARD)).signature != signature
+    assert with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature != signature
 
 
 @pytest.mark.parametrize("name", [name for name in LIFE_CYCLES if name != "life-cycle/repeated-failure"])
@@ -103,23 +103,28 @@ def test_a_life_cycle_whose_call_is_wrong_by_itself_has_its_finding(name: str, k
     trial = Trial(name, VALID, other if name in ("life-cycle/two-streams", "life-cycle/interleaved") else {})
     record = wrong(trial, kind)
     alone = of({"values": lambda call: wrong(call, kind)})
-    assert found_as(record, SPECS, alone).signature == bucketed(wrong(Trial("values", VALID), kind)).signature
+    assert (
+        with_root_cause(record, SPECS, alone).signature == with_dedup_key(wrong(Trial("values", VALID), kind)).signature
+    )
     # What does not fail alone, or otherwise, is a fault of the life cycle.
-    assert found_as(record, SPECS, of({})).signature.promise == name
+    assert with_root_cause(record, SPECS, of({})).signature.promise == name
     elsewhere = of({"values": lambda call: wrong(call, kind, output="other")})
-    assert found_as(record, SPECS, elsewhere).signature.promise == name
+    assert with_root_cause(record, SPECS, elsewhere).signature.promise == name
 
 
 def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
     law = Trial("law/repeat", VALID)
     record = wrong(law, Fault.LAW)
-    assert found_as(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.promise == "values"
+    assert (
+        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.promise
+        == "values"
+    )
     # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
     for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
-        kept = found_as(wrong(law, kind), SPECS, of({})).signature
+        kept = with_root_cause(wrong(law, kind), SPECS, of({})).signature
         assert (kept.promise, kept.kind) == ("law/repeat", Fault.LAW)
         assert kind_of(kept, [kind]) == kind
-    stray = found_as(wrong(law, Fault.GUARD), SPECS, never).signature
+    stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).signature
     assert (stray.promise, stray.kind) == ("values", Fault.GUARD)
 
 
@@ -129,7 +134,7 @@ def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
         failed(Trial(name, BROKEN), Fault.LEAK, output="", constraint=constraint, dtype=dtype, outcome=Outcome())
         for constraint, dtype in (("gradOutput.null", "FLOAT"), ("output.null", "BF16"), ("out.null", ""))
     ]
-    signatures = {found_as(record, SPECS, of({"status": passing})).signature for record in records}
+    signatures = {with_root_cause(record, SPECS, of({"status": passing})).signature for record in records}
     assert signatures == {Signature(operator=VALID.operator, promise=name, kind=Fault.LEAK)}
 
 
@@ -141,22 +146,24 @@ def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
     def once(call: Trial) -> Record:
         return failed(call, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
 
-    found = found_as(record, SPECS, of({"status": once})).signature
+    found = with_root_cause(record, SPECS, of({"status": once})).signature
     assert (found.promise, found.constraint, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
     # A status that changes on the way is a fault of many calls.
-    alone = found_as(record, SPECS, of({"status": passing})).signature
+    alone = with_root_cause(record, SPECS, of({"status": passing})).signature
     assert (alone.promise, alone.constraint, alone.dtype) == (trial.promise, "", "")
 
 
 def test_a_crash_of_many_calls_is_kept_apart_from_that_of_one() -> None:
     trial = Trial("life-cycle/repeated-failure", BROKEN)
     record = died(trial, constraint="gradOutput.null")
-    many = found_as(record, SPECS, of({"status": passing})).signature
+    many = with_root_cause(record, SPECS, of({"status": passing})).signature
     assert (many.promise, many.constraint, many.symptom) == (trial.promise, "", "signal 6")
-    one = found_as(record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})).signature
+    one = with_root_cause(
+        record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})
+    ).signature
     assert (one.promise, one.constraint) == ("status", "gradOutput.null")
     otherwise = of({"status": lambda call: died(call, signal=11, constraint="gradOutput.null")})
-    assert found_as(record, SPECS, otherwise).signature.promise == trial.promise
+    assert with_root_cause(record, SPECS, otherwise).signature.promise == trial.promise
 
 
 @pytest.mark.parametrize("name", ["status", "boundary"])
@@ -164,12 +171,15 @@ def test_what_a_valid_twin_does_too_is_no_matter_of_the_constraint(name: str) ->
     trial = Trial(name, BROKEN, TWIN)
     record = wrong(trial, Fault.GUARD, constraint="gradOutput.null")
     twin = of({"values": lambda call: wrong(call, Fault.GUARD)})
-    assert found_as(record, SPECS, twin).signature == bucketed(wrong(Trial("values", VALID), Fault.GUARD)).signature
-    kept = found_as(record, SPECS, of({})).signature
+    assert (
+        with_root_cause(record, SPECS, twin).signature
+        == with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature
+    )
+    kept = with_root_cause(record, SPECS, of({})).signature
     assert (kept.promise, kept.constraint) == ("status", "gradOutput.null")
     # The status of a broken call is no matter of the twin, which is not asked for it.
     refused = failed(trial, Fault.STATUS, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
-    assert found_as(refused, SPECS, never).signature.constraint == "gradOutput.null"
+    assert with_root_cause(refused, SPECS, never).signature.constraint == "gradOutput.null"
 
 
 def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
@@ -178,12 +188,12 @@ def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
     both = (Outcome(phase_one=561000), Outcome(phase_one=161001))
     record = msgspec.structs.replace(record, attempts=(both,))
     alone = failed(Trial("values", VALID), Fault.REJECTED, outcome=Outcome(phase_one=561000))
-    assert found_as(record, SPECS, of({"values": lambda _: alone})).signature == bucketed(alone).signature
+    assert with_root_cause(record, SPECS, of({"values": lambda _: alone})).signature == with_dedup_key(alone).signature
 
 
 def test_constraints_of_a_status_stay_apart() -> None:
     signatures = {
-        bucketed(
+        with_dedup_key(
             failed(Trial("status", BROKEN), Fault.STATUS, constraint=constraint, outcome=Outcome(phase_one=status))
         ).signature
         for constraint in ("gradOutput.null", "output.null")
@@ -199,7 +209,7 @@ def test_calls_that_are_tried_alone() -> None:
     assert first.call not in [call.case.call for call in alone]
     assert calls_alone(Trial("values", VALID), SPECS) == []
     assert calls_alone(Trial("status", BROKEN), SPECS) == []
-    values = bucketed(wrong(Trial("values", VALID))).signature
+    values = with_dedup_key(wrong(Trial("values", VALID))).signature
     trial = Trial("life-cycle/cold-warm", VALID)
     assert shown_by(trial, values, SPECS) == [Trial("values", VALID), trial]
     # A finding of the life cycle itself is shown by nothing plainer.
@@ -207,14 +217,14 @@ def test_calls_that_are_tried_alone() -> None:
 
 
 def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
-    values = bucketed(wrong(Trial("values", VALID))).signature
+    values = with_dedup_key(wrong(Trial("values", VALID))).signature
     assert kind_of(values, [Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, ""]) == Fault.SPECIAL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, Fault.VALUE]) == Fault.VALUE
     # A law that is not kept since a call is wrong says nothing of how wrong that is.
     assert kind_of(values, [Fault.LAW, Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, []) == Fault.VALUE
-    crash = bucketed(died(Trial("values", VALID))).signature
+    crash = with_dedup_key(died(Trial("values", VALID))).signature
     assert kind_of(crash, [Fault.VALUE]) == Fault.CRASH
     assert is_milder(Fault.MODEL, than=Fault.SPECIAL)
     assert not is_milder(Fault.MODEL, than=Fault.MODEL)
@@ -222,15 +232,15 @@ def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
 
 
 def test_what_met_a_fault_of_its_call_is_known_again() -> None:
-    values = bucketed(wrong(Trial("values", VALID))).signature
-    assert still_fails_so(values, wrong(Trial("example", VALID), Fault.SPECIAL))
-    assert still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
-    assert still_fails_so(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
-    assert not still_fails_so(values, wrong(Trial("values", VALID), Fault.GUARD))
-    assert not still_fails_so(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.GUARD))
+    values = with_dedup_key(wrong(Trial("values", VALID))).signature
+    assert same_finding(values, wrong(Trial("example", VALID), Fault.SPECIAL))
+    assert same_finding(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
+    assert same_finding(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
+    assert not same_finding(values, wrong(Trial("values", VALID), Fault.GUARD))
+    assert not same_finding(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.GUARD))
     cold = msgspec.structs.replace(values, promise="life-cycle/cold-warm")
-    assert still_fails_so(cold, wrong(Trial("life-cycle/cold-warm", VALID)))
-    assert not still_fails_so(cold, wrong(Trial("values", VALID)))
+    assert same_finding(cold, wrong(Trial("life-cycle/cold-warm", VALID)))
+    assert not same_finding(cold, wrong(Trial("values", VALID)))
 
 
 _KINDS = [fault.value for fault in Fault]
@@ -249,6 +259,6 @@ _KINDS = [fault.value for fault in Fault]
     )
 )
 def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
-    once = together(signature)
-    assert together(once) == once
+    once = dedup_key(signature)
+    assert dedup_key(once) == once
     assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)

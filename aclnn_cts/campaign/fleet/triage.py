@@ -14,7 +14,7 @@ from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.findings.finding import Confirmed
-from aclnn_cts.findings.signature import found_as, gravity, is_milder, shown_by
+from aclnn_cts.findings.signature import gravity, is_milder, same_finding, shown_by, with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
@@ -148,9 +148,9 @@ class Examiner:
     def _same(self, record: Record, looked_for: Signature) -> bool:
         if time.monotonic() >= self._until:
             raise _OutOfTimeError
-        if record.verdict.result != Result.FAILED or self.waivers.explains(record):
+        if record.verdict.result == Result.FAILED and self.waivers.explains(record):
             return False
-        return found_as(record, self.specs, self._execute).signature == looked_for
+        return same_finding(looked_for, record, cause=lambda item: with_root_cause(item, self.specs, self._execute))
 
 
 def _may_be(record: Record, looked_for: Signature) -> bool:

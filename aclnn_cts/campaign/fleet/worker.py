@@ -16,7 +16,7 @@ from aclnn_cts.campaign.fleet.triage import Examiner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.signature import found_as
+from aclnn_cts.findings.signature import with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers, waivers_of_run
 from aclnn_cts.judgement.verdict import signature
 from aclnn_cts.sandbox.host import SessionHost
@@ -80,15 +80,15 @@ class CampaignWorker:
             tally.outputs = judged.blobs
             for record in judged.records:
                 waived = self.waivers.apply(record)
-                yield self._bucketed(waived) if _failed(waived) else waived
+                yield self._with_root_cause(waived) if _failed(waived) else waived
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
             self._factors[operator] = Factors(self.bench.sampler(self.specs[operator]))
         return self._factors[operator]
 
-    def _bucketed(self, record: Record) -> Record:
-        return found_as(record, self.specs, self.bench.one)
+    def _with_root_cause(self, record: Record) -> Record:
+        return with_root_cause(record, self.specs, self.bench.one)
 
 
 @dataclass(slots=True)
