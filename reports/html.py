@@ -23,7 +23,15 @@ from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
-from aclnn_cts.reports.numbers import bytes_text, count_text, number_text, seconds_text, share_text, short_count_text
+from aclnn_cts.reports.numbers import (
+    bytes_text,
+    count_text,
+    headroom_text,
+    number_text,
+    seconds_text,
+    share_text,
+    short_count_text,
+)
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.spread import spread_rows, spread_total
@@ -84,6 +92,7 @@ def templates() -> Environment:
         count=count_text,
         number=number_text,
         share=share_text,
+        headroom=headroom_text,
         seconds=seconds_text,
         bytes=bytes_text,
         short=_short,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["bytes_text", "count_text", "number_text", "percent_text", "seconds_text", "share_text", "short_count_text"]
+__all__ = [
+    "bytes_text",
+    "count_text",
+    "headroom_text",
+    "number_text",
+    "percent_text",
+    "seconds_text",
+    "share_text",
+    "short_count_text",
+]
 
 
 def count_text(value: int) -> str:
@@ -42,6 +51,11 @@ def share_text(value: float | str) -> str:
     """A share of a bound, or the headroom left of it: the same, without words for infinity."""
     text = number_text(value)
     return {"inf": "∞", "-inf": "-∞"}.get(text, text)
+
+
+def headroom_text(value: float | str) -> str:
+    """The headroom left of a limit; far beyond the limit, that it is far beyond."""
+    return "< -999" if value == "-inf" or (isinstance(value, float) and value < -999.0) else share_text(value)
 
 
 def seconds_text(value: float | None) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from markupsafe import Markup
+from rich.cells import cell_len, set_cell_size
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
@@ -28,9 +29,13 @@ FINDINGS = 20
 """Findings that are listed; the others are counted."""
 _OPERATORS, _WAIVERS, _RUNS = 100, 60, 8
 """Lines that are listed at most, so that ten sheets hold them."""
-_LINE = {"en": 104, "zh": 60}
-"""Characters of a line of a finding."""
-_REASON = {"en": 150, "zh": 80}
+_LINE = 104
+"""Columns of a line of a finding; a Chinese character takes two."""
+_BADGES = 16
+"""Of them, what its number and its badges take of the first line."""
+_REASON = 150
+_WORD = 16
+"""Columns of a word that is left out rather than cut."""
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
 _SERIAL = ("adapter.device_serial", "adapter.serial")
 """Facts that an adapter may give."""
@@ -69,7 +74,7 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
             operators_left=max(len(report.operators) - _OPERATORS, 0),
             waivers=report.waivers[:_WAIVERS],
             waivers_left=report.waivers[_WAIVERS:],
-            reason_of=lambda row: _cut((row.reason_zh if language == "zh" else None) or row.reason, _REASON[language]),
+            reason_of=lambda row: _cut((row.reason_zh if language == "zh" else None) or row.reason, _REASON),
             findings=[finding_lines(card, report, language) for card in report.findings[:FINDINGS]],
             all_findings=report.findings,
             findings_left=_left(report.findings[FINDINGS:]),
@@ -161,15 +166,14 @@ class FindingLines:
 
 def finding_lines(card: FindingCard, report: Acceptance, language: Language) -> FindingLines:
     """What fails, when it does, and which clause says otherwise."""
-    longest = _LINE[language]
     message = chinese_message(card) if language == "zh" else card.message
     colon, semi = phrase("mark.colon", language), phrase("mark.semi", language)
     name = card.operator.removeprefix("aclnn")
     return FindingLines(
         card=card,
-        what=_cut(f"{name}{colon}{phrase(f'kind.{card.kind}', language)}{semi}{message}", longest),
-        when=capital(_cut(_when(card, language), longest)),
-        clause=_cut(_clause(card, report, language), longest),
+        what=_cut(f"{name}{colon}{phrase(f'kind.{card.kind}', language)}{semi}{message}", _LINE - _BADGES),
+        when=capital(_cut(_when(card, language), _LINE)),
+        clause=_cut(_clause(card, report, language), _LINE),
     )
 
 
@@ -179,7 +183,17 @@ def _when(card: FindingCard, language: Language) -> str:
     often = phrase("sign.in_trials", language, number=count_text(card.number), of=count_text(card.of))
     if card.shared is not None:
         return card.shared.zh if language == "zh" else card.shared.en
-    place = comma.join(filter(None, (card.constraint, card.output, card.dtype, card.mode)))
+    place = comma.join(
+        filter(
+            None,
+            (
+                phrase("sign.constraint", language, name=f"`{card.constraint}`") if card.constraint else "",
+                phrase("sign.output", language, name=f"`{card.output}`") if card.output else "",
+                card.dtype,
+                card.mode,
+            ),
+        )
+    )
     return f"{place}{comma}{often}" if place else often
 
 
@@ -194,7 +208,7 @@ def _clause(card: FindingCard, report: Acceptance, language: Language) -> str:
     tail = phrase("sign.more_clauses", language, number=more, all=more + 1) if more else ""
     head = f"{at}{phrase('mark.colon', language)}"
     tail = f"{phrase('mark.open', language)}{tail}{phrase('mark.close', language)}" if tail else ""
-    return f"{head}{_cut(wording, _LINE[language] - len(head) - len(tail))}{tail}"
+    return f"{head}{_cut(wording, _LINE - cell_len(head) - cell_len(tail))}{tail}"
 
 
 def _left(cards: Sequence[FindingCard]) -> dict[str, int]:
@@ -218,10 +232,17 @@ def _evidence(files: Sequence[EvidenceFile], language: Language) -> Iterator[tup
             elif file.sha256:
                 others.setdefault(file.what, []).append(file)
         for what, found in others.items():
-            name = phrase("sign.files_of", language, number=len(found), what=phrase(f"file.{what}", language))
+            words = "sign.file_of" if len(found) == 1 else "sign.files_of"
+            name = phrase(words, language, number=len(found), what=phrase(f"file.{what}", language))
             yield run, name, bytes_text(sum(file.bytes for file in found)), evidence_digest(found)
 
 
 def _cut(text: str | None, longest: int) -> str:
+    """The text within so many columns, cut between words where the last is short; code that is cut is closed."""
     shown = " ".join((text or "").split())
-    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+    if cell_len(shown) <= longest:
+        return shown
+    cut = set_cell_size(shown, longest - 2)
+    head, _, last = cut.rpartition(" ")
+    cut = (head if head and cell_len(last) <= _WORD else cut).rstrip(" ,;:，；：")
+    return f"{cut}`…" if cut.count("`") % 2 else f"{cut}…"

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from selectolax.lexbor import LexborHTMLParser
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.findings.shared_condition import SharedCondition
 from aclnn_cts.reports import pdf
 from aclnn_cts.reports.evidence import evidence_digest, report_number
 from aclnn_cts.reports.model.acceptance import Acceptance
@@ -19,6 +21,13 @@ from aclnn_cts.reports.signing import FINDINGS, finding_lines, signing_bytes
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase
 
 SHEETS = 10
+SHARED = SharedCondition(
+    when=" and ".join(f"dim(gradOutput, {axis}) % 16 == 0" for axis in range(8)),
+    failing=5,
+    of_failing=5,
+    passing=0,
+    of_passing=9,
+)
 WAIVER = WaiverRow(
     id="own.waiver",
     failures=3,
@@ -110,7 +119,18 @@ def test_twenty_findings_are_listed_and_the_others_counted(faulty: Acceptance, l
     assert len(re.findall(r"<li value=", page)) == FINDINGS
     assert str(len(report.findings) - FINDINGS) in text_of(report, language)
     lines = finding_lines(report.findings[0], report, language)
-    assert all(0 < len(line) <= 104 for line in (lines.what, lines.when, lines.clause))
+    assert all(0 < cell_len(line) <= 104 for line in (lines.what, lines.when, lines.clause))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_place_of_a_finding_is_named_as_what_it_is(faulty: Acceptance, language: Language) -> None:
+    card = replace(faulty.findings[0], shared=None, constraint="self.not_empty", output="out", message="word " * 99)
+    lines = finding_lines(card, faulty, language)
+    assert {"en": "Constraint `self.not_empty`, output `out`, ", "zh": "约束 `self.not_empty`，输出 `out`，"}[
+        language
+    ] in lines.when
+    long = replace(card, shared=SHARED)
+    assert finding_lines(long, faulty, language).when.count("`") == 2
 
 
 def test_an_adapter_s_serial_number_is_shown(faulty: Acceptance) -> None:
