@@ -37,8 +37,8 @@ _REASON = 150
 _WORD = 16
 """Columns of a word that is left out rather than cut."""
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
-_SERIAL = ("adapter.device_serial", "adapter.serial")
-"""Facts that an adapter may give."""
+_SERIAL = "adapter.device_serial"
+"""A fact that an adapter may give."""
 _ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 
 
@@ -124,7 +124,7 @@ def _implementation(run: RunFacts, language: Language) -> _Implementation:
         profile=phrase(f"profile.{run.profile}", language) if run.profile else "—",
         started=run.started.removesuffix("+00:00").replace("T", " "),
         sums=tuple(sums),
-        serial=next((facts[name] for name in _SERIAL if facts.get(name)), ""),
+        serial=facts.get(_SERIAL, ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from aclnn_cts.adapters.options import read_bool, read_number, read_positive
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
@@ -41,6 +43,9 @@ _LOOPBACK_SOCS = MappingProxyType(
 """By product, a chip that the software device stands in for where none is named (`loopback/src/product.cpp`)."""
 
 
+_SERIAL = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
 @dataclass(frozen=True, slots=True)
 class CannAdapter:
     """A CANN installation, found by its environment or named.
@@ -49,12 +54,14 @@ class CannAdapter:
     - `device`: number of the device.
     - `deterministic`: switches deterministic computation on or off; without it the installation's own setting stays.
     - `timeout`: seconds that the device may take for a call.
+    - `serial`: the device's serial number (`npu-smi info -t board`), which no function of the interface tells.
     """
 
     library: str = ""
     device: str = "0"
     deterministic: str = ""
     timeout: str = "45"
+    serial: str = ""
     name: str = "cann"
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
@@ -65,6 +72,11 @@ class CannAdapter:
         """
         number = read_number(self.name, "device", self.device, most=_LARGEST_INT)
         limit = read_positive(self.name, "timeout", self.timeout, most=_LARGEST_INT // 1000)
+        if self.serial and not _SERIAL.fullmatch(self.serial):
+            raise UsageError(
+                f"--adapter {self.name}: serial={shown(self.serial)}: expected a serial number of at most 64 letters, "
+                "digits, dots, dashes and underscores"
+            )
         library = _loaded(self.library, runtime_is_optional=bool(target.product))
         runtime, meta = Functions(library, RUNTIME), Functions(library, META)
         if "aclCreateTensor" not in meta:
@@ -104,6 +116,7 @@ class CannAdapter:
             "description": description,
             "operators": ", ".join(shipped) or "none",
             "missing_functions": ", ".join(absent) or "none",
+            **({"device_serial": self.serial} if self.serial else {}),
         }
         recent_message(api.runtime)
         return CannSession(
@@ -138,12 +151,14 @@ class LoopbackAdapter:
     - `soc`: which chip it stands in for, by its full name; without it that is `$ACLNN_LOOPBACK_SOC`, else one of the
       product's.
     - `library`: a build to use instead of our own.
+    - `serial`: as of `cann`.
     """
 
     soc: str = ""
     library: str = ""
     deterministic: str = ""
     timeout: str = "45"
+    serial: str = ""
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
         """Build it if need be, and open it. Raises HarnessError where it cannot be built."""
@@ -157,7 +172,13 @@ class LoopbackAdapter:
             raise UsageError(
                 f"--adapter loopback: soc={soc}: expected a full SoC name such as {', '.join(_LOOPBACK_SOCS.values())}"
             )
-        cann = CannAdapter(library=library, deterministic=self.deterministic, timeout=self.timeout, name="loopback")
+        cann = CannAdapter(
+            library=library,
+            deterministic=self.deterministic,
+            timeout=self.timeout,
+            serial=self.serial,
+            name="loopback",
+        )
         # The software device reads its own while it is opened.
         with variable_set(SOC_VARIABLE, soc):
             return cann.open(target, specs)

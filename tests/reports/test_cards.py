@@ -72,7 +72,7 @@ def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) 
     assert card.trial_id == failed(of_size(4)).trial_id
     assert not card.shrunk
     assert "smallest of 3 recorded, not shrunk" in text
-    assert "记录的 3 个中最小者" in text
+    assert "3 个记录中最小的用例" in text
     assert card.shrink == f"aclnn-cts shrink {run}"
     assert card.shrink in text
     # The run wrote the first failure down, which is another case.

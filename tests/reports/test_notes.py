@@ -57,7 +57,7 @@ NOTES = {
         Note("t", NoteCode.DISPUTE, {"place": "out[0]", "first": "1.5", "second": ""}),
         (
             "两个参考实现对 out[0] 的结果不一致：float64 为 1.5，有理数运算为 超出 float64 范围的值；"
-            "不作指控，请报告给 aclnn-cts 的维护者。"
+            "不计为失败，请报告给 aclnn-cts 的维护者。"
         ),
     ),
     "judge": (

@@ -28,6 +28,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.outline import outline_bytes
+from aclnn_cts.reports.text import phrase
 from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.workbook import workbook_bytes
 from aclnn_cts.speclang.load import load_specs
@@ -156,6 +157,21 @@ def test_a_library_that_turns_out_to_be_ours_is_called_so(tmp_path: Path, capsys
     report = acceptance([tmp_path / "run"])
     assert report.runs[0].software
     assert "software device (loopback)" in markdown_bytes(report, None, "en").decode().replace("\\", "")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("option", "said"), [("", "none: software device"), (":serial=SN-0815.7", "SN-0815.7")])
+def test_a_serial_number_reaches_the_page_that_is_signed(option: str, said: str, tmp_path: Path) -> None:
+    words = ["softmax_backward", "--adapter", f"loopback{option}", "--phases", "one"]
+    assert main(["run", *words, "-o", str(tmp_path / "run")]) == 0
+    assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "signing.html"), "--format", "signing"]) == 0
+    page = (tmp_path / "signing.html").read_text(encoding="utf-8")
+    assert f"<dt>{phrase('sign.serial', 'en')}</dt><dd>{said}</dd>" in page
+
+
+def test_a_serial_number_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "softmax_backward", "--adapter", "loopback:serial=<b>"]) == 2
+    assert "serial='<b>': expected a serial number of at most 64 letters" in capsys.readouterr().err
 
 
 def test_a_campaign_s_end_says_so(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
