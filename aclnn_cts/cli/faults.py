@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, output_file, output_option
+from aclnn_cts.cli.measurement import (
+    Destination,
+    min_kill_rate_option,
+    operators_option,
+    profile_option,
+    workers_option,
+)
+from aclnn_cts.cli.options import json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -34,10 +39,8 @@ __all__ = ["faults"]
     metavar="ID",
     help="Only these faults or decoys; may be given several times. A single one is shown with what finds it.",
 )
-@click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
-@click.option(
-    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
-)
+@operators_option
+@profile_option
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="The first seed."
 )
@@ -63,21 +66,11 @@ __all__ = ["faults"]
     metavar="N",
     help="Only N faults of each class and N decoys, chosen by the seed.",
 )
-@click.option(
-    "--min-kill-rate",
-    "share",
-    default=1.0,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Share of the faults that must be found; a short profile may miss some.",
-)
+@min_kill_rate_option(1.0, "Share of the faults that must be found; a short profile may miss some.")
 @click.option(
     "--no-early-stop", "to_end", is_flag=True, help="Finish the plan after a fault is found, to count its findings."
 )
-@click.option(
-    "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Devices at once."
-)
+@workers_option("Devices at once.")
 @click.option("--list", "listed", is_flag=True, help="List the catalogue; run nothing.")
 @output_option(text="Write the kill matrix.")
 @json_option
@@ -228,10 +221,7 @@ def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json
     from aclnn_cts.mutants.power import attempts
     from aclnn_cts.store.provenance import Beginning
 
-    output = None if out is None else output_file(out, written_by_us=MATRIX_FILE)
-    printed_there = output is not None and output.is_standard_output
-    if printed_there and as_json:
-        raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
+    destination = Destination(out, as_json=as_json, written_by_us=MATRIX_FILE)
     tasks = _tasks(catalogue, wanted)
     if not tasks:
         raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
@@ -247,12 +237,7 @@ def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json
         to_end=wanted.to_end,
         made_by=beginning.ended(),
     )
-    if output is not None:
-        output.write(matrix.to_json())
-    if as_json:
-        sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
-    else:
-        show_matrix(console(errors=printed_there), matrix)
+    destination.take(matrix.to_json(), show=lambda screen: show_matrix(screen, matrix))
     judged = sum(row.equivalent is None for row in matrix.faults)
     if matrix.accused or len(matrix.survivors) > (1 - wanted.share) * judged:
         return 1

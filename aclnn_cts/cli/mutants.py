@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, output_file, output_option
+from aclnn_cts.cli.measurement import (
+    Destination,
+    min_kill_rate_option,
+    operators_option,
+    profile_option,
+    workers_option,
+)
+from aclnn_cts.cli.options import json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
@@ -29,13 +34,11 @@ _ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
 
 
 @command(example="aclnn-cts mutants --op softmax_backward --number 12")
-@click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
+@operators_option
 @click.option(
     "--mutant", "ids", multiple=True, metavar="ID", help="Only these mutants or decoys; may be given several times."
 )
-@click.option(
-    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
-)
+@profile_option
 @click.option("--seed", metavar="TEXT", help="Seed of the mutants; default: the commit's hash.")
 @click.option(
     "--plan-seed", default=0, show_default=True, type=click.IntRange(0, 2**63), metavar="S", help="Seed of the plan."
@@ -68,16 +71,8 @@ _ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
     metavar="N",
     help="Calls judged at most to show that a survivor changes a value.",
 )
-@click.option(
-    "--min-kill-rate",
-    "share",
-    default=0.9,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Share of the mutants that must be found; rare and equivalent ones do not count.",
-)
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Processes.")
+@min_kill_rate_option(0.9, "Share of the mutants that must be found; rare and equivalent ones do not count.")
+@workers_option("Processes.")
 @click.option("--list", "listed", is_flag=True, help="List the mutants and decoys; run nothing.")
 @output_option(text="Write the measurement.")
 @json_option
@@ -178,10 +173,7 @@ def _measure(
     from aclnn_cts.mutants.generated_power import MUTANTS_FILE, GeneratedMatrix, MutantResult, measurements
     from aclnn_cts.store.provenance import Beginning
 
-    output = None if out is None else output_file(out, written_by_us=MUTANTS_FILE)
-    printed_there = output is not None and output.is_standard_output
-    if printed_there and as_json:
-        raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
+    destination = Destination(out, as_json=as_json, written_by_us=MUTANTS_FILE)
     beginning = Beginning(click.get_current_context().obj)
     results: list[MutantResult | DecoyResult] = []
     with contextlib.closing(measurements(tasks, workers=workers)) as found:
@@ -199,12 +191,7 @@ def _measure(
         mutants=tuple(row for row in results if isinstance(row, MutantResult)),
         decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
     )
-    if output is not None:
-        output.write(matrix.to_json())
-    if as_json:
-        sys.stdout.write(json.dumps(json.loads(matrix.to_json()), ensure_ascii=False, separators=(",", ":")) + "\n")
-    else:
-        _show(console(errors=printed_there), matrix)
+    destination.take(matrix.to_json(), show=lambda screen: _show(screen, matrix))
     killed, judged = matrix.rate(rare=False)
     if matrix.accused or killed < share * judged:
         return 1

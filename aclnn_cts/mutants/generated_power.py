@@ -19,10 +19,6 @@ import msgspec
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Profile, plan_parts
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
@@ -30,6 +26,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_decoys, draw_mutants
 from aclnn_cts.mutants.mutated_session import MutatedSession
+from aclnn_cts.mutants.published import document_of, read_document
 from aclnn_cts.mutants.spread import Worker, slices, spread
 from aclnn_cts.mutants.witness import Witnesses
 from aclnn_cts.oracles import registry
@@ -179,26 +176,13 @@ class GeneratedMatrix(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """The document, one mutant or decoy a line."""
-        document = msgspec.to_builtins(self)
-        encode = msgspec.json.encode
-        lines = [f'  "{key}": {encode(document[key]).decode()}' for key in document if key not in ("mutants", "decoys")]
-        for key in ("mutants", "decoys"):
-            rows = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
-            lines.append(f'  "{key}": [\n{rows}\n  ]' if rows else f'  "{key}": []')
-        return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+        return document_of(self, rows=("mutants", "decoys"))
 
 
 def read_generated(path: Path) -> GeneratedMatrix:
     """Read a published measurement; UsageError for a file that is none."""
     expected = "a measurement, as `aclnn-cts mutants -o` writes one"
-    content = read_outside(path, limit=DOCUMENT_BYTES, expected=expected)
-    try:
-        matrix = msgspec.convert(strict_json(content, where=str(path), expected=expected), GeneratedMatrix)
-    except msgspec.MsgspecError as error:
-        raise UsageError(f"{path}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
-    if matrix.format != FORMAT:
-        raise UsageError(f"{path}: format {shown(matrix.format)}; expected {FORMAT!r}")
-    return matrix
+    return read_document(path, GeneratedMatrix, form=FORMAT, expected=expected)
 
 
 def population(

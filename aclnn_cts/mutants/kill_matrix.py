@@ -11,12 +11,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.mutants.published import document_of, read_document
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.harness_parts import differing, judging_hash
 from aclnn_cts.store.output_file import begins
@@ -132,14 +129,8 @@ class KillMatrix(msgspec.Struct, frozen=True, kw_only=True):
         return missed + sum(row.errors for row in self.decoys)
 
     def to_json(self) -> bytes:
-        """The document, one fault or decoy a line, so that two of them can be compared line by line."""
-        document = msgspec.to_builtins(self)
-        encode = msgspec.json.encode
-        lines = [f'  "{key}": {encode(document[key]).decode()}' for key in document if key not in ("faults", "decoys")]
-        for key in ("faults", "decoys"):
-            rows = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
-            lines.append(f'  "{key}": [\n{rows}\n  ]' if rows else f'  "{key}": []')
-        return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+        """The document, one fault or decoy a line."""
+        return document_of(self, rows=("faults", "decoys"))
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,16 +246,8 @@ def shipped_matrix() -> Path:
 
 def read_matrix(path: Path | None = None) -> KillMatrix:
     """Read a matrix, that of this release by default; UsageError for a file that is none."""
-    file = path or shipped_matrix()
     expected = "a kill matrix, as `aclnn-cts faults -o` writes one"
-    content = read_outside(file, limit=DOCUMENT_BYTES, expected=expected)
-    try:
-        matrix = msgspec.convert(strict_json(content, where=str(file), expected=expected), KillMatrix)
-    except msgspec.MsgspecError as error:
-        raise UsageError(f"{file}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
-    if matrix.format != FORMAT:
-        raise UsageError(f"{file}: format {shown(matrix.format)}; expected {FORMAT!r}")
-    return matrix
+    return read_document(path or shipped_matrix(), KillMatrix, form=FORMAT, expected=expected)
 
 
 def matrix_to_show(specs: Specs) -> dict[str, Any] | None:
