@@ -12,17 +12,26 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.generate.regimes import Regime, regimes_of
 from aclnn_cts.generate.sampler import Sampler
 
-__all__ = ["cells_of", "planned_cells"]
+__all__ = ["case_regimes", "cells_of", "planned_cells"]
 
 _CONTIGUOUS, _STRIDED = "contiguous", "strided"
 """All tensors of a call, and one at least."""
+
+
+def case_regimes(case: Case) -> frozenset[Regime]:
+    """The size regimes that a call is in.
+
+    UINT8 tensors do not count beside others: a packed mask has a multiple of 128 bits whatever it masks.
+    """
+    tensors = [tensor for _, tensor in case.tensors()]
+    return regimes_of(tensor.shape for tensor in [item for item in tensors if item.dtype != "UINT8"] or tensors)
 
 
 def cells_of(case: Case, dtype: str) -> Iterator[str]:
     """The cells that a call is in; `dtype` is that of the first output that it computes."""
     tensors = [tensor for _, tensor in case.tensors()]
     layout = _CONTIGUOUS if all(tensor.is_contiguous for tensor in tensors) else _STRIDED
-    for regime in regimes_of(tensor.shape for tensor in tensors):
+    for regime in case_regimes(case):
         yield f"{regime.value} {dtype} {layout}"
 
 

@@ -12,6 +12,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.drawing import DATA_KINDS
+from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, regimes_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS
@@ -21,10 +22,6 @@ from aclnn_cts.speclang.model import Spec
 SPECS = load_specs()
 TARGETS = [(spec, product) for spec in SPECS.values() for product in spec.products]
 each = pytest.mark.parametrize(("spec", "product"), TARGETS, ids=[f"{spec.stem}-{name}" for spec, name in TARGETS])
-
-
-def regimes(case: Case) -> frozenset[Regime]:
-    return regimes_of(tensor.shape for _, tensor in case.tensors())
 
 
 def planned(sampler: Sampler, name: str) -> list[Case]:
@@ -71,7 +68,7 @@ def test_the_quick_plan_has_every_regime_for_every_row_of_dtypes_within_65536_el
         tensors = dict(case.tensors())
         rows.add(tuple(tensors[name].dtype for name in always))
         # Where a document leaves the dtype of an output free, each row has fewer cases.
-        met[tuple(tensors[name].dtype for name in always if name in spec.inputs)].update(regimes(case))
+        met[tuple(tensors[name].dtype for name in always if name in spec.inputs)].update(case_regimes(case))
     assert len(rows) == len({tuple(row[name] for name in always) for row in sampler.dtype_rows})
     for row, found in met.items():
         assert set(QUICK) <= found.keys(), row
@@ -82,7 +79,7 @@ def test_cases_are_drawn_for_every_regime(spec: Spec, product: str) -> None:
     sampler = Sampler(spec, Target(product))
     for regime in STANDARD:
         found = [
-            regimes(sampler.case(sampler.draw(choices, regime=regime)))
+            case_regimes(sampler.case(sampler.draw(choices, regime=regime)))
             for choices in stream_block(1, f"regime/{regime.value}", 0, 40)
         ]
         assert sum(regime in each for each in found) >= 5, regime
@@ -98,7 +95,7 @@ def test_the_shares_of_a_long_plan_are_as_stated() -> None:
     sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target())
     first = len(sampler.cells(STANDARD))
     cases = planned(sampler, "standard")[first:]
-    found = Counter(regime for case in cases for regime in regimes(case))
+    found = Counter(regime for case in cases for regime in case_regimes(case))
     assert sum(SHARES.values()) < 1_000
     for regime in (Regime.LONG, Regime.WIDE, Regime.REAL, Regime.HEAVY):
         # Mixed sizes and other regimes are in it too, and not all that are drawn for it.
