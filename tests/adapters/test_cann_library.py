@@ -41,6 +41,7 @@ PARAMETERS: dict[str, list[Any]] = {
         ctypes.c_int8,
         POINTER,
     ],
+    "aclnnDropoutBackward": [*[POINTER] * 2, ctypes.c_double, POINTER],
     "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
     "aclnnLayerNormBackward": [POINTER] * 11,
     "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],

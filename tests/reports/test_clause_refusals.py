@@ -197,6 +197,7 @@ INSEPARABLE = {
         "params.self.10 params.input.9 params.weight.10": ONE_FORMAT,
         "params.self.11 params.input.10 params.weight.11": ONE_FORMAT,
     },
+    "aclnnDropoutBackward": every_call(4, "params.gradOutput.14 params.mask.3 params.mask.4 params.out.14"),
     "aclnnEmbeddingDenseBackward": {
         "params.grad.9 params.out.8": ONE_DTYPE,
         "params.grad.10 params.out.9": ONE_DTYPE,
