@@ -97,13 +97,24 @@ def _parameter(item: Mapping[str, Any], family: Mapping[str, Any], first: str) -
 def _joined(
     key: str, inherited: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Mapping[str, Any]], list[int | None]]:
-    """The family's entries, each replaced by the spec's of its name, then the spec's others; and where each stands."""
+    """The family's entries, each replaced by the spec's of its name, then the spec's others; and where each stands.
+
+    What the spec lists directly before an entry that replaces one of the family is before it in the result too.
+    """
     words = _LISTS[key]
     mine = {_name(entry, words): number for number, entry in enumerate(own)}
     taken = [mine.get(_name(entry, words)) for entry in inherited]
-    places = [*taken, *(number for number in range(len(own)) if number not in taken)]
-    made = [own[place] if place is not None else inherited[number] for number, place in enumerate(places)]
-    return made, places
+    made: list[Mapping[str, Any]] = []
+    places: list[int | None] = []
+    for entry, place in zip(inherited, taken, strict=True):
+        first = place
+        while first is not None and first > 0 and first - 1 not in taken:
+            first -= 1
+        numbers = [None] if first is None or place is None else list(range(first, place + 1))
+        places += numbers
+        made += [entry if number is None else own[number] for number in numbers]
+    others = [number for number in range(len(own)) if number not in places]
+    return [*made, *(own[number] for number in others)], [*places, *others]
 
 
 def _name(entry: Mapping[str, Any], words: Sequence[str]) -> str:

@@ -63,6 +63,14 @@ def test_the_spec_wins() -> None:
     assert full(text)["draws"] == [{"run": "A", "length": [2, 2]}, {"run": "B", "length": [0, 1]}]
 
 
+def test_what_is_listed_directly_before_a_replacement_stays_before_it() -> None:
+    draws = (
+        "draws: [{run: B, length: [0, 1]}, {name: N, in: [1, 2]}, {run: A, length: [2, 2]}, {run: C, length: [0, 1]}]"
+    )
+    found = full(SPEC.replace("examples:", f"{draws}\nexamples:"))["draws"]
+    assert [draw.get("run", draw.get("name")) for draw in found] == ["B", "N", "A", "C"]
+
+
 def test_an_unknown_family_is_told_with_its_line() -> None:
     [message] = messages(SPEC.replace("family: elementwise", "family: elementvise"))
     assert message.startswith("small.yaml:4: unknown family 'elementvise'")
