@@ -47,6 +47,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],
     "aclnnLogSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
+    "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
     "aclnnTanhBackward": [POINTER] * 3,
 }
 """The operators' own parameters, from the prototypes of the public headers."""

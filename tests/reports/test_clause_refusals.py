@@ -232,6 +232,18 @@ INSEPARABLE = {
         **every_call(4, "params.gradOutput.6 params.self.6 params.target.6 params.out.6"),
         **of_dtypes("gradOutput self target", 5),
     },
+    "aclnnNLLLossBackward": {
+        **every_call(
+            4,
+            "params.gradOutput.6 params.self.6 params.target.6 params.weight.6 params.totalWeight.5 params.out.3",
+        ),
+        **together(
+            *((f"params.{name}", (3, 4, 5)) for name in ("gradOutput", "self", "weight")),
+            ("params.totalWeight", (2, 3, 4)),
+            why=ONE_DTYPE,
+        ),
+        "function.3 params.totalWeight.10": SAME_STATEMENT,
+    },
     "aclnnRmsNormGrad": {
         "products.1 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
         "products.2 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
