@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from aclnn_cts.campaign.status import Status
 from aclnn_cts.cli import screen
+from aclnn_cts.cli.campaign_screen import CampaignScreen
 from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, progress_line
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.store.counts import Counts
@@ -19,6 +25,7 @@ from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, SMALL, WRONG
 from tests.reports.synthetic import record, softmax_case
 
 Call = Callable[..., Called]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(name="call")
@@ -64,6 +71,40 @@ def test_an_interrupt_shows_the_findings_so_far(call: Call, monkeypatch: pytest.
     assert re.search(r"^1 finding:\n 1 SoftmaxBackward: value of out", called.out, re.MULTILINE)
     assert "Next: aclnn-cts replay " in called.out
     assert "kept in run" in called.err
+
+
+def test_an_interrupted_campaign_shows_the_findings_so_far(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: CampaignScreen, status: Status) -> None:
+        if status.findings:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CampaignScreen, "__call__", interrupt)
+    called = call(
+        "fuzz", "softmax_backward", "--chunks", "90", "--chunk-trials", "8", "-o", "night", "--adapter", WRONG
+    )
+    assert called.code == 130
+    assert re.search(r"^1 finding:\n 1 SoftmaxBackward: value of out", called.out, re.MULTILINE)
+    assert "go on with" in called.err
+
+
+def test_a_terminal_shows_at_once_what_begins_and_then_how_far_it_is(call: Call, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    words = (sys.executable, "-m", "aclnn_cts", *RUN, "reference")
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b"".join(iter(lambda: read(ours), b"")).decode()
+        os.close(ours)
+        assert process.wait() == 0
+    assert shown.startswith("softmax_backward on reference ...")
+    assert re.search(r"\d:\d\d:\d\d  \d of \d trials, \d+/s, 0 findings", shown)
+
+
+def read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # the other side is closed
+        return b""
 
 
 def test_the_end_is_in_order_and_its_last_line_is_whole(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,14 @@ from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.trials import trial_rows
+from aclnn_cts.reports.sarif import sarif_bytes
+from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
+from aclnn_cts.reports.workbook import workbook_bytes
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.reports.test_forms import cells
 
 LAW = "law/linear"
 
@@ -93,10 +97,20 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
     ctrf = json.loads(ctrf_bytes(report, (), "en"))["results"]
     assert ctrf["summary"]["extra"]["findings"] == STANDING
     assert ids_of([test.get("trace", "") for test in ctrf["tests"]]) == standing
+    [sarif] = json.loads(sarif_bytes(report, (), "en"))["runs"]
+    unsuppressed = [item for item in sarif["results"] if "suppressions" not in item]
+    assert (len(unsuppressed), len(sarif["results"])) == (STANDING, STANDING + WAIVED)
+    summary = dict(row[:2] for row in cells(workbook_bytes(report, rows, "en"), "summary"))  # type: ignore[arg-type]
+    assert (summary["findings"], summary["waived findings"]) == (str(STANDING), str(WAIVED))
+    assert signing_bytes(report, (), "en").decode().count("<li value=") == STANDING + WAIVED
     markdown = markdown_bytes(report, (), "en").decode()
     assert f": {STANDING} not waived / {STANDING + WAIVED}" in markdown
     assert set(re.findall(r"^\| (F\d+) \|", markdown, re.MULTILINE)) == standing
     page = render_html(report, sections=("findings",))
     assert page.count("<article") == STANDING + WAIVED
-    listed = csv.DictReader(io.StringIO(csv_bytes(report, rows, "en").decode("utf-8-sig")))  # type: ignore[arg-type]
+    listed = list(csv.DictReader(io.StringIO(csv_bytes(report, rows, "en").decode("utf-8-sig"))))  # type: ignore[arg-type]
     assert {row["finding"] for row in listed} == {card.id for card in report.findings} | {""}
+    # And all spell the verdict as the terminal does.
+    verdict = report.verdict.words
+    assert lines[0] == f"Verdict: {verdict}."
+    assert {row["verdict"] for row in listed} == {sarif["properties"]["verdict"], summary["verdict"]} == {verdict}
