@@ -10,7 +10,8 @@
 namespace loopback {
 namespace {
 
-float leaky_relu(float gradient, float value, float slope)
+template <class Real>
+Real leaky_relu(Real gradient, Real value, Real slope)
 {
     return value > 0 ? gradient : gradient * slope;
 }
@@ -34,12 +35,13 @@ float gelu_by_tanh(float gradient, float value, float)
 
 }  // namespace
 
-Plan Activation::elementwise(Element element, float parameter) const
+template <class Real>
+Plan Activation::elementwise(Real (*element)(Real gradient, Real value, Real parameter), double parameter) const
 {
     if (out->numel() == 0) {
         return {};
     }
-    return {0, ActivationKernel{grad_output->view, self->view, out->view, element, parameter}};
+    return {0, ActivationKernel<Real>{grad_output->view, self->view, out->view, element, static_cast<Real>(parameter)}};
 }
 
 Request LeakyReluBackward::request() const
@@ -51,7 +53,9 @@ Request LeakyReluBackward::request() const
 
 Plan LeakyReluBackward::plan() const
 {
-    return elementwise(leaky_relu, static_cast<float>(number_of(*negative_slope)));
+    const double slope = number_of(*negative_slope);
+    const bool is_double = grad_output->dtype() == ACL_DOUBLE || self->dtype() == ACL_DOUBLE;
+    return is_double ? elementwise(leaky_relu<double>, slope) : elementwise(leaky_relu<float>, slope);
 }
 
 Request GeluBackwardV2::request() const

@@ -16,11 +16,10 @@ public:
     const aclTensor *self;
     const aclTensor *out;
 
-    // The result for one element of each.
-    using Element = float (*)(float gradient, float value, float parameter);
-
 protected:
-    Plan elementwise(Element element, float parameter) const;
+    // `element` gives the result for one element of each.
+    template <class Real>
+    Plan elementwise(Real (*element)(Real gradient, Real value, Real parameter), double parameter) const;
     aclnnStatus check_tensors(const char *op, const char *out_name, const void *other, const char *other_name) const;
     aclnnStatus check_shapes(const char *op, const char *out_name) const;
 };

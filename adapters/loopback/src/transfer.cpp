@@ -67,8 +67,8 @@ void read(const Region &region, const View &view, const Take &take)
     for_each_offset(view, [&](int64_t offset) { take(load<T>(region.at(offset))); });
 }
 
-template <class T, class Make>
-void write(const Region &region, const View &view, const float *values, const Make &make)
+template <class T, class Real, class Make>
+void write(const Region &region, const View &view, const Real *values, const Make &make)
 {
     int64_t left = view.numel();
     left -= SHARED("tail-unwritten") && left > 8 ? left % 8 : 0;
@@ -105,13 +105,14 @@ void write_astray(const Region &region, const View &view, size_t size)
 }
 
 // What was written to an output of as many elements the time before.
-std::vector<float> last_result(size_t tensor, const float *values, int64_t n)
+template <class Real>
+std::vector<Real> last_result(size_t tensor, const Real *values, int64_t n)
 {
     static std::mutex mutex;
-    static std::map<std::pair<size_t, int64_t>, std::vector<float>> results;
+    static std::map<std::pair<size_t, int64_t>, std::vector<Real>> results;
     const std::lock_guard<std::mutex> lock(mutex);
-    std::vector<float> &kept = results[{tensor, n}];
-    std::vector<float> answer = kept.empty() ? std::vector<float>(values, values + n) : kept;
+    std::vector<Real> &kept = results[{tensor, n}];
+    std::vector<Real> answer = kept.empty() ? std::vector<Real>(values, values + n) : kept;
     kept.assign(values, values + n);
     return answer;
 }
@@ -124,24 +125,28 @@ std::vector<float> last_result(size_t tensor, const float *values, int64_t n)
 constexpr float largest_half = 65504.0F;
 constexpr float largest_bfloat = 0x1.FEp+127F;
 
-float largest_of(int32_t dtype)
+template <class Real>
+Real largest_of(int32_t dtype)
 {
     switch (dtype) {
         case ACL_FLOAT16:
             return largest_half;
         case ACL_BF16:
             return largest_bfloat;
-        default:
+        case ACL_FLOAT:
             return std::numeric_limits<float>::max();
+        default:
+            return std::numeric_limits<Real>::max();
     }
 }
 
 // What a saturating device makes of a value before the cast, so that the cast itself cannot overflow.
-float saturated(float value, float largest, const Launch &launch)
+template <class Real>
+Real saturated(Real value, Real largest, const Launch &launch)
 {
     if (std::isnan(value)) {
         launch.note_overflow();
-        return 0.0F;
+        return 0;
     }
     if (std::fabs(value) > largest) {
         launch.note_overflow();
@@ -210,11 +215,12 @@ int64_t truncated(T value)
 
 }  // namespace
 
-void gather(const Launch &launch, size_t tensor, const View &stored, float *values)
+template <class Real>
+void gather(const Launch &launch, size_t tensor, const View &stored, Real *values)
 {
     const View view = as_read(stored);
     const Region region = launch.region(tensor, view);
-    float *const begin = values;
+    Real *const begin = values;
     switch (view.dtype) {
         case ACL_FLOAT:
             read<float>(region, view, [&](float value) { *values++ = value; });
@@ -226,22 +232,23 @@ void gather(const Launch &launch, size_t tensor, const View &stored, float *valu
             read<uint16_t>(region, view, [&](uint16_t value) { *values++ = bfloat_to_float(value); });
             break;
         case ACL_DOUBLE:
-            read<double>(region, view, [&](double value) { *values++ = static_cast<float>(value); });
+            read<double>(region, view, [&](double value) { *values++ = static_cast<Real>(value); });
             break;
         default:
             refuse(view, "a floating tensor was to be read");
     }
     if (SHARED("nan-to-zero")) {
-        std::replace_if(begin, values, [](float value) { return std::isnan(value); }, 0.0F);
+        std::replace_if(begin, values, [](Real value) { return std::isnan(value); }, Real{0});
     }
     if (SHARED("input-changed") && values != begin) {
         *region.at(view.offset) ^= std::byte{1};
     }
 }
 
-std::vector<float> gathered(const Launch &launch, size_t tensor, const View &view)
+template <class Real>
+std::vector<Real> gathered(const Launch &launch, size_t tensor, const View &view)
 {
-    std::vector<float> values(static_cast<size_t>(view.numel()));
+    std::vector<Real> values(static_cast<size_t>(view.numel()));
     gather(launch, tensor, view, values.data());
     return values;
 }
@@ -258,21 +265,22 @@ View broadcast_to(const View &view, const Dims &dims)
     return wide;
 }
 
-void scatter(const Launch &launch, size_t tensor, const View &stored, const float *values)
+template <class Real>
+void scatter(const Launch &launch, size_t tensor, const View &stored, const Real *values)
 {
     View view = stored;
     if (SHARED("out-strides-ignored")) {
         view.strides = contiguous_strides(view.dims);
     }
     const Region region = launch.region(tensor, view);
-    const float largest = largest_of(view.dtype);
-    const auto settled = [&](float value) {
+    const Real largest = largest_of<Real>(view.dtype);
+    const auto settled = [&](Real value) {
         if (SHARED("inf-clamped") && std::fabs(value) > largest) {
             return std::copysign(largest, value);
         }
         return launch.saturates() ? saturated(value, largest, launch) : value;
     };
-    std::vector<float> stale;
+    std::vector<Real> stale;
     if (SHARED("stale-result") && view.numel() > 0) {
         stale = last_result(tensor, values, view.numel());
         values = stale.data();
@@ -282,16 +290,16 @@ void scatter(const Launch &launch, size_t tensor, const View &stored, const floa
     }
     switch (view.dtype) {
         case ACL_FLOAT:
-            write<float>(region, view, values, [&](float value) { return stored_float(settled(value)); });
+            write<float>(region, view, values, [&](Real value) { return stored_float(static_cast<float>(settled(value))); });
             break;
         case ACL_FLOAT16:
-            write<uint16_t>(region, view, values, [&](float value) { return stored_half(settled(value)); });
+            write<uint16_t>(region, view, values, [&](Real value) { return stored_half(static_cast<float>(settled(value))); });
             break;
         case ACL_BF16:
-            write<uint16_t>(region, view, values, [&](float value) { return stored_bfloat(settled(value)); });
+            write<uint16_t>(region, view, values, [&](Real value) { return stored_bfloat(static_cast<float>(settled(value))); });
             break;
         case ACL_DOUBLE:
-            write<double>(region, view, values, [&](float value) { return static_cast<double>(settled(value)); });
+            write<double>(region, view, values, [&](Real value) { return static_cast<double>(settled(value)); });
             break;
         default:
             refuse(view, "a floating tensor was to be written");
@@ -344,5 +352,12 @@ float through_half(float value, const Launch &launch)
 {
     return half_to_float(float_to_half(launch.saturates() ? saturated(value, largest_half, launch) : value));
 }
+
+template void gather(const Launch &launch, size_t tensor, const View &view, float *values);
+template void gather(const Launch &launch, size_t tensor, const View &view, double *values);
+template std::vector<float> gathered(const Launch &launch, size_t tensor, const View &view);
+template std::vector<double> gathered(const Launch &launch, size_t tensor, const View &view);
+template void scatter(const Launch &launch, size_t tensor, const View &view, const float *values);
+template void scatter(const Launch &launch, size_t tensor, const View &view, const double *values);
 
 }  // namespace loopback
