@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aclnn_cts.adapters.bindings import Form, read_bindings
+from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.cli.completeness import completeness_of
 from aclnn_cts.cli.facts import conforming, dtypes_of
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.document.catalogue import family_of
+from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.generate.regimes import SHARES, Regime
+from aclnn_cts.mutants.generated_power import GeneratedMatrix, read_generated
+from aclnn_cts.mutants.kill_matrix import shipped_matrix
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_number import Holds
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -104,19 +110,55 @@ def _regimes() -> Iterator[str]:
 
 
 def _index(specs: Specs) -> Iterator[str]:
-    yield from head("specs/")
+    yield from head("specs/, specs/checked.json, waivers/ and reports/generated_*.json")
     yield "# The operators"
     yield ""
-    rows = (
-        (
-            f"[{spec.operator}]({spec.stem}.md)",
-            ", ".join(spec.products),
-            str(len(spec.constraints)),
-            str(len(spec.clauses)),
-        )
-        for spec in specs.values()
+    states = {name: completeness_of(spec) for name, spec in specs.items()}
+    yield (
+        f"{sum(state.is_complete for state in states.values())} of {len(specs)} operators are complete: the document "
+        "is audited to 100 %, the oracle states a formula, and `aclnn-cts oracle check` finds no fault in it. "
+        "`aclnn-cts ops --all` lists the documents without a spec too."
     )
-    yield from table(("operator", "products", "constraints", "clauses"), rows)
+    yield ""
+    yield (
+        "*Mutants found* is the share of [generated mutants](../power.md) that show in calls that are not rare. "
+        "*torch* names the [findings](../findings-torch-cpu.md) on torch's CPU kernels that a waiver accepts."
+    )
+    matrices = [read_generated(path) for path in shipped_matrix().parent.glob("generated_*.json")]
+    # The longest profile that was measured.
+    matrices.sort(key=lambda matrix: list(PROFILES).index(matrix.profile))
+    waivers = read_waivers(shipped_waivers(), pinned=False)
+    bound = read_bindings(FOLDER.parent / "adapters" / "torch_bindings.yaml")
+    for family in sorted({family_of(name) for name in specs}):
+        yield ""
+        yield f"## {family.capitalize()}"
+        yield ""
+        rows = []
+        for name, spec in specs.items():
+            if family_of(name) == family:
+                links = {item.link.rpartition("/")[2]: None for item in waivers if name in item.scope.operator}
+                found = ", ".join(f"[{number}](../{link})" for number, link in enumerate(links, 1))
+                rows.append(
+                    (
+                        f"[{name}]({spec.stem}.md)",
+                        "complete" if states[name].is_complete else "partial",
+                        ", ".join(spec.products),
+                        str(len(spec.constraints)),
+                        str(len(spec.clauses)),
+                        _mutants_found(name, matrices),
+                        (found or "no waiver") if name in bound else "not offered",
+                    )
+                )
+        yield from table(("operator", "state", "products", "constraints", "clauses", "mutants found", "torch"), rows)
+
+
+def _mutants_found(operator: str, matrices: Sequence[GeneratedMatrix]) -> str:
+    """On the longest profile that an operator was measured on."""
+    for matrix in reversed(matrices):
+        found, number = matrix.rate(rare=False, operator=operator)
+        if number:
+            return f"{found} of {number} ({matrix.profile})"
+    return "not measured"
 
 
 def _page(spec: Spec) -> Iterator[str]:

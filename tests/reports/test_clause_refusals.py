@@ -217,11 +217,8 @@ INSEPARABLE = {
         **of_dtypes("mean rstd", 15),
     },
     "aclnnLeakyReluBackward": {
-        **every_call(5, "params.gradOutput.21 params.self.21 params.out.3"),
-        **together(
-            *((f"params.{name}", (3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 18, 19)) for name in ("gradOutput", "self")),
-            why=ONE_DTYPE,
-        ),
+        **every_call(5, "params.gradOutput.21 params.self.21 params.out.21"),
+        **of_dtypes("gradOutput self out", 20),
     },
     "aclnnLogSoftmaxBackward": {
         **every_call(5, "params.gradOutput.16 params.output.16 params.out.16"),
