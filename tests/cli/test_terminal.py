@@ -97,7 +97,7 @@ def test_a_terminal_shows_at_once_what_begins_and_then_how_far_it_is(call: Call,
         os.close(ours)
         assert process.wait() == 0
     assert shown.startswith("softmax_backward on reference ...")
-    assert re.search(r"\d:\d\d:\d\d  \d of \d trials, \d+/s, 0 findings", shown)
+    assert re.search(r"\d:\d\d:\d\d  4 trials, \d+/s, 0 findings", shown)
 
 
 def read(descriptor: int) -> bytes:
