@@ -80,7 +80,9 @@ def test_every_documented_status_is_returned_and_nothing_fails(product: str, tmp
     assert {record.trial.promise for record in found} >= {"example", "values", "memory", "life-cycle/two-streams"}
 
 
-@pytest.mark.parametrize("product", SOC)
+@pytest.mark.parametrize(
+    "product", [pytest.param(name, marks=[] if name == "atlas-a2" else [pytest.mark.slow]) for name in SOC]
+)
 def test_cann_at_the_software_device_takes_the_very_same_path(
     product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +144,7 @@ def test_the_manifest_says_what_was_run_on(tmp_path: Path, monkeypatch: pytest.M
     }
 
 
+@pytest.mark.slow
 def test_doctor_says_software_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("ASCEND_HOME_PATH", str(home().folder))
     assert main(["doctor", "--json"]) == 0

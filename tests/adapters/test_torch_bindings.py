@@ -213,6 +213,7 @@ def test_what_torch_does_not_offer_is_said_with_its_line(tmp_path: Path, text: s
     assert f"{tmp_path / 'mine.yaml'}:3: bindings.aclnnMineBackward" in message
 
 
+@pytest.mark.slow
 def test_an_operator_of_the_user_needs_no_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -30,6 +30,9 @@ from tests.cli.conftest import Called
 from tests.interop.test_import_atk import FIXTURE
 from tests.mutants.test_power import came_to
 from tests.reports.synthetic import record, softmax_case, synthetic_run
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = b"mine, and nobody else's\n"
@@ -93,8 +96,13 @@ WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 """By name: the words of a command, to which its output is added, and a name that the output may have."""
+SLOW = {"mutants", "fuzz"}
 FAILS = {"shrink", "spec audit"}
 """Those that end with exit code 1 when all goes well."""
+
+
+def each(names: Iterable[str]) -> list[ParameterSet]:
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in names]
 
 
 def written(call: Call, name: str, out: Path | str, *more: str) -> Called:
@@ -106,7 +114,7 @@ def succeeded(name: str, called: Called) -> bool:
     return called.code == (name in FAILS)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", each(WRITERS))
 def test_a_file_of_somebody_else_is_replaced_with_force_alone_and_one_s_own_without(
     name: str, call: Call, place: Path
 ) -> None:
@@ -144,7 +152,7 @@ def test_a_file_of_somebody_else_is_replaced_with_force_alone_and_one_s_own_with
     assert target.read_bytes()
 
 
-@pytest.mark.parametrize("name", sorted(set(WRITERS) - {"fuzz", "run", "shrink", "report html"}))
+@pytest.mark.parametrize("name", each(sorted(set(WRITERS) - {"fuzz", "run", "shrink", "report html"})))
 def test_a_pipe_gets_what_a_file_would_hold(name: str, call: Call, place: Path) -> None:
     file, pipe = place / WRITERS[name][1], place / "pipe"
     more = (

@@ -124,22 +124,21 @@ def test_the_end_is_in_order_and_its_last_line_is_whole(call: Call, monkeypatch:
     assert lines[-1].endswith("run=run")
 
 
-@pytest.mark.parametrize(
-    ("adapter", "answer"),
-    [("reference", "fixed"), (WRONG, "same"), ("wrong_adapters:Wrong,fault=special", "different")],
-)
-def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(
-    call: Call, tmp_path: Path, adapter: str, answer: str
-) -> None:
+def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(call: Call, tmp_path: Path) -> None:
     assert call(*RUN, WRONG).code == 1
     [file] = (tmp_path / "run" / "failures").iterdir()
     before = set(tmp_path.rglob("*"))
-    called = call("replay", f"run/failures/{file.name}", "--adapter", adapter)
-    assert called.out.startswith(f"{answer}: ")
-    assert called.out.splitlines()[-1].endswith(" run=-")
-    assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} <= before
-    said = call("replay", f"run/failures/{file.name}", "--adapter", adapter, "--json", "-o", "again")
-    assert json.loads(said.out.splitlines()[0])["answer"] == answer
+    for adapter, answer in (
+        ("reference", "fixed"),
+        (WRONG, "same"),
+        ("wrong_adapters:Wrong,fault=special", "different"),
+    ):
+        called = call("replay", f"run/failures/{file.name}", "--adapter", adapter)
+        assert called.out.startswith(f"{answer}: ")
+        assert called.out.splitlines()[-1].endswith(" run=-")
+        assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} <= before
+    said = call("replay", f"run/failures/{file.name}", "--adapter", WRONG, "--json", "-o", "again")
+    assert json.loads(said.out.splitlines()[0])["answer"] == "same"
     assert (tmp_path / "again" / "manifest.json").is_file()
 
 

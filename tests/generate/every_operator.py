@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+import pytest
+
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
@@ -12,9 +14,11 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
+from tests.support.targets import targets
 
 SPECS = load_specs()
 PAIRS = [(spec.stem, product) for spec in SPECS.values() for product in spec.products]
+each = pytest.mark.parametrize(("stem", "product"), targets(lambda spec: spec.stem))
 
 
 @functools.cache

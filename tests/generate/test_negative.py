@@ -20,10 +20,9 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.load import spec_from_text
-from tests.generate.every_operator import PAIRS, SPECS, rules, sampler, spelled, valid_cases
+from tests.generate.every_operator import SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import with_constraint
 
-each = pytest.mark.parametrize(("stem", "product"), PAIRS)
 A2 = "atlas-a2"
 
 
@@ -63,6 +62,7 @@ def test_every_rule_can_be_broken_alone(stem: str, product: str) -> None:
             assert derived.case.origin.kind == "invalid"
 
 
+@pytest.mark.slow
 @each
 def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str) -> None:
     """Of any rule that some value breaks alone, most cases of a standard plan have such values.

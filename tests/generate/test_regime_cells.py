@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
@@ -17,7 +16,7 @@ from aclnn_cts.reports.model.rows import regime_maps
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
-from tests.generate.every_operator import PAIRS, sampler, valid_cases
+from tests.generate.every_operator import each, sampler, valid_cases
 from tests.support.laws import bench
 
 SOFTMAX = "aclnnSoftmaxBackward"
@@ -33,7 +32,7 @@ def test_a_call_is_in_a_cell_for_each_regime_of_its_sizes() -> None:
     assert not list(cells_of(case((0, 16)), "FLOAT"))
 
 
-@pytest.mark.parametrize(("stem", "product"), PAIRS)
+@each
 def test_calls_are_in_planned_cells(stem: str, product: str) -> None:
     chosen = sampler(stem, product)
     planned = set(planned_cells(chosen, STANDARD))

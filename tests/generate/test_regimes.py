@@ -18,10 +18,10 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.targets import targets
 
 SPECS = load_specs()
-TARGETS = [(spec, product) for spec in SPECS.values() for product in spec.products]
-each = pytest.mark.parametrize(("spec", "product"), TARGETS, ids=[f"{spec.stem}-{name}" for spec, name in TARGETS])
+each = pytest.mark.parametrize(("spec", "product"), targets())
 
 
 def planned(sampler: Sampler, name: str) -> list[Case]:

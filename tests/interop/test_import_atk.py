@@ -368,6 +368,7 @@ def test_every_real_upsample_case_is_valid() -> None:
 
 @real_files
 @pytest.mark.parametrize("adapter", ["reference", "torch"])
+@pytest.mark.slow
 def test_the_real_cases_pass_where_they_are_small(adapter: str, ran: Callable[..., Ran]) -> None:
     ran("import-atk", *map(str, sorted(REAL.glob("*.json"))), out=Path("cases.jsonl"))
     judged = ran("run", "--cases", "cases.jsonl", "--adapter", adapter, "--max-bytes", "16384")

@@ -94,16 +94,19 @@ def modules() -> list[str]:
     return sorted(str(path.relative_to(PACKAGE)) for path in found if path.suffix == ".py")
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if name not in READERS])
-def test_nobody_who_generates_plans_or_judges_reads_it(module: str) -> None:
-    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
-    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    assert not any("fault_catalogue" in name for name in imported)
-    assert not any("faults.yaml" in word for word in words)
-    if module != "mutants/power.py":
-        assert "ACLNN_LOOPBACK_FAULT" not in words
+def test_nobody_who_generates_plans_or_judges_reads_it() -> None:
+    for module in modules():
+        text = (PACKAGE / module).read_text(encoding="utf-8")
+        # Most modules hold neither word, and need not be parsed.
+        if module in READERS or not re.search("fault|loopback", text, re.IGNORECASE):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        assert not any("fault_catalogue" in name for name in imported), module
+        assert not any("faults.yaml" in word for word in words), module
+        assert module == "mutants/power.py" or "ACLNN_LOOPBACK_FAULT" not in words, module
 
 
 ENTRY = """format: aclnn-cts/faults/1

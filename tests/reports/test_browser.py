@@ -14,7 +14,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
 from tests.reports.browser import LANGUAGES, MISSING, OPENED, open_page, shown
 
-pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.reports.browser import MISSING, open_page
 from tests.reports.everything import RECORDED, everything, the_run_before
 from tests.reports.page_text import SKIPPED, Block, english, half_width, visible_blocks
 
-pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 @pytest.fixture(scope="module")

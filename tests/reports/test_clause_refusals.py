@@ -270,6 +270,7 @@ INSEPARABLE = {
 """Clauses that are contradicted together, since no valid call can tell them apart, and why."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", SPECS)
 def test_no_other_clauses_are_contradicted_together(operator: str) -> None:
     spec = SPECS[operator]

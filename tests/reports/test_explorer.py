@@ -57,7 +57,6 @@ def test_no_two_cards_have_the_same_anchor(sixty: Acceptance) -> None:
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
-@pytest.mark.xdist_group("browser")
 class TestInABrowser:
     @pytest.fixture
     def opened(self, driver: Any, page: Path) -> Iterator[Any]:
@@ -81,6 +80,7 @@ class TestInABrowser:
         assert len(opened.find_elements("css selector", f"#trace-{name} tr[data-item]")) == len(rows)
         assert 0 < len(shown(opened, f"#trace-{name} tr[data-item]")) < len(rows)
 
+    @pytest.mark.slow
     def test_links_lead_to_clauses_findings_and_cases_in_closed_parts(
         self, driver: Any, page: Path, sixty: Acceptance
     ) -> None:
@@ -95,6 +95,7 @@ class TestInABrowser:
             )
             assert -5 <= top <= 1000, anchor
 
+    @pytest.mark.slow
     def test_the_search_finds_clauses_in_closed_parts(self, opened: Any, sixty: Acceptance) -> None:
         field = opened.find_element("css selector", "[data-filter=clauses] input[name=text]")
         opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
@@ -134,6 +135,7 @@ class TestInABrowser:
             opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.slow
     def test_axe_finds_nothing(self, opened: Any, sixty: Acceptance, scheme: str) -> None:
         """With the parts of one operator, and one card, open."""
         opened.execute_cdp_cmd(

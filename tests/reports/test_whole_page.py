@@ -10,7 +10,7 @@ import pytest
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
 from tests.reports.browser import LANGUAGES, MISSING, open_page, shown
 
-pytestmark = [pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.xdist_group("whole page")]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 NAMELESS = """
 const named = "a, button, th, summary, h1, h2, h3, h4, label, caption, dt, option";

@@ -282,6 +282,7 @@ def test_the_time_limit_of_a_call_has_an_option_and_hangs_of_one_cause_cost_litt
     assert "--call-timeout" in wrong.err
 
 
+@pytest.mark.slow
 def test_valid_twins_that_are_rejected_for_one_cause_are_one_finding(ran: Run) -> None:
     # The example has two dimensions, and is accepted.
     run = ran("run", "softmax_backward", "--adapter", "wrong_adapters:Refusing,when=rank(gradOutput) == 3", *ONE)

@@ -27,9 +27,10 @@ from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.triage.shrink import shrink
 from aclnn_cts.triage.structure import structure_of
 from tests.support.ran import Ran
+from tests.support.targets import targets
 
 SPECS = load_specs()
-ALL = [pytest.param(spec, product, id=f"{spec.stem}-{product}") for spec in SPECS.values() for product in spec.products]
+ALL = targets()
 Run = Callable[..., Ran]
 
 
@@ -179,6 +180,7 @@ def softmax(shape: tuple[int, ...], dtype: str = "FLOAT16") -> Trial:
     return Trial("values", Case("aclnnSoftmaxBackward", arguments, origin=Origin(kind="mine")))
 
 
+@pytest.mark.slow
 def test_the_command(ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from aclnn_cts.cli.main import main  # noqa: PLC0415 - ran has set the folder and the path
 

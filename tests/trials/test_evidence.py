@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def is_full(record: Record) -> bool:
     return len(record.verdict.tolerances) == len(TOLERANCES)
 
 
+@pytest.mark.slow
 def test_known_failures_differ_in_their_evidence_alone() -> None:
     every = failures(explained=lambda _record: False, sparing=True)
     assert len(every) > COUNT / 2
