@@ -100,7 +100,7 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
     [sarif] = json.loads(sarif_bytes(report, (), "en"))["runs"]
     unsuppressed = [item for item in sarif["results"] if "suppressions" not in item]
     assert (len(unsuppressed), len(sarif["results"])) == (STANDING, STANDING + WAIVED)
-    summary = dict(row[:2] for row in cells(workbook_bytes(report, rows, "en"), "summary"))  # type: ignore[arg-type]
+    summary = {row[0]: row[1] for row in cells(workbook_bytes(report, rows, "en"), "summary")}
     assert (summary["findings"], summary["waived findings"]) == (str(STANDING), str(WAIVED))
     assert signing_bytes(report, (), "en").decode().count("<li value=") == STANDING + WAIVED
     markdown = markdown_bytes(report, (), "en").decode()
