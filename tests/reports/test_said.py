@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Record, str]] = {
         failed(Fault.VALUE),
         "out[0, 1] 为 1.5，期望 1.25，误差界 ±1，误差为其 2.5 倍；6 个元素中有 1 个错误。",
     ),
-    "model": (failed(Fault.MODEL), "计算模型（依据：假定）不能解释，承诺格式下更粗的运算可以解释。"),
+    "model": (failed(Fault.MODEL), "计算模型（依据：假定）不能解释，但规定格式下更粗的运算可以解释。"),
     "limit": (
         failed(Fault.LIMIT_VALUE, constraint="dim.range"),
         "违反约束 dim.range 的调用成功返回，但结果错误：out[0, 1]",
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Record, str]] = {
     ),
     "leak": (
         failed(Fault.LEAK, outcome=Outcome(phase_one=161001, facts={GROWN_BYTES: 2_000_000})),
-        "使进程增长 2000000 字节",
+        "使进程内存增长 2000000 字节",
     ),
 }
 
