@@ -155,7 +155,7 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
             "Not confirmed: it could not be made to fail again.",
             "未确认",
         ),
-        ({}, "It was not run again by itself: a waiver speaks for it", "模糊测试在此之前已结束"),
+        ({}, "It was not run again by itself: a waiver accepts it", "模糊测试在此之前已结束"),
     ],
 )
 def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
