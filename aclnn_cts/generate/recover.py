@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,11 +16,12 @@ from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.model import Draw, Evaluator
+from aclnn_cts.speclang.model import Draw, Evaluator, Spec
 from aclnn_cts.speclang.shape import ShapeItem
 
 __all__ = ["recover", "recovered_case"]
 
+_MOST_HIDDEN = 64
 _ZEROS = Template("zeros", {}, {})
 
 
@@ -29,7 +31,21 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
     Names are read off shapes and attributes. An explicit array has no recipe and is taken for zeros:
     `recovered_case` puts contents back.
     """
-    names, picks = _names(sampler, case)
+    known = _solved(sampler, case)
+    found = (_recovered(sampler, case, known, hidden) for hidden in _hidden(sampler.spec, known))
+    return next((drawing for drawing in found if drawing is not None), None)
+
+
+def _hidden(spec: Spec, known: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
+    """Picks of the choices that stand in no argument, of which formats and shapes were made: all combinations."""
+    choices = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in known]
+    numbers = itertools.product(*[range(len(draw.choices)) for draw in choices])
+    for picked in itertools.islice(numbers, _MOST_HIDDEN):
+        yield {draw.name: number for draw, number in zip(choices, picked, strict=True)}
+
+
+def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int]) -> Drawing | None:
+    names, picks = _names(sampler, case, known, hidden)
     if names is None:
         return None
     tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
@@ -102,9 +118,10 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
     return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
 
 
-def _names(sampler: Sampler, case: Case) -> tuple[dict[str, Any] | None, dict[str, int]]:
+def _names(
+    sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int]
+) -> tuple[dict[str, Any] | None, dict[str, int]]:
     spec, target = sampler.spec, sampler.target
-    known = _solved(sampler, case)
     names: dict[str, Any] = {}
     picks: dict[str, int] = {}
     try:
@@ -113,7 +130,7 @@ def _names(sampler: Sampler, case: Case) -> tuple[dict[str, Any] | None, dict[st
                 names[draw.name] = draw.value(names, target)  # type: ignore[misc]
             elif draw.kind == "choice":
                 values = [choice(names, target) for choice in draw.choices]
-                value = known.get(draw.name, values[0])
+                value = known.get(draw.name, values[hidden.get(draw.name, 0)])
                 pick = next((number for number, one in enumerate(values) if _is_passed(one, value)), None)
                 if pick is None:
                     return None, {}
