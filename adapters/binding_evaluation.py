@@ -44,6 +44,11 @@ class UnboundError(UsageError):
 class Scope(Protocol):
     """One call while its binding is evaluated."""
 
+    @property
+    def case(self) -> Case:
+        """The call."""
+        ...
+
     def value(self, name: str) -> Any:  # noqa: ANN401 - a tensor of the library, or a plain value
         """What a name means in it."""
         ...
@@ -127,12 +132,22 @@ def compiled(value: Value, library: Library, binding: Binding) -> Evaluate:
     if isinstance(value, Call):
         arguments = {name: compiled(item, library, binding) for name, item in value.arguments.items()}
         return library.function(value, arguments, binding)
+    if value.kind is Conversion.FORMAT:
+        parameter = value.operands[0]
+        return lambda scope: _format(scope, parameter)
     return _converted(value, [compiled(item, library, binding) for item in value.operands], library)
+
+
+def _format(scope: Scope, parameter: Value) -> str | None:
+    tensor = scope.case.arguments.get(parameter.name) if isinstance(parameter, Name) else None
+    return tensor.format if isinstance(tensor, Tensor) else None
 
 
 def _chosen(value: Choose, library: Library, binding: Binding) -> Evaluate:
     by = compiled(value.by, library, binding)
     name = value.by.name if isinstance(value.by, Name) else "the value"
+    if isinstance(value.by, Convert) and value.by.kind is Conversion.FORMAT:
+        name = "the format"
     options = {key: compiled(option, library, binding) for key, option in value.options.items()}
 
     def choose(scope: Scope) -> object:

@@ -73,6 +73,8 @@ class Conversion(str, Enum):
     """`{numel: x}`: how many elements a tensor has."""
     DTYPE = "dtype"
     """`{dtype: x}`: the dtype of a tensor."""
+    FORMAT = "format"
+    """`{format: x}`: the format of a tensor that is a parameter, as a word to choose by."""
     CAST = "cast"
     """`{cast: [x, INT32, INT64]}`: a tensor in the last dtype, unless it has one of them already."""
     BITS = "bits"
@@ -408,6 +410,9 @@ class _Reader:
             place = (*path, number) if isinstance(raw, list) else path
             is_dtype = kind is Conversion.CAST and number and isinstance(operand, str)
             if is_dtype and not self._problems.known(str(operand), DTYPES, place, "dtype"):
+                return Literal(None)
+            if kind is Conversion.FORMAT and not (isinstance(operand, str) and _is_word(operand)):
+                self._add(place, f"{shown(operand)}; expected the name of a parameter")
                 return Literal(None)
             made.append(Literal(str(operand)) if is_dtype else self.value(operand, place, depth=depth))
         return Convert(kind, tuple(made))

@@ -21,6 +21,7 @@ from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Convert, Lite
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
 from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, Bound, acl_name
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 
@@ -38,6 +39,11 @@ class TorchScope:
     bound: Bound
     named: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def case(self) -> Case:
+        """The call."""
+        return self.bound.case
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - a tensor or a plain value
         """What `let` named so, else the tensor, else the argument as Python has it."""

@@ -59,6 +59,7 @@ def test_forms(tmp_path: Path) -> None:
         ("cast: [y, FLOAT]", "casts: y", ("4:", "'casts'", "did you mean", "cast")),
         ("cast: [y, FLOAT]", "call: tanh, of: y", ("4:", "'call', 'of'")),
         ("cast: [y, FLOAT]", "choose: y, from: 3", ("4:", "from: 3", "expected a list")),
+        ("cast: [y, FLOAT]", "choose: {format: {size: [y, 0]}}, from: [y]", ("4:", "format", "name of a parameter")),
         ("outputs: [out]", "outputs: {out: g}", ("5:", "expected a list of outputs")),
         ("outputs: [out]", "outputs: []", ("5:", "[]")),
         ("mode: [0, 1]", "mode: 3", ("7:", "unused.mode: 3", "`any`")),
