@@ -49,6 +49,13 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
     "aclnnTanhBackward": [POINTER] * 3,
+    "aclnnUpsampleBilinear2dBackwardV2": [
+        *[POINTER] * 3,
+        ctypes.c_bool,
+        ctypes.c_double,
+        ctypes.c_double,
+        POINTER,
+    ],
 }
 """The operators' own parameters, from the prototypes of the public headers."""
 

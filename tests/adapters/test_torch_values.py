@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -393,7 +394,8 @@ def test_resizing(session: Session, operator: str) -> None:
         return F.interpolate(a, sizes, mode=mode, align_corners=corners, antialias=antialias)
 
     [expected] = gradients(forward, [x], g)
-    arguments = {gradient: g, "outputSize": sizes, "inputSize": tuple(x.shape)}
+    laid_out = msgspec.structs.replace(descriptor(g), format=("NCL", "NCHW", "NCDHW")[rank - 1])
+    arguments = {gradient: laid_out, "outputSize": sizes, "inputSize": tuple(x.shape)}
     arguments |= {} if corners is None else {"alignCorners": corners}
     arguments |= {f"scales{axis}": 0.0 for axis in ({1: ("",), 2: "HW", 3: "DHW"}[rank])}
     check(session, operator, arguments, {out: expected})

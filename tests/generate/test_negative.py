@@ -113,6 +113,11 @@ def test_first_come_the_values_of_neighbours() -> None:
     assert sorted(ranks) == [2, 4]
 
 
+NEVER_EMPTY = {
+    "upsample_bilinear2d_backward_v2": "an empty tensor has a size of 0 in an array, which a listed rule forbids"
+}
+
+
 @each
 def test_listed_rules_are_broken_in_empty_calls_too(stem: str, product: str) -> None:
     """An implementation that returns early for an empty tensor has to check the rest first; quick has such a call."""
@@ -128,7 +133,7 @@ def test_listed_rules_are_broken_in_empty_calls_too(stem: str, product: str) -> 
             assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
             demand_isolated(constraint, item.case, item.twin, item.beside)
         tried += bool(empty)
-    assert tried >= 4
+    assert tried == 0 if stem in NEVER_EMPTY else tried >= 4
 
 
 def test_scales_are_no_numbers_and_infinite() -> None:

@@ -260,6 +260,11 @@ INSEPARABLE = {
         **every_call(5, "params.gradOutput.21"),
         **of_dtypes("gradOutput output gradInput", 20),
     },
+    "aclnnUpsampleBilinear2dBackwardV2": {
+        **of_dtypes("gradOut out", 15),
+        "products.1 limits.6": EVERY_CALL,
+        **{f"products.{number} limits.7": EVERY_CALL for number in range(2, 6)},
+    },
     "aclnnUpsampleNearestExact1dBackward": {
         "products.1 products.2 params.out.11": EVERY_CALL,
         "params.gradOutput.2 params.out.2": ONE_DTYPE,
