@@ -1,4 +1,4 @@
-"""The reports for torch: each program does what its report says, in a process of its own, since some end it."""
+"""The reports for torch: each program does what its report says, in a separate process, since some end it."""
 
 from __future__ import annotations
 
