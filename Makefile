@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
-	bench-conditions bench-scale check-specs \
+	bench-conditions bench-regimes bench-scale check-specs \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback clean
 
@@ -86,6 +86,9 @@ bench-conditions: $(STAMP)
 # How many findings a seeded fault is, and two of them together. Most of an hour; `--faults N --pairs N` takes some.
 bench-findings: $(STAMP)
 	@$(BIN)/python -m benchmarks.findings --workers $(JOBS) $(ARGS)
+
+bench-regimes: $(STAMP)
+	@$(BIN)/python -m benchmarks.planned_regimes $(ARGS)
 
 bench-scale: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_scale $(ARGS)

@@ -1,6 +1,6 @@
 """How many random calls of a plan are in each size regime, counted in the quick and the standard plan of seed 0.
 
-Run as `python -m benchmarks.planned_regimes [--store]` from the checkout; a minute.
+Run as `make bench-regimes [ARGS=--store]` from the checkout; a minute.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def shown(rounds: Rounds) -> Iterator[tuple[str, ...]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Count, print, and store where that is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planned_regimes")
+    parser = argparse.ArgumentParser(prog="benchmarks.planned_regimes")
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/power.md (then: make docs)")
     options = parser.parse_args(arguments)
     started = start()
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = ("regime", *(f"{name}{text}" for name in COUNTED for text in ("", ", fewest of an operator")))
     sys.stdout.write("\n".join(table(columns, list(shown(rounds)))) + "\n")
     if options.store:
-        store(NAME, rounds, command="python -m benchmarks.planned_regimes --store", started=started, needed=())
+        store(NAME, rounds, command="make bench-regimes ARGS=--store", started=started, needed=())
     return 0
 
 

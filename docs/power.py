@@ -72,7 +72,7 @@ def _regimes() -> Iterator[str]:
     yield ""
     measured = read_figures(planned_regimes.NAME)
     if measured is None:
-        yield "Not counted yet; `python -m benchmarks.planned_regimes --store` does."
+        yield "Not counted yet; `make bench-regimes ARGS=--store` does."
     else:
         columns = (text for name in planned_regimes.COUNTED for text in (name, "fewest"))
         yield from table(("regime", *columns), planned_regimes.shown(measured.rounds))

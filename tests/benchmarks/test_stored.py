@@ -243,7 +243,7 @@ def test_what_is_stored_in_the_repository_is_shown_and_can_be_measured_again(pat
     assert found.machine.versions.keys() >= {"Python", "NumPy"}
     assert found.date
     assert found.commit
-    shown = {source for section in SECTIONS for source in section.sources} | {"findings", "gate"}
+    shown = {source for section in SECTIONS for source in section.sources} | {"findings", "gate", "planned-regimes"}
     assert path.stem in shown, "no page shows these figures"
     make, target, arguments = shlex.split(found.command)
     assert make == "make"

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -23,7 +23,7 @@ from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import trial_rows
+from aclnn_cts.reports.model.trials import TrialRow, trial_rows
 from aclnn_cts.reports.sarif import sarif_bytes
 from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
@@ -87,7 +87,7 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
     standing = {card.id for card in report.unwaived_findings}
     assert (len(standing), len(report.findings)) == (STANDING, STANDING + WAIVED)
 
-    def rows() -> object:
+    def rows() -> Iterable[TrialRow]:
         return trial_rows([path], findings=report.findings)
 
     suites = ET.fromstring(junit_bytes(report, (), "en"))
@@ -108,7 +108,7 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
     assert set(re.findall(r"^\| (F\d+) \|", markdown, re.MULTILINE)) == standing
     page = render_html(report, sections=("findings",))
     assert page.count("<article") == STANDING + WAIVED
-    listed = list(csv.DictReader(io.StringIO(csv_bytes(report, rows, "en").decode("utf-8-sig"))))  # type: ignore[arg-type]
+    listed = list(csv.DictReader(io.StringIO(csv_bytes(report, rows, "en").decode("utf-8-sig"))))
     assert {row["finding"] for row in listed} == {card.id for card in report.findings} | {""}
     # And all spell the verdict as the terminal does.
     verdict = report.verdict.words
