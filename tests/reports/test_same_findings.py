@@ -22,8 +22,9 @@ from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.junit import junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.model.acceptance import TrialRow
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import TrialRow, trial_rows
+from aclnn_cts.reports.model.trials import trial_rows
 from aclnn_cts.reports.sarif import sarif_bytes
 from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.trials_csv import csv_bytes
