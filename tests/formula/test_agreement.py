@@ -120,7 +120,9 @@ def test_exact_data_are_as_exact_by_the_formula(spec: Spec) -> None:
             for name, limits in first.items():
                 made = bound(limits.expected, limits.model, operands=limits.operands)
                 other = bound(second[name].expected, second[name].model, operands=second[name].operands)
-                if isinstance(made.error, float) and made.error == 0.0 and limits.expected.open is None:
+                # Beside an input that is inf or nan, the formula leaves results a flush of the smallest normal number.
+                finite = limits.expected.open is None and second[name].expected.open is None
+                if isinstance(made.error, float) and made.error == 0.0 and finite:
                     exact += 1
                     # Its error may hold what underflows, as long as the same outputs conform.
                     for end, same in ((made.lower, other.lower), (made.upper, other.upper)):

@@ -80,7 +80,7 @@ def test_by_what_the_matrix_was_made_stands_beside_it(faulty: Acceptance) -> Non
     assert "begun 2026-11-22 09:00:00 (UTC), in 1 h 02 min, by" in page
     assert "of commit 0123456789ab, with changes that were not committed." in page
     assert "Abacus 9" in page
-    assert "all that plans, generates, calls and judges is the same, byte for byte" in page
+    assert "planning, generation, calls and judgement are the same, byte for byte" in page
     assert "note warn" not in page.partition('<section id="credibility"')[2]
     installed = credibility(faulty, made_by={**MADE_BY, "checkout": None}, another=[], judging_sha256="0")
     assert "of which commit is unknown" in installed
@@ -89,7 +89,7 @@ def test_by_what_the_matrix_was_made_stands_beside_it(faulty: Acceptance) -> Non
 def test_another_harness_is_told_with_the_parts_that_differ(faulty: Acceptance) -> None:
     page = credibility(faulty, made_by=MADE_BY, another=["judge", "specs"], judging_sha256="0")
     warning = page.partition('<p class="note warn">')[2].partition("</p>")[0]
-    assert "Another harness writes this report" in warning
+    assert "The harness that writes this report differs from the measured one" in warning
     assert "judge, specs" in warning
     assert page.count("(another one now)") == 2
 
@@ -97,17 +97,17 @@ def test_another_harness_is_told_with_the_parts_that_differ(faulty: Acceptance) 
 def test_a_matrix_that_says_nothing_of_its_making_is_told_to_do_so(faulty: Acceptance) -> None:
     for facts in ({}, {"made_by": None, "another": None, "judging_sha256": ""}):
         page = credibility(faulty, **facts)
-        assert "on what machine this was measured is unknown" in page
-        assert "Another harness writes" not in page
+        assert "The document does not name the command, harness, time and machine of this measurement" in page
+        assert "The harness that writes this report differs" not in page
 
 
 def test_each_run_is_told_apart_by_what_judged_in_it(faulty: Acceptance) -> None:
     [run] = faulty.runs
     mine = next(value for name, value, _ in run.environment if name == "harness.judging_sha256")
     for judging, said in (
-        (mine, f"Run {run.name} was judged by the harness that was measured."),
-        ("0", f"Run {run.name} was judged by another harness than the one that was measured."),
-        ("", f"Whether run {run.name} was judged by the harness that was measured is unknown."),
+        (mine, f"Run {run.name} was judged by the measured harness."),
+        ("0", f"Run {run.name} was judged by another harness than the measured one."),
+        ("", f"Whether run {run.name} was judged by the measured harness is unknown."),
     ):
         assert said in credibility(faulty, made_by=MADE_BY, another=[], judging_sha256=judging)
 

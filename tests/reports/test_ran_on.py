@@ -94,7 +94,7 @@ def test_the_page_says_so_on_its_cover_and_in_its_bar_in_both_languages(report: 
     assert "software device" in bar
     assert "软件设备" in bar
     assert "no hardware took part" in page
-    assert "没有使用硬件" in page
+    assert "未使用硬件" in page
 
 
 def test_the_product_of_every_trial_says_so(stand_in: Path, report: Acceptance) -> None:

@@ -243,7 +243,7 @@ def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -
         "未计入",
     ):
         assert text in line
-    assert "cannot be put to this implementation" in line
+    assert "cannot be expressed for this implementation" in line
 
 
 def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: Path) -> None:

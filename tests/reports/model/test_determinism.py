@@ -74,7 +74,7 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     assert "1 / 3" in text
     assert "no such trial was planned" in text
     english = re.sub(r'<span class="l" lang="zh">[^<]*</span>|<[^>]+>', "", section)
-    assert "cannot be put to this implementation: 1" in english
+    assert "cannot be expressed for this implementation: 1" in english
     assert 'href="#F1"' in section
     assert section.count('scope="rowgroup"') == 1
 
