@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F
 
-__all__ = ["Windows", "along_both", "divisors", "gathered", "windows_of"]
+__all__ = ["Numbers", "Shape", "Windows", "along_both", "divisors", "gathered", "windows_of", "within_planes"]
 
 Numbers: TypeAlias = "NDArray[np.int64]"
 Shape: TypeAlias = "tuple[int, ...]"
@@ -79,3 +80,10 @@ def along_both(f: F, values: Array, height: Numbers, width: Numbers) -> Array:
     """`gathered` along the last two dimensions."""
     swapped = (*range(values.ndim - 2), values.ndim - 1, values.ndim - 2)
     return gathered(f, gathered(f, values, width).transpose(*swapped), height).transpose(*swapped)
+
+
+def within_planes(positions: Numbers, shape: Shape) -> Numbers:
+    """Cells of an array from positions among its last two dimensions, in as many planes as the array has."""
+    planes = np.arange(math.prod(shape[:-2]), dtype=np.int64).reshape(*shape[:-2], 1, 1)
+    cells: Numbers = planes * math.prod(shape[-2:]) + positions
+    return cells

@@ -46,6 +46,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnLayerNormBackward": [POINTER] * 11,
     "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],
     "aclnnLogSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
+    "aclnnMaxPool2dWithIndicesBackward": [*[POINTER] * 7, ctypes.c_bool, POINTER],
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
     "aclnnTanhBackward": [POINTER] * 3,

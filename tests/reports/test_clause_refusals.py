@@ -225,6 +225,11 @@ INSEPARABLE = {
         **of_dtypes("gradOutput output", 15),
         "params.gradOutput.20 params.output.21": ONE_SHAPE,
     },
+    "aclnnMaxPool2dWithIndicesBackward": {
+        **of_dtypes("gradOutput self gradInput", 5),
+        "products.2 params.gradOutput.6 params.self.6 params.indices.5 params.gradInput.6": EVERY_CALL,
+        "products.3 params.gradOutput.7 params.self.7 params.indices.6 params.gradInput.7": EVERY_CALL,
+    },
     "aclnnMseLossBackward": {
         **every_call(4, "params.gradOutput.6 params.self.6 params.target.6 params.out.6"),
         **of_dtypes("gradOutput self target", 5),
