@@ -144,11 +144,8 @@ def test_torch_fails_as_the_waivers_say_and_in_no_other_way(
 def test_entries_that_an_implementation_has_mended_are_reported(tmp_path: Path) -> None:
     waivers = waivers_for("reference")
     _, records, notices = judged(tmp_path, "reference", "atlas-a2", waivers)
-    pins = [identifier for identifier, _ in pinned(waivers, "atlas-a2")]
-    # Nothing is said of a case that passes with most of its elements left open.
-    mostly_open = {name for name, record in zip(pins, records, strict=False) if record.verdict.result == Result.SKIPPED}
-    assert mostly_open <= {"torch-cpu.layer-norm-backward.cubed"}
-    assert {record.verdict.result for record in records} <= {Result.PASSED, Result.SKIPPED}
+    assert {record.verdict.result for record in records} == {Result.PASSED}
     assert [notice.partition(": waiver ")[2] for notice in notices] == [
-        f"{waiver.id}: its pinned cases pass now; remove it" for waiver in waivers if waiver.id not in mostly_open
+        f"{identifier}: its pinned cases pass now; remove it"
+        for identifier in dict.fromkeys(identifier for identifier, _ in pinned(waivers, "atlas-a2"))
     ]
