@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,35 +44,11 @@ from aclnn_cts.sandbox.wire import (
     write_frame,
 )
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.speclang.model import Spec
 
 __all__ = ["main"]
 
 _STANDARD_INPUT = 0
 _LOG = 2
-
-
-class _LazySpecs(Mapping[str, Spec]):
-    """The specs, loaded when an adapter first reads one: most adapters never do."""
-
-    def __init__(self, folders: Sequence[str], edition: str) -> None:
-        self._edition = edition
-        self._folders = [Path(folder) for folder in folders]
-        self._specs: Mapping[str, Spec] | None = None
-
-    def _loaded(self) -> Mapping[str, Spec]:
-        if self._specs is None:
-            self._specs = load_specs(self._folders, edition=self._edition)
-        return self._specs
-
-    def __getitem__(self, operator: str) -> Spec:
-        return self._loaded()[operator]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded())
-
-    def __len__(self) -> int:
-        return len(self._loaded())
 
 
 class _Memory:
@@ -172,7 +148,9 @@ class _Runner:
 
 def _open(opening: Opening) -> Session:
     adapter = load(choose(opening.adapter))
-    return adapter.open(opening.target, _LazySpecs(opening.spec_folders, opening.edition))
+    return adapter.open(
+        opening.target, load_specs([Path(folder) for folder in opening.spec_folders], edition=opening.edition)
+    )
 
 
 def _answer(opening: Opening, replies: _Replies) -> Session | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +30,34 @@ __all__ = [
 SHARED_FILES = frozenset({"interface", "products", "precision", "wording"})
 """Stems of the files in `specs/` that are no operator."""
 
+_NAME = re.compile(r"^operator: *(\w+) *$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """An operator of the package whose file is read when somebody asks for it."""
+
+    operator: str
+    file: Path
+    edition: str
+
+    @property
+    def stem(self) -> str:
+        return self.file.stem
+
+    @property
+    def path(self) -> str:
+        return _shown(self.file)
+
 
 class Specs(Mapping[str, Spec]):
-    """Specs by C name, in the order of their files; found by stem too."""
+    """Specs by C name, in the order of their files; found by stem too.
 
-    def __init__(self, specs: Sequence[Spec], interface: Interface) -> None:
-        self._specs: dict[str, Spec] = {}
-        self.interface_clauses: tuple[Clause, ...] = interface.clauses
+    Those of the package are built when they are asked for; UsageError where one has a mistake.
+    """
+
+    def __init__(self, specs: Sequence[Spec | _Unread]) -> None:
+        self._specs: dict[str, Spec | _Unread] = {}
         for spec in specs:
             for other in self._specs.values():
                 if spec.operator == other.operator or spec.stem == other.stem:
@@ -46,7 +68,11 @@ class Specs(Mapping[str, Spec]):
             self._specs[spec.operator] = spec
 
     def __getitem__(self, operator: str) -> Spec:
-        return self._specs[operator]
+        found = self._specs[operator]
+        return _shipped(found) if isinstance(found, _Unread) else found
+
+    def __contains__(self, operator: object) -> bool:
+        return operator in self._specs
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._specs)
@@ -54,11 +80,17 @@ class Specs(Mapping[str, Spec]):
     def __len__(self) -> int:
         return len(self._specs)
 
+    @property
+    def interface_clauses(self) -> tuple[Clause, ...]:
+        """The clauses on what all operators have in common."""
+        interface, _ = _interface(package_folder())
+        return interface.clauses
+
     def find(self, word: str, *, where: str = "operator") -> Spec:
         """An operator by its C name or its file's stem; UsageError for an unknown one."""
-        for spec in self._specs.values():
-            if word in (spec.operator, spec.stem):
-                return spec
+        for operator, spec in self._specs.items():
+            if word in (operator, spec.stem):
+                return self[operator]
         known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
         raise UsageError(
             f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}"
@@ -67,9 +99,9 @@ class Specs(Mapping[str, Spec]):
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:
         """The operators named, in the order of the files; all where none is named."""
         if not words:
-            return tuple(self._specs.values())
+            return tuple(self.values())
         chosen = {self.find(word).operator for word in words}
-        return tuple(spec for spec in self._specs.values() if spec.operator in chosen)
+        return tuple(self[operator] for operator in self._specs if operator in chosen)
 
 
 def _operator_files(folder: Path) -> list[Path]:
@@ -101,43 +133,62 @@ def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
 
 
 def load_specs(folders: Sequence[Path] = (), *, edition: str = "") -> Specs:
-    """Load the package's operators and those of `folders`. Any mistake is a UsageError that shows the first few.
+    """The package's operators and those of `folders`. A mistake in the latter is a UsageError that shows the first few.
 
     `edition`: of the documents; an operator without a difference for it has its own.
     """
     check_edition(edition, (package_folder(), *folders))
-    interface, messages = _interface(package_folder())
-    specs, problems = _shipped(package_folder(), interface, edition)
-    messages = (*messages, *problems)
-    for folder in folders:
-        more, problems = _read(folder, interface, edition)
-        specs = (*specs, *more)
-        messages = (*messages, *problems)
-    if messages:
-        shown = "\n".join(messages[:5])
-        rest = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
-        raise UsageError(f"{shown}{rest}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
-    return Specs(specs, interface)
-
-
-def _read(folder: Path, interface: Interface, edition: str) -> tuple[Sequence[Spec], Sequence[str]]:
-    """The specs of a folder in an edition, and what is wrong with them."""
-    specs: list[Spec] = []
+    specs: list[Spec | _Unread] = list(_unread(package_folder(), edition))
     messages: list[str] = []
-    for path in _operator_files(folder):
-        change = edition_file(path, edition) if edition else path
-        file = _read_file(change if change.exists() else path)
-        spec, problems = build_spec(file, stem=path.stem, interface=interface)
-        messages += problems.sorted()
+    for path in (path for folder in folders for path in _operator_files(folder)):
+        spec, problems = _read(path, edition)
+        messages += problems
         if spec is not None:
             specs.append(spec)
-            if spec.open:
-                messages.append(_draft(spec))
-    return specs, messages
+    _raise_for(messages)
+    return Specs(specs)
+
+
+def _raise_for(messages: Sequence[str]) -> None:
+    if messages:
+        first = "\n".join(messages[:5])
+        rest = f"\n(and {len(messages) - 5} more)" if len(messages) > 5 else ""
+        raise UsageError(f"{first}{rest}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
+
+
+def _read(path: Path, edition: str) -> tuple[Spec | None, Sequence[str]]:
+    """The spec of an operator's file in an edition, and what is wrong with it."""
+    interface, _ = _interface(package_folder())
+    change = edition_file(path, edition) if edition else path
+    file = _read_file(change if change.exists() else path)
+    spec, problems = build_spec(file, stem=path.stem, interface=interface)
+    messages = problems.sorted()
+    if spec is not None and spec.open:
+        messages = (*messages, _draft(spec))
+    return spec, messages
 
 
 # What ships with the package stays as it is while a process runs.
-_shipped = functools.lru_cache(maxsize=4)(_read)
+@functools.lru_cache(maxsize=4)
+def _unread(folder: Path, edition: str) -> tuple[_Unread, ...]:
+    """The operators of the package by the line of each file that names them."""
+    found = []
+    for path in _operator_files(folder):
+        name = _NAME.search(path.read_text(encoding="utf-8"))
+        if name is None:
+            raise UsageError(f"{_shown(path)}: names no operator; expected a line `operator: aclnn...`")
+        found.append(_Unread(name[1], path, edition))
+    return tuple(found)
+
+
+@functools.cache
+def _shipped(unread: _Unread) -> Spec:
+    """The spec of an operator of the package; UsageError with the first mistakes."""
+    spec, messages = _read(unread.file, unread.edition)
+    _raise_for(messages)
+    if spec is None:
+        raise UsageError(f"{unread.path}: no spec; `aclnn-cts spec lint` shows why")
+    return spec
 
 
 def _draft(spec: Spec) -> str:
@@ -168,7 +219,7 @@ def specs_from_texts(texts: Mapping[str, str]) -> Specs:
             specs.append(spec)
     if messages:
         raise UsageError("\n".join(messages))
-    return Specs(specs, interface)
+    return Specs(specs)
 
 
 def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[LintedFile], list[str]]:
