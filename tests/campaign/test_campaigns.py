@@ -70,7 +70,7 @@ def test_a_conforming_implementation(ran: Run) -> None:
     run = fuzz(ran, "none", "--chunks", "12")
     assert run.code == 0, run.err
     lines = run.out.splitlines()
-    assert len(lines) <= 15
+    assert len(lines) <= 40
     assert run.result["verdict"] == "nothing-found"
     assert run.result["failed"] == run.result["errors"] == 0
     assert run.result["cases"] == run.result["passed"] + run.result["skipped"] + run.result["out_of_scope"] > 500
@@ -333,7 +333,7 @@ def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: R
 subject: an adapter that is wrong
 waivers:
   - id: ours
-    scope: {adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [value]}
+    scope: {adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [value, special value, value beyond the assumed model, law not kept]}
     reason: the last element of an odd number
     owner: nobody
     expiry: 2999-12-31
