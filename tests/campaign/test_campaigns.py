@@ -333,7 +333,10 @@ def test_waivers_that_are_not_given_again_are_those_of_the_session_before(ran: R
 subject: an adapter that is wrong
 waivers:
   - id: ours
-    scope: {adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [value, special value, value beyond the assumed model, law not kept]}
+    scope:
+      adapter: "rare_adapter:Rare"
+      operator: aclnnSoftmaxBackward
+      kind: [value, special value, value beyond the assumed model, law not kept]
     reason: the last element of an odd number
     owner: nobody
     expiry: 2999-12-31

@@ -173,14 +173,18 @@ def test_every_life_cycle_is_shown_below() -> None:
     assert {promise for promise, _, _ in FAULTS} == set(LIFE_CYCLES)
 
 
+def has_zeros(trial: Trial) -> bool:
+    return any(tensor.data is not None and tensor.data.recipe == "zeros" for _, tensor in trial.case.tensors())
+
+
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("promise", "operator", "fault"), FAULTS, ids=str)
 def test_both_programs_call_in_the_manner_of_a_life_cycle(
     promise: str, operator: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of two calls together each must have values of its own, for a mistaken one to show.
-    trial = next(trial for trial in trials(operator, promise, 6) if trial.case.nbytes > 64)
+    # Of two calls together each must have values of its own, for a mistaken one to show; a sign does not show in zeros.
+    trial = next(trial for trial in trials(operator, promise, 12) if trial.case.nbytes > 64 and not has_zeros(trial))
     made = program(trial)
     assert {step.verb for step in made.steps} <= set(VERBS)
     script = python_program(made)
