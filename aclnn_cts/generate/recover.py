@@ -46,7 +46,7 @@ def _hidden(spec: Spec, known: Mapping[str, Any]) -> Iterator[Mapping[str, int]]
 
 def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int]) -> Drawing | None:
     names, picks = _names(sampler, case, known, hidden)
-    if names is None:
+    if names is None or not _fit(sampler, names):
         return None
     tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
     views: dict[str, int] = {}
@@ -84,6 +84,14 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
     except (*UNDEFINED, LookupError):
         return None
     return drawing if made is not None and made.arguments == case.arguments else None
+
+
+def _fit(sampler: Sampler, names: Mapping[str, Any]) -> bool:
+    """Whether every run is as long as the names before it allow."""
+    runs = [draw for draw in sampler.spec.draws if draw.kind == "run"]
+    return all(
+        low <= len(names[draw.name]) <= high for draw in runs for low, high in [draw.bounds(names, sampler.target)]
+    )
 
 
 def _completed(known: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> Mapping[str, str] | None:

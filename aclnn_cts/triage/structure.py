@@ -123,9 +123,11 @@ class Structure:
 
 def _factors(number: int, was: tuple[int, ...], low: int, decide: Decide) -> tuple[int, ...]:
     """Axes whose product is a number: as they were where that fits, else all in the first axis."""
-    length = max(decide(low, max(len(was), low), len(was)), 1)
+    length = decide(low, max(len(was), low), len(was))
     if math.prod(was) == number and length == len(was):
         return was
+    if number == 1 and not length:
+        return ()
     return (number, *[1] * (length - 1))
 
 

@@ -95,7 +95,7 @@ def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product:
         return isinstance(tensor, Tensor) and tensor.numel >= 6
 
     number = 0
-    for index in range(60):
+    for index in range(120):
         case = drawn(sampler, index)
         if fails(case) and number < 4:
             number += 1
