@@ -79,7 +79,9 @@ def test_a_run_survives_a_worker_that_is_killed(tmp_path: Path) -> None:
 def test_a_part_of_the_plan_that_costs_two_workers_ends_the_run(tmp_path: Path) -> None:
     done = _with_killed_workers(tmp_path, times=99)
     assert done.returncode == 3, done
-    assert "error: aclnnSoftmaxBackward, check example: 2 workers were lost with it, the last since" in done.stderr
+    # Both workers are lost with a part each, again and again; which part is the first with two is chance.
+    assert "error: aclnnSoftmaxBackward, check " in done.stderr
+    assert ": 2 workers were lost with it, the last since" in done.stderr
     assert "Traceback" not in done.stderr
 
 
