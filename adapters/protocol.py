@@ -6,6 +6,7 @@ protocols are structural.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,9 +25,9 @@ __all__ = [
     "Adapter",
     "Buffers",
     "Call",
+    "CallMode",
     "Capabilities",
     "Inexpressible",
-    "Manner",
     "Rejected",
     "Session",
     "TensorBuffer",
@@ -35,7 +36,19 @@ __all__ = [
 SOFTWARE_DEVICE = "software device"
 """What stands in `Session.environment` (under `implementation`, `product` and `device`) where no hardware took part."""
 
-Manner: TypeAlias = Mapping[str, str | int | bool]
+CallMode: TypeAlias = Mapping[str, str | int | bool]
+"""How a call departs from the ordinary life cycle, by words."""
+
+_OLD_NAMES: Mapping[str, object] = MappingProxyType({"Manner": CallMode})
+
+
+def __getattr__(name: str) -> object:
+    """An old name of ours, with a DeprecationWarning; it goes with release 1.0."""
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__}.{name} is now called CallMode", DeprecationWarning, stacklevel=2)
+    return _OLD_NAMES[name]
+
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
 _Name: TypeAlias = Annotated[str, Meta(max_length=200)]
@@ -72,8 +85,8 @@ class Call:
     case: Case
     buffers: Buffers | None = None
     """None: descriptors alone; the first phase and nothing else is called."""
-    manner: Manner = field(default_factory=lambda: MappingProxyType({}), kw_only=True)
-    """How this call departs from the ordinary life cycle; only words that `Capabilities.manners` names."""
+    call_mode: CallMode = field(default_factory=lambda: MappingProxyType({}), kw_only=True)
+    """How this call departs from the ordinary life cycle; only words that `Capabilities.call_modes` names."""
     group: int | None = field(default=None, kw_only=True)
     """Neighbours of one group reach `Session.run` together (two streams, interleaved calls); None: alone."""
 
@@ -134,8 +147,8 @@ class Capabilities:
     """Products that it can be asked to be; None: all."""
     deterministic: bool | None = None
     """Whether it promises the same bits for the same call; None: it does not say."""
-    manners: _Names = frozenset()
-    """Words of `Call.manner` that it understands."""
+    call_modes: _Names = frozenset()
+    """Words of `Call.call_mode` that it understands."""
 
 
 class Session(Protocol):

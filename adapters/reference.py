@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import outcome_of, run_each
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.dtypes import DTYPES, component, components, composed
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS
@@ -76,7 +76,7 @@ class ReferenceSession:
         case = call.case
         spec = self._specs.get(case.operator)
         if spec is None or case.product not in spec.products:
-            raise Inexpressible(f"no document here promises anything of {case.operator} on {case.product}")
+            raise Inexpressible(f"no document here says anything of {case.operator} on {case.product}")
         evaluation = evaluate(spec, case)
         # A limit without a code is kept like a rule: PARAM_INVALID is the error that arguments get.
         status = STATUSES.get(evaluation.statuses[0], _INVALID)
@@ -114,7 +114,8 @@ class ReferenceSession:
         results = {}
         for name in buffers.outputs:
             dtype, whole = _descriptor(case, name).dtype, _descriptor(case, name).shape
-            written = to_dtype(np.broadcast_to(values[name], question.shape(name)), dtype)
+            rounded = to_dtype(np.broadcast_to(values[name], question.shape(name)), component(dtype))
+            written = composed(rounded, dtype)
             results[name] = written if condensed is None else np.zeros(whole, written.dtype)
             if condensed is not None:
                 results[name][condensed.rows[name]] = written
@@ -151,9 +152,9 @@ def _refusal(spec: Spec, evaluation: Evaluation, status: int) -> Outcome:
 
 
 def _descriptor(case: Case, name: str) -> Tensor:
-    descriptor = case.arguments[name]
-    if not isinstance(descriptor, Tensor):
-        raise TypeError(f"{name} is {descriptor!r}, not a tensor")
+    descriptor = case.tensor(name)
+    if descriptor is None:
+        raise TypeError(f"{name} is {case.arguments.get(name)!r}, not a tensor")
     return descriptor
 
 
@@ -163,4 +164,4 @@ def _widen(view: NDArray[Any], dtype: str) -> NDArray[Any]:
     kind = DTYPES[dtype].kind
     if kind == "bool":
         return view.astype(np.bool_)
-    return widen(view) if kind == "float" else view.astype(np.int64)
+    return widen(components(view)) if kind in ("float", "complex") else view.astype(np.int64)

@@ -57,8 +57,8 @@ def outcome_of(call: Call, results: Mapping[str, ArrayLike], *, seconds: float =
     outputs = call.buffers.outputs if call.buffers is not None else {}
     facts: dict[str, str] = {}
     for name, result in results.items():
-        descriptor = call.case.arguments.get(name)
-        if name not in outputs or not isinstance(descriptor, Tensor):
+        descriptor = call.case.tensor(name)
+        if name not in outputs or descriptor is None:
             raise KeyError(
                 f"{name!r} is no output of {call.case.operator} that has memory; expected any of {list(outputs)}"
             )

@@ -1,7 +1,7 @@
 """torch's own backward kernels as the implementation under test, on any torch device, by bindings.
 
 torch has no phases and no aclnn statuses. What it rejects with an error of its own counts as rejected; what it accepts
-is recorded. It has no precision modes either: it computes in the dtype of its operands, which every mode's promise
+is recorded. It has no precision modes either: it computes in the dtype of its operands, which every mode's check
 admits (finer than asked is a fact and no fault), so every mode is run.
 """
 

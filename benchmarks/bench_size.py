@@ -1,7 +1,8 @@
 """`make bench-size`: what a large output costs the harness, and where the time goes.
 
 Output elements judged a CPU second, on softmax calls: data, oracle, bound and comparison, without the implementation.
-Run as `python -m benchmarks.bench_size [--elements N] [--rounds N]` from the checkout.
+`make bench-size ARGS=--store` keeps the figures for `docs/power.md`. Run as `python -m benchmarks.bench_size` from the
+checkout.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -28,15 +30,37 @@ from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.load import load_specs
+from benchmarks.measure import Figure
+from benchmarks.stored import Rounds, figures_of, start, store
 from docs.markdown import table
 
-__all__ = ["main", "softmax_case"]
+__all__ = ["NAME", "cost_rows", "function_rows", "main", "softmax_case"]
+
+NAME = "size"
+"""Of the stored figures."""
+GOALS = {"FLOAT": 15e6, "FLOAT16": 10e6, "BF16": 10e6}
+"""Output elements judged a CPU second, by dtype."""
+_MEMORY_GOAL = 1024
+"""MiB."""
 
 _OPERATOR = "aclnnSoftmaxBackward"
-_DTYPES = ("FLOAT", "FLOAT16", "BF16")
+_DTYPES = tuple(GOALS)
 _COLUMNS = 1024
+_ELEMENTS = 1 << 20
 _LARGE = 1 << 22
 _FUNCTIONS = 12
+_NO_TIME = Figure((0.0,))
+COST = (
+    "dtype",
+    "data",
+    "operands widened",
+    "oracle, bound and comparison",
+    "elements a CPU second",
+    "2^22 elements take",
+)
+"""Columns of `cost_rows`."""
+FUNCTIONS = ("file", "function", *_DTYPES)
+"""Columns of `function_rows`."""
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -78,27 +102,27 @@ def _best(work: Callable[[], object], rounds: int) -> float:
     return min(times)
 
 
-def _rates(elements: int, rounds: int) -> Iterator[tuple[str, ...]]:
+def _measured(elements: int, rounds: int, *, peaks: bool) -> Rounds:
     judge = _judge()
+    found: dict[str, tuple[float, ...]] = {}
     for dtype in _DTYPES:
         case = softmax_case(elements, dtype)
         made = _performed(case, judge)
         data = _best(lambda case=case: case_arrays(case, judge.spec.inputs), rounds)  # type: ignore[misc]
         widened = _best(lambda made=made: judge.question(made), rounds)  # type: ignore[misc]
         judged = _best(lambda made=made: judge.values(made), rounds)  # type: ignore[misc]
-        yield (
-            dtype,
-            f"{data * 1e3:.1f} ms",
-            f"{widened * 1e3:.1f} ms",
-            f"{(judged - widened) * 1e3:.1f} ms",
-            f"{elements / (data + judged) / 1e6:.1f} million",
-        )
+        found[f"data ms, {dtype}"] = (data * 1e3,)
+        found[f"widened ms, {dtype}"] = (widened * 1e3,)
+        found[f"judged ms, {dtype}"] = ((judged - widened) * 1e3,)
+        found[f"elements a second, {dtype}"] = (elements / (data + judged),)
+        found |= {f"{dtype} ms, {name}": (spent * 1e3,) for name, spent in _profile(case, judge, made, rounds)}
+        if peaks:
+            found[f"peak MiB, {dtype}"] = (_peak(dtype),)
+    return found
 
 
-def _profile(elements: int, dtype: str, rounds: int) -> Iterator[tuple[str, ...]]:
-    """The functions that most of the time is spent in, what they call of NumPy included."""
-    judge, case = _judge(), softmax_case(elements, dtype)
-    made = _performed(case, judge)
+def _profile(case: Case, judge: Judge, made: Performed, rounds: int) -> Iterator[tuple[str, float]]:
+    """The functions that most of the time of a call is spent in, what they call of NumPy included, with its seconds."""
     profile = cProfile.Profile(time.process_time, builtins=False)
     profile.enable()
     for _ in range(rounds):
@@ -106,26 +130,55 @@ def _profile(elements: int, dtype: str, rounds: int) -> Iterator[tuple[str, ...]
         judge.values(made)
     profile.disable()
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
-    rows = sorted(((entry[2], place) for place, entry in stats.items()), reverse=True)
-    whole = sum(seconds for seconds, _ in rows)
-    for seconds, (file, _, name) in rows[:_FUNCTIONS]:
+    spent: dict[str, float] = defaultdict(float)
+    for (file, _, name), entry in stats.items():
         path = Path(file)
         where = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else Path(*path.parts[-2:])
-        yield f"`{where}`", f"`{name}`", f"{seconds / rounds * 1e3:.1f} ms", f"{seconds / whole:.1%}"
+        spent[f"{where} {name}"] += entry[2] / rounds
+    yield from sorted(spent.items(), key=lambda item: -item[1])[:_FUNCTIONS]
 
 
-def _peak(dtype: str) -> str:
-    """The most memory of a process that judges one call of 2^22 elements."""
+def cost_rows(rounds: Rounds) -> Iterator[tuple[str, ...]]:
+    """Rows of a table: the dtype, the time of each part, the rate and the memory, both with their goals."""
+    for dtype, goal in GOALS.items():
+        peak = rounds.get(f"peak MiB, {dtype}")
+        yield (
+            dtype,
+            *(f"{rounds[f'{part} ms, {dtype}'][0]:.1f} ms" for part in ("data", "widened", "judged")),
+            f"{rounds[f'elements a second, {dtype}'][0] / 1e6:.1f} million (goal: {goal / 1e6:.0f})",
+            "not measured" if peak is None else f"{peak[0]:.0f} MiB (goal: {_MEMORY_GOAL})",
+        )
+
+
+def function_rows(rounds: Rounds) -> Iterator[tuple[str, ...]]:
+    """Rows of a table: a function with its time in a call of each dtype, the longest first."""
+    spent = {dtype: figures_of(rounds, f"{dtype} ms") for dtype in _DTYPES}
+    names = {
+        name: max(of.get(name, _NO_TIME).median for of in spent.values()) for each in spent.values() for name in each
+    }
+    for name in sorted(names, key=lambda name: -names[name])[:_FUNCTIONS]:
+        file, _, function = name.partition(" ")
+        yield (
+            f"`{file}`",
+            f"`{function}`",
+            *(f"{spent[dtype][name].median:.1f} ms" if name in spent[dtype] else "less" for dtype in _DTYPES),
+        )
+
+
+def _peak(dtype: str) -> float:
+    """MiB that a process takes at most which judges one call of 2^22 elements."""
     words = [sys.executable, "-m", "benchmarks.bench_size", "--peak", dtype]
     done = subprocess.run(words, cwd=_ROOT, check=True, capture_output=True, text=True)
-    return f"{int(done.stdout) / 1024:.0f} MiB"
+    return int(done.stdout) / 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print."""
+    """Measure, print, and store where that is asked for."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_size", description=__doc__)
-    parser.add_argument("--elements", type=int, default=1 << 20, metavar="N", help="elements of an output (2^20)")
+    parser.add_argument("--elements", type=int, default=_ELEMENTS, metavar="N", help="elements of an output (2^20)")
     parser.add_argument("--rounds", type=int, default=10, metavar="N", help="rounds, of which the best counts (10)")
+    parser.add_argument("--no-peak", action="store_true", help="leave out how much memory 2^22 elements take")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/power.md (then: make docs)")
     parser.add_argument("--peak", metavar="DTYPE", help=argparse.SUPPRESS)
     wanted = parser.parse_args(arguments)
     if wanted.peak:
@@ -133,14 +186,17 @@ def main(arguments: Sequence[str]) -> int:
         judge.values(_performed(softmax_case(_LARGE, wanted.peak), judge))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         return 0
-    columns = ("dtype", "data", "operands widened", "oracle, bound and comparison", "elements a CPU second")
-    print("\n".join(table(columns, list(_rates(wanted.elements, wanted.rounds)))))
-    for dtype in _DTYPES:
-        print(f"\nWhere the time of a {dtype} call goes:\n")
-        profile = list(_profile(wanted.elements, dtype, wanted.rounds))
-        print("\n".join(table(("file", "function", "time", "share"), profile)))
-    print(f"\nMost memory of a process that judges {_LARGE:,} elements, the results of the reference included:\n")
-    print("\n".join(table(("dtype", "memory"), [(dtype, _peak(dtype)) for dtype in _DTYPES])))
+    if wanted.store and (wanted.no_peak or wanted.elements != _ELEMENTS):
+        parser.error(
+            f"--store keeps the figures of {_ELEMENTS:,} elements, and the memory; leave out what changes them"
+        )
+    started = start()
+    rounds = _measured(wanted.elements, wanted.rounds, peaks=not wanted.no_peak)
+    print("\n".join(table(COST, list(cost_rows(rounds)))))
+    print()
+    print("\n".join(table(FUNCTIONS, list(function_rows(rounds)))))
+    if wanted.store:
+        store(NAME, rounds, command="make bench-size ARGS=--store", started=started, needed=())
     return 0
 
 

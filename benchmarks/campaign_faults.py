@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.campaign.corpus.check_coverage import check_coverage
 from aclnn_cts.campaign.corpus.chunk import Chunk
 from aclnn_cts.campaign.corpus.corpus import Learned, Snapshot
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.promise_coverage import promise_coverage
 from aclnn_cts.campaign.corpus.schedule import Schedule, take_snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.cli.output import show_table, table, wrap
@@ -144,7 +144,7 @@ def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple
     """The chunks of a campaign without its plan, in order, each after what those before it taught."""
     began = processor_seconds()
     factors = {spec.operator: Factors(bench.sampler(spec))}
-    coverage = {name: promise_coverage(each, seed=seed) for name, each in factors.items()}
+    coverage = {name: check_coverage(each, seed=seed) for name, each in factors.items()}
     schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
     waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=specs)
     worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)

@@ -138,12 +138,12 @@ def largest_finding(records: Iterable[Record]) -> list[Record]:
 def passed_among(records: Sequence[Record]) -> Passed:
     """The records that passed, as a run's store gives them."""
 
-    def passed(operator: str, promise: str, constraint: str) -> list[Record]:
+    def passed(operator: str, check: str, constraint: str) -> list[Record]:
         return [
             record
             for record in records
             if record.verdict.result == Result.PASSED
-            and (record.trial.case.operator, record.trial.promise) == (operator, promise)
+            and (record.trial.case.operator, record.trial.check) == (operator, check)
             and constraint in ("", record.signature.constraint)
         ]
 
@@ -156,7 +156,7 @@ def _operator(operator: str, specs: Specs) -> _Operator:
     with ProcessHost("loopback", target=target, spare=False) as host:
         bench = _bench(specs, host)
         # Broken calls have a condition already: the constraint.
-        chosen = (part for part in parts if part.promise in PLAIN and part.kind != "invalid")
+        chosen = (part for part in parts if part.check in PLAIN and part.kind != "invalid")
         trials = [trial for part in chosen for trial in bench.expand(part, seed=0)]
         clean = {record.trial_id: _ends(record) for judged in bench.run(trials) for record in judged.records}
         part = Part(operator, "values", "valid", count=CALLS)

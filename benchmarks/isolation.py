@@ -184,9 +184,9 @@ def measured(specs: Specs, *, rounds: int, deaths: int) -> dict[str, tuple[float
     found: dict[str, tuple[float, ...]] = {}
     for adapter, called in ADAPTERS.items():
         costs = overhead(adapter, spec, specs, rounds=rounds)
-        for manner, cost in zip(GOALS, costs, strict=True):
-            found[f"{IN_PROCESS}, {called}, {manner}"] = (cost.in_process,)
-            found[f"{ISOLATED}, {called}, {manner}"] = (cost.isolated,)
+        for call_mode, cost in zip(GOALS, costs, strict=True):
+            found[f"{IN_PROCESS}, {called}, {call_mode}"] = (cost.in_process,)
+            found[f"{ISOLATED}, {called}, {call_mode}"] = (cost.isolated,)
     for operator, rate in status_rates(specs).items():
         found[f"{JUDGED}, {operator}"] = (rate.trials / rate.run,)
         found[f"{GENERATED}, {operator}"] = (rate.trials / (rate.run + rate.generated),)
@@ -194,11 +194,11 @@ def measured(specs: Specs, *, rounds: int, deaths: int) -> dict[str, tuple[float
 
 
 def overheads(rounds: Rounds) -> Iterator[tuple[str, ...]]:
-    """By adapter and manner: in this process, isolated, what is added, and its goal."""
+    """By adapter and kind of call: in this process, isolated, what is added, and its goal."""
     inside, outside = figures_of(rounds, IN_PROCESS), figures_of(rounds, ISOLATED)
     for what, figure in inside.items():
         cost = Overhead(in_process=figure.median, isolated=outside[what].median)
-        goal = next(goal for manner, goal in GOALS.items() if what.endswith(manner))
+        goal = next(goal for call_mode, goal in GOALS.items() if what.endswith(call_mode))
         verdict = f"at most {goal}" + (": missed" if cost.added > goal else "")
         yield what, *(f"{value:.3f}" for value in (cost.in_process, cost.isolated, cost.added)), verdict
 

@@ -139,7 +139,7 @@ def rows() -> list[Row]:
 def _cases(row: Row, spec: Spec, seed: int) -> Iterator[Case]:
     """A row's cases that the standard plan has for values, without end; DOUBLE takes the place of FLOAT.
 
-    The numbers that tell formats apart (the promise `precision`) and random cases (`values`) take turns, until there
+    The numbers that tell formats apart (the check `precision`) and random cases (`values`) take turns, until there
     are random cases alone.
     """
     sampler = Sampler(spec, Target())
@@ -158,8 +158,8 @@ def _cases(row: Row, spec: Spec, seed: int) -> Iterator[Case]:
 
 
 def _telling(spec: Spec, sampler: Sampler, seed: int) -> Iterator[Case]:
-    promise = Precision()
-    for trial in promise.trials(Part(spec.operator, promise.id, "valid"), sampler, seed=seed):
+    check = Precision()
+    for trial in check.trials(Part(spec.operator, check.id, "valid"), sampler, seed=seed):
         yield trial.case
 
 

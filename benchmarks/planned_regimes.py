@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.regimes import STANDARD, regimes_of
+from aclnn_cts.generate.regime_cells import case_regimes
+from aclnn_cts.generate.regimes import STANDARD
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from benchmarks.stored import Rounds, start, store
@@ -37,7 +38,7 @@ def counted(name: str) -> Iterator[tuple[str, Counter[str], int]]:
         blocks = stream_block(0, f"{spec.operator}/{target.product}/valid", 0, profile.random)
         for number, choices in enumerate(blocks):
             case = sampler.random_case(choices, number, heavy=profile.heavy)
-            found.update(regime.value for regime in regimes_of(tensor.shape for _, tensor in case.tensors()))
+            found.update(regime.value for regime in case_regimes(case))
         yield spec.operator, found, profile.random
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from aclnn_cts.adapters.bindings import Form, read_bindings
 from aclnn_cts.checks.plan import PROFILES
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.cli.completeness import completeness_of
 from aclnn_cts.cli.facts import conforming, dtypes_of
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.scope import admits_version, ignored_line, names_adapter
 from aclnn_cts.generate.regimes import SHARES, Regime
 from aclnn_cts.mutants.generated_power import GeneratedMatrix, read_generated
 from aclnn_cts.mutants.kill_matrix import shipped_matrix
@@ -45,14 +46,15 @@ def pages(specs: Specs) -> Mapping[str, str]:
     made = {f"{_OPERATORS}/{spec.stem}.md": _page(spec) for spec in specs.values()}
     made |= {
         f"{_OPERATORS}/README.md": _index(specs),
-        "promises.md": _promises(),
+        "checks.md": _checks(),
         "regimes.md": _regimes(),
         "power.md": power_page(specs),
     }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
     schema = json.dumps(case_schema(), indent=1) + "\n"
-    texts["bindings.md"] = _bindings((FOLDER / "bindings.md").read_text(encoding="utf-8"))
+    for name, change in (("bindings.md", _bindings), ("ci.md", _ignored)):
+        texts[name] = change((FOLDER / name).read_text(encoding="utf-8"))
     return texts | {_CASE_SCHEMA: schema} | {name: with_figures(name, text) for name, text in measured.items()}
 
 
@@ -72,13 +74,31 @@ def _bindings(page: str) -> str:
     return between(page, *_BOUND, "\n".join([_BOUND[0], *table(columns, rows), _BOUND[1]]))
 
 
-def _promises() -> Iterator[str]:
-    yield from head("aclnn_cts/checks/promises.py")
-    yield "# The promises"
+_IGNORED = ("<!-- ignored: made from waivers/ by `make docs`; type nothing here -->", "<!-- ignored: end -->")
+_LATER = "3.0.0"
+"""A torch that no waiver was tried on."""
+_TORCH = {"device": "cpu", "outputs": "direct"}
+"""What the adapter says of itself without options."""
+
+
+def _ignored(page: str) -> str:
+    """The page on the gate in CI with what the gate says of waivers that it ignores."""
+    left = [
+        item
+        for item in read_waivers(shipped_waivers(), pinned=False)
+        if names_adapter(item.scope, "torch", _TORCH) and not admits_version(item.scope, _LATER)
+    ]
+    lines = (_IGNORED[0], "```text", ignored_line(left, "torch", _LATER), "```", _IGNORED[1])
+    return between(page, *_IGNORED, "\n".join(lines))
+
+
+def _checks() -> Iterator[str]:
+    yield from head("aclnn_cts/checks/registry.py")
+    yield "# The checks"
     yield ""
     yield "What an implementation is held to, in the order of a run. Each [law](laws.md) is for some of the operators."
     yield ""
-    yield from table(("promise", "is kept when"), [(f"`{item.id}`", item.sentence) for item in PROMISES.values()])
+    yield from table(("check", "passes when"), [(f"`{item.id}`", item.sentence) for item in CHECKS.values()])
 
 
 _REGIMES = {
@@ -106,7 +126,8 @@ def _regimes() -> Iterator[str]:
     shares = [(f"`{regime.value}`", text, f"{SHARES[regime] / 10:.3g} %") for regime, text in _REGIMES.items()]
     yield from table(("regime", "sizes", "share"), shares)
     yield ""
-    yield "Except in `heavy`, a tensor has at most 2^16 elements."
+    yield "In the quick profile a tensor has at most 2^16 elements. The longer profiles have up to 2^18 in `long` and"
+    yield "`real`."
 
 
 def _index(specs: Specs) -> Iterator[str]:
@@ -292,7 +313,7 @@ def _encoding(clause: Clause) -> str:
         return ", ".join(f"`{identifier}`" for identifier in clause.constraints)
     if clause.untestable is not None:
         return f"nothing: {clause.untestable[0]}"
-    for what, value in (("promise", clause.promise), ("interface", clause.interface), ("example", clause.example)):
+    for what, value in (("check", clause.check), ("interface", clause.interface), ("example", clause.example)):
         if value is not None:
             return f"{what} {value}"
     return ""

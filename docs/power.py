@@ -11,7 +11,7 @@ from aclnn_cts.mutants.generated_power import FREQUENCY_CALLS, GeneratedMatrix, 
 from aclnn_cts.mutants.kill_matrix import SOON, FaultRow, KillMatrix, figures, read_matrix, shipped_matrix
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.provenance import MadeBy
-from benchmarks import findings, planned_regimes
+from benchmarks import bench_size, findings, planned_regimes
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
@@ -22,7 +22,7 @@ __all__ = ["gate_time", "made_by_text", "power_page"]
 def power_page(specs: Specs) -> Iterator[str]:
     """The lines of `docs/power.md`."""
     catalogue, matrix = read_catalogue(specs), read_matrix()
-    yield from head("adapters/loopback/faults.yaml, reports/*.json and benchmarks/figures/gate.json")
+    yield from head("adapters/loopback/faults.yaml, reports/*.json and benchmarks/figures/*.json")
     yield "# The harness's own power"
     yield ""
     yield (
@@ -33,7 +33,7 @@ def power_page(specs: Specs) -> Iterator[str]:
     )
     yield ""
     yield (
-        "An entry of the catalogue, with the promises that are foreseen to notice the fault, is written before the "
+        "An entry of the catalogue, with the checks that are foreseen to notice the fault, is written before the "
         "fault is first run; that `upsample.scale-ignored` is equivalent was seen afterwards. Nothing that plans, "
         "generates or judges reads the catalogue. Where a fault survives, the "
         "data, the laws or the plan are improved for every implementation, and never for that fault alone."
@@ -56,6 +56,7 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield ""
     yield from _figures(matrix)
     yield from _regimes()
+    yield from _size()
     yield from _generated()
     yield from _cells(catalogue, matrix, specs)
     yield from _faults(catalogue, matrix)
@@ -76,6 +77,28 @@ def _regimes() -> Iterator[str]:
     else:
         columns = (text for name in planned_regimes.COUNTED for text in (name, "fewest"))
         yield from table(("regime", *columns), planned_regimes.shown(measured.rounds))
+        yield ""
+        yield provenance([measured])
+    yield ""
+
+
+def _size() -> Iterator[str]:
+    yield "## Cost of large calls"
+    yield ""
+    yield (
+        "CPU time that the harness spends on a softmax call of 2^20 elements, the implementation excluded: the least "
+        "of ten rounds. Arrays are made and judged in blocks."
+    )
+    yield ""
+    measured = read_figures(bench_size.NAME)
+    if measured is None:
+        yield "Not measured yet; `make bench-size ARGS=--store` does."
+    else:
+        yield from table(bench_size.COST, bench_size.cost_rows(measured.rounds))
+        yield ""
+        yield "The functions in which most of it is spent, with what they call of NumPy:"
+        yield ""
+        yield from table(bench_size.FUNCTIONS, bench_size.function_rows(measured.rounds))
         yield ""
         yield provenance([measured])
     yield ""
@@ -104,13 +127,16 @@ def _generated() -> Iterator[str]:
     if not matrices:
         yield "Not measured yet; `make power-generated` does."
         yield ""
-    for matrix in sorted(matrices, key=lambda item: list(PROFILES).index(item.profile)):
-        yield from _generated_profile(matrix)
+    for profile in PROFILES:
+        found = [matrix for matrix in matrices if matrix.profile == profile]
+        if found:
+            yield f"### On the {profile} profile"
+            yield ""
+        for matrix in found:
+            yield from _generated_profile(matrix)
 
 
 def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
-    yield f"### On the {matrix.profile} profile"
-    yield ""
     yield made_by_text(matrix.made_by)
     yield ""
     operators = list(dict.fromkeys(row.operator for row in matrix.mutants))
@@ -200,7 +226,7 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
             f"{found.found} of {judged}, {found.found / judged:.1%}",
         ),
         (f"found within {SOON} cases of their operator", f"{found.soon} of {judged}, {found.soon / judged:.1%}"),
-        ("found by a promise that was foreseen", f"{found.foreseen:.1%}"),
+        ("found by a check that was foreseen", f"{found.foreseen:.1%}"),
         ("decoys, of which accused", f"{found.decoys}, {found.accused}"),
         ("cases of decoys", f"{sum(row.cases for row in matrix.decoys):,}"),
     )
@@ -306,7 +332,7 @@ def _faults(catalogue: Catalogue, matrix: KillMatrix) -> Iterator[str]:
 
 
 def _came(row: FaultRow) -> str:
-    caught = ", ".join(f"`{promise}`" for promise in row.caught_by)
+    caught = ", ".join(f"`{check}`" for check in row.caught_by)
     if row.equivalent is not None:
         return f"equivalent. {row.equivalent}" + (f" Found by {caught} all the same." if caught else "")
     missed = [str(result.seed) for result in row.by_seed if not result.found]

@@ -1,11 +1,13 @@
 """Screenshots of both editions of a report: `python -m docs.screenshot RUN [FOLDER]`, with Debian's chromium.
 
-Every page is taken in both languages, three widths, light and dark, into FOLDER (`build/shots`); the README's pictures
-go to `docs/images`, in few colours.
+Every page is taken in both languages, three widths, light and dark, into FOLDER (`build/shots`): the signing edition as
+a whole, the explorer section by section, one part and one card open. The README's pictures go to `docs/images`, in few
+colours; they show RUN as it is given, so that a relative path names no folder of the machine.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import shutil
@@ -23,11 +25,13 @@ from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.text import LANGUAGES, Language
 
 _EDITIONS = {"signing": signing_bytes, "explorer": html_bytes}
-_WIDTHS = (360, 1280, 1920)
+_WIDTHS = (360, 1280, 3840)
 _SCHEMES = ("light", "dark")
 _SECTIONS = ("cover", "numbers", "traceability", "precision", "statuses", "coverage", "findings", "waivers", "evidence")
 """Of the explorer."""
-_HEIGHT = 1000
+_HEIGHT, _TALLEST = 1000, 3000
+"""Pixels of a window, and of a picture."""
+_IMAGES = Path(__file__).resolve().parent / "images"
 _README: dict[str, tuple[str, Language, str, int]] = {
     "signing": ("signing", "en", "", 900),
     "explorer-start": ("explorer", "en", "cover", 760),
@@ -51,24 +55,54 @@ class _Browser:
         options.binary_location = shutil.which("chromium") or ""
         self.driver: Any = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
 
-    def take(self, page: Path, *, section: str, width: int, height: int, scheme: str) -> Image.Image:
-        """The section, or the top of the page, as a window of that size shows it."""
+    def show(self, page: Path, *, width: int, height: int, scheme: str) -> None:
+        """Open a page in a window of that size."""
         driver = self.driver
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-        )
+        self._resize(width, height)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         if driver.current_url.partition("#")[0] != page.as_uri():
             driver.get(page.as_uri())
-        driver.execute_script(
+
+    def window(self, section: str) -> Image.Image:
+        """What the window shows from a section on, or from the top of the page."""
+        self.driver.execute_script(
             "const part = arguments[0] && document.getElementById(arguments[0]);"
             "part ? part.scrollIntoView({behavior: 'instant'}) : scrollTo(0, 0)",
             section,
         )
-        driver.execute_async_script("setTimeout(arguments[0], 150)")
-        return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+        self._wait()
+        return _image(self.driver.get_screenshot_as_base64())
+
+    def whole(self, section: str) -> Image.Image:
+        """A section, or the page, from its top on, in a window as tall; its first part and its first card are open."""
+        self.driver.execute_script(_OPEN, section)
+        self._wait()
+        width, height = self.driver.execute_script(_SIZE, section)
+        self._resize(width, min(int(height), _TALLEST))
+        return self.window(section)
+
+    def _resize(self, width: int, height: int) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def _wait(self) -> None:
+        """For what is unpacked and moved."""
+        self.driver.execute_async_script("setTimeout(arguments[0], 150)")
+
+
+_OPEN = """
+const part = document.getElementById(arguments[0]);
+for (const chosen of [".fold", ".finding details"]) (part?.querySelector(chosen) ?? {}).open = true;
+"""
+_SIZE = """
+const part = document.getElementById(arguments[0]) ?? document.documentElement;
+return [innerWidth, Math.ceil(part.getBoundingClientRect().height)];
+"""
+
+
+def _image(data: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
 
 
 def _pages(run: str, folder: Path) -> dict[tuple[str, Language], Path]:
@@ -98,15 +132,14 @@ def main(arguments: Sequence[str]) -> int:
         browser = _Browser()
         try:
             for file, (edition, language, section, height) in _README.items():
-                page = pages[edition, language]
-                shot = browser.take(page, section=section, width=1280, height=height, scheme="light")
-                _save(shot, Path("docs/images", f"{file}.png"))
+                browser.show(pages[edition, language], width=1280, height=height, scheme="light")
+                _save(browser.window(section), _IMAGES / f"{file}.png")
             for (edition, language), page in pages.items():
-                for section in _SECTIONS if edition == "explorer" else ("", "waivers", "findings", "signoff"):
-                    for width, scheme in itertools.product(_WIDTHS, _SCHEMES):
-                        shot = browser.take(page, section=section, width=width, height=_HEIGHT, scheme=scheme)
-                        what = section or "top"
-                        _save(shot, folder / f"{edition}-{what}-{language}-{width}-{scheme}.png")
+                for width, scheme in itertools.product(_WIDTHS, _SCHEMES):
+                    browser.show(page, width=width, height=_HEIGHT, scheme=scheme)
+                    for section in _SECTIONS if edition == "explorer" else ("",):
+                        file = "-".join(filter(None, (edition, section, language, str(width), scheme)))
+                        _save(browser.whole(section), folder / f"{file}.png")
         finally:
             browser.driver.quit()
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.law import (
     Draw,
@@ -20,12 +21,13 @@ from aclnn_cts.core.law import (
     with_arguments,
     with_values,
 )
-from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to
+from aclnn_cts.core.rounding import BinaryFormat, binary_format, round_to
 from aclnn_cts.oracles._law_relations import all_finite, combined, shuffled
 
 __all__ = ["linear", "scaling", "zero"]
 
 _COEFFICIENTS = (1, -1, 2, -2, 3, -3, 5, -4)
+_MOST_EXPONENT = 1023
 _HEADROOM = 4
 """Bits that a sum of two products with such coefficients grows by at most: 5 + 5 < 2^4."""
 
@@ -44,12 +46,11 @@ def linear(gradient: str) -> Law:
 
     def parts(base: LawInput) -> tuple[Float64, Float64, int, int]:
         g: Float64 = base.tensors[gradient]
-        dtype = base.tensor(gradient).dtype
+        form = base.form(gradient)
         way, start = base.parameters["way"], base.parameters["key"]
         if way == 0:
-            form = BINARY_FORMATS[dtype]
             half = binary_format(
-                f"half of {dtype}",
+                f"half of {form.name}",
                 significand=form.significand // 2,
                 min_exponent=form.min_exponent,
                 max_exponent=form.max_exponent,
@@ -60,7 +61,7 @@ def linear(gradient: str) -> Law:
         if way == 1:
             chosen = (shuffled(g.size, start) % 2 == 0).reshape(g.shape)
             return np.where(chosen, g, 0.0), np.where(chosen, 0.0, g), 1, 1
-        first = _on_grid(g, dtype)
+        first = _on_grid(g, form)
         second = first.reshape(-1)[shuffled(g.size, start)].reshape(g.shape)
         a, b = (_COEFFICIENTS[base.parameters[name]] for name in ("a", "b"))
         return first, second, a, b
@@ -95,12 +96,11 @@ def linear(gradient: str) -> Law:
 
 def _floating(case: Case, name: str) -> bool:
     tensor = case.arguments[name]
-    return isinstance(tensor, Tensor) and tensor.dtype in BINARY_FORMATS
+    return isinstance(tensor, Tensor) and tensor.dtype in INEXACT
 
 
-def _on_grid(g: Float64, dtype: str) -> Float64:
-    """G cut to multiples of one power of two, with the dtype's digits less `_HEADROOM`, and far enough from its end."""
-    form = BINARY_FORMATS[dtype]
+def _on_grid(g: Float64, form: BinaryFormat) -> Float64:
+    """G cut to multiples of one power of two, with the format's digits less `_HEADROOM`, far enough from its end."""
     largest = float(np.abs(g).max(initial=0.0))
     exponent = math.frexp(largest)[1]
     beyond = max(exponent - (form.max_exponent - _HEADROOM), 0)
@@ -125,12 +125,13 @@ def scaling(gradient: str) -> Law:
         magnitudes = magnitudes[magnitudes > 0.0]
         if not magnitudes.size:
             return 0
-        form = BINARY_FORMATS[base.tensor(gradient).dtype]
+        form = base.form(gradient)
         most = form.max_exponent + 1 - math.frexp(float(magnitudes.max()))[1]
         least = form.min_exponent + 1 - math.frexp(float(magnitudes.min()))[1]
         far = base.parameters["far"]
         k = most if far == 0 else least if far == 1 else base.parameters["k"]
-        return max(min(k, most), min(least, 0))
+        # The power itself is a float64 number.
+        return max(min(k, most, _MOST_EXPONENT), min(least, 0), -_MOST_EXPONENT)
 
     def calls(base: LawInput) -> tuple[Case, ...]:
         if not all_finite(base, gradient):
@@ -172,7 +173,7 @@ def zero(gradient: str, *, overflows: bool = False) -> Law:
         if others and not all_finite(base, *others):
             return ()
         tensor = base.tensor(gradient)
-        return (with_arguments(base.case, {gradient: with_values(tensor, np.zeros(tensor.shape))}),)
+        return (with_arguments(base.case, {gradient: with_values(tensor, np.zeros(base.tensors[gradient].shape))}),)
 
     def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
         for name, output in done[0].outputs.items():

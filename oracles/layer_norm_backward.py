@@ -8,6 +8,7 @@ import math
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._normalisation import centred, statistics
 
 _Sizes = tuple[int, ...]
 
@@ -20,7 +21,7 @@ def backward(
     g, x, factor = gradOut.reshape(-1, width), input.reshape(-1, width), rstd.reshape(-1, 1)
     h = f.as_written(x - mean.reshape(-1, 1)) * factor
     w = g if weightOptional is None else g * weightOptional.reshape(1, width)
-    result = (w - w.mean(1, keepdims=True) - h * (w * h).mean(1, keepdims=True)) * factor
+    result = centred(w, h, 1) * factor
     sums = {"gradWeightOut": (g * h).sum(0), "gradBiasOut": g.sum(0)}
     whole = {"gradInputOut": result.reshape(*input.shape)}
     return whole | {name: total.reshape(*normalizedShape) for name, total in sums.items()}
@@ -31,8 +32,7 @@ def forward(
 ) -> Outputs:
     """What it is the derivative of."""
     x = input.reshape(-1, math.prod(normalizedShape))
-    average = x.mean(1, keepdims=True)
-    factor = 1.0 / f.sqrt(((x - average) * (x - average)).mean(1, keepdims=True) + 1e-5)
+    average, factor = statistics(f, x, 1, 1e-5)
     y = ((x - average) * factor).reshape(*input.shape)
     y = y if weightOptional is None else y * weightOptional
     y = y if biasOptional is None else y + biasOptional

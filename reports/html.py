@@ -19,7 +19,7 @@ from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.charts import history, ratio_charts, shade
 from aclnn_cts.reports.evidence import report_number
-from aclnn_cts.reports.matrix import kill_matrix_view, promise_matrix
+from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
@@ -148,7 +148,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             verdict=report.verdict.value,
             outside=outside,
             remarks=remarks(report),
-            matrix=promise_matrix(report),
+            matrix=check_matrix(report),
             spread=spread_total(report),
             spread_rows=spread_rows(report),
             ratios=ratio_charts(report) if "precision" in sections else {},
@@ -165,9 +165,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             kill=kill_matrix_view(report.credibility.matrix),
             environment_rows=_environment(report),
             method=words("method"),
-            life_cycle=[
-                row for row in report.promises if row.promise == "memory" or row.promise.startswith("life-cycle/")
-            ],
+            life_cycle=[row for row in report.checks if row.check == "memory" or row.check.startswith("life-cycle/")],
             declared=[(run, *_declared(run)) for run in report.runs],
             law_rows=_laws(report),
             tolerances=_tolerances(report.precision),
@@ -263,11 +261,11 @@ def _declared(run: RunFacts) -> tuple[str, str]:
 
 
 def _laws(report: Acceptance) -> list[dict[str, Any]]:
-    wording = {(operator, promise): (en, zh) for operator, promise, en, zh in report.laws}
+    wording = {(operator, check): (en, zh) for operator, check, en, zh in report.laws}
     return [
-        {"row": row, "wording": wording.get((row.operator, row.promise), (row.promise, row.promise))}
-        for row in report.promises
-        if row.promise.startswith("law/")
+        {"row": row, "wording": wording.get((row.operator, row.check), (row.check, row.check))}
+        for row in report.checks
+        if row.check.startswith("law/")
     ]
 
 

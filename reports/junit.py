@@ -1,4 +1,4 @@
-"""JUnit XML, as CI systems read it: a suite an operator, a test a promise or a broken constraint."""
+"""JUnit XML, as CI systems read it: a suite an operator, a test a check or a broken constraint."""
 
 from __future__ import annotations
 

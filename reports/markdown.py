@@ -48,7 +48,7 @@ def _times(card: FindingCard) -> str:
 
 
 def _observations(report: Acceptance, language: Language) -> Iterator[str]:
-    """What breaks no promise and is not what the documents suggest."""
+    """What breaks no rule and is not what the documents suggest."""
     if not report.observations:
         return
 
@@ -128,7 +128,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     columns = (
         "findings.severity",
         "findings.operator",
-        "numbers.promise",
+        "numbers.check",
         "precision.dtype",
         "precision.mode",
         "findings.what",
@@ -144,7 +144,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         what = f"{word(f'kind.{card.kind}')}: {'; '.join((*shared, said))}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
-            f"{plain_text(card.promise)} | {plain_text(card.dtype) or '—'} | {plain_text(card.mode) or '—'} | "
+            f"{plain_text(card.check)} | {plain_text(card.dtype) or '—'} | {plain_text(card.mode) or '—'} | "
             f"{cell(what)} | {_times(card)} | {cell(clauses)} |"
         )
     if len(unwaived) > _FINDINGS:

@@ -1,4 +1,4 @@
-"""Tables that are made before they are shown: operators by promise, and the kill matrix."""
+"""Tables that are made before they are shown: operators by check, and the kill matrix."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import PromiseRow
+from aclnn_cts.reports.model.acceptance_rows import CheckRow
 
-__all__ = ["FaultRow", "KillMatrix", "kill_matrix_view", "promise_matrix", "state_of"]
+__all__ = ["FaultRow", "KillMatrix", "check_matrix", "kill_matrix_view", "state_of"]
 
 _JUDGING = "harness.judging_sha256"
 """The fact of a run's environment that names what judged in it."""
 
 
-def promise_matrix(report: Acceptance) -> list[tuple[str, list[PromiseRow | None]]]:
-    """By promise, its row in each operator; None where the operator has none."""
-    rows = {(row.operator, row.promise): row for row in report.promises}
+def check_matrix(report: Acceptance) -> list[tuple[str, list[CheckRow | None]]]:
+    """By check, its row in each operator; None where the operator has none."""
+    rows = {(row.operator, row.check): row for row in report.checks}
     return [
-        (promise, [rows.get((part.operator, promise)) for part in report.operators])
-        for promise in dict.fromkeys(row.promise for row in report.promises)
+        (check, [rows.get((part.operator, check)) for part in report.operators])
+        for check in dict.fromkeys(row.check for row in report.checks)
     ]
 
 
-def state_of(row: PromiseRow) -> str:
+def state_of(row: CheckRow) -> str:
     """How a cell of the matrix looks: `failed`, `waived`, `error`, `passed` or `none`."""
     ends = row.ends
     if ends.unwaived:
@@ -108,7 +108,7 @@ def kill_matrix_view(document: Mapping[str, Any] | None) -> KillMatrix | None:
                 equivalent_zh=str(entry.get("equivalent_zh") or entry.get("equivalent") or ""),
                 found=sum(bool(item.get("found")) for item in tries),
                 seeds=len(tries),
-                by=tuple(dict.fromkeys(str(item["promise"]) for item in tries if item.get("promise"))),
+                by=tuple(dict.fromkeys(str(item["check"]) for item in tries if item.get("check"))),
             )
         )
     return KillMatrix(

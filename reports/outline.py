@@ -118,10 +118,10 @@ def _dfx(report: Acceptance) -> Iterator[str]:
     yield from _table(
         ("算子", "检查项", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
         [
-            (row.operator, phrase(f"promise.{row.promise}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
+            (row.operator, phrase(f"check.{row.check}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
              row.ends.waived, row.ends.skipped + row.ends.errors, row.ends.out_of_scope)
-            for row in report.promises
-            if row.promise.startswith(_RELIABILITY)
+            for row in report.checks
+            if row.check.startswith(_RELIABILITY)
         ],
     )  # fmt: skip
     for title in ("性能", "安全性", "可维护性", "兼容性"):

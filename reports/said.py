@@ -35,7 +35,7 @@ def _sentence(card: FindingCard) -> str:
     if kind in _VALUES:
         if worst is None:
             return _meaning(card)
-        text = _element(worst, of_law=card.case_promise.startswith("law/"))
+        text = _element(worst, of_law=card.case_check.startswith("law/"))
         if kind == Fault.MODEL:
             text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
@@ -73,7 +73,7 @@ def _element(worst: WorstElement, *, of_law: bool) -> str:
     name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
     return _said(
         name,
-        place=f"{worst.output}{list(worst.index)}" if worst.index else worst.output,
+        place=worst.place,
         got=_number(worst.got),
         expected=_number(worst.expected),
         bound=number_text(worst.bound),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 
@@ -69,16 +69,11 @@ def start_rows(report: Acceptance) -> list[StartRow]:
 
 
 def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
-    """By the first word of the operator's name (`aclnnConvTbcBackward`: Conv), those with failures first."""
+    """By the family of the operator, those with failures first."""
     found: dict[str, list[StartRow]] = {}
     for row in rows:
-        found.setdefault(_family(row.operator), []).append(row)
+        found.setdefault(family_of(row.operator), []).append(row)
     return sorted(found.items(), key=lambda item: (-sum(row.failed for row in item[1]), item[0]))
-
-
-def _family(operator: str) -> str:
-    found = re.match(r"[A-Z][a-z]*|\w+?(?=[A-Z]|$)", operator.removeprefix("aclnn"))
-    return found[0] if found else operator
 
 
 def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:

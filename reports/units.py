@@ -1,4 +1,4 @@
-"""What a test in CI is: one promise of an operator, and one constraint that is broken.
+"""What a test in CI is: one check of an operator, and one constraint that is broken.
 
 A run has too many trials to be tests by themselves; each test carries its counts, and its findings where it fails.
 """
@@ -20,7 +20,7 @@ RUNS = "aclnn-cts"
 """Stands where an operator's name stands, for the tests that the runs as a whole are."""
 
 _BY_CONSTRAINT = "status"
-"""The promise that is told constraint by constraint."""
+"""The check that is told constraint by constraint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,11 @@ def test_units(report: Acceptance) -> Iterator[TestUnit]:
             problems=said,
         )
     cards = {card.id: card for card in report.findings}
-    for row in report.promises:
-        if row.promise != _BY_CONSTRAINT:
+    for row in report.checks:
+        if row.check != _BY_CONSTRAINT:
             yield TestUnit(
                 operator=row.operator,
-                name=row.promise,
+                name=row.check,
                 ends=row.ends,
                 findings=tuple(cards[name] for name in row.findings),
             )
@@ -86,7 +86,7 @@ def test_units(report: Acceptance) -> Iterator[TestUnit]:
             if entry.operator == row.operator and entry.ends.planned:
                 yield TestUnit(
                     operator=row.operator,
-                    name=f"{row.promise}/{entry.id}",
+                    name=f"{row.check}/{entry.id}",
                     ends=entry.ends,
                     findings=tuple(cards[name] for name in entry.findings),
                 )
@@ -114,15 +114,15 @@ def _often(card: FindingCard) -> Iterator[str]:
         yield f"{campaign.failures} failures in the campaign {campaign.run}: {said}{alone}"
     if len(card.campaigns) < len(card.runs):
         yield f"{card.number} of {card.of} judged trials"
-    yield f"met in {_counted(card.by_promise(joined=False))}"
-    if joined := card.by_promise(joined=True):
+    yield f"met in {_counted(card.by_check(joined=False))}"
+    if joined := card.by_check(joined=True):
         yield f"looks the same in {_counted(joined)}; their calls were not made again one by one"
     if card.waived:
         yield f"{card.waived} of {card.number} recorded failures are waived"
 
 
-def _counted(promises: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} ({number})" for name, number in promises.items())
+def _counted(checks: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({number})" for name, number in checks.items())
 
 
 def finding_text(card: FindingCard) -> str:
@@ -135,8 +135,7 @@ def finding_text(card: FindingCard) -> str:
         *_often(card),
         *(f"  {name}: {value}" for name, value in card.case),
         *(
-            f"worst {element.output}{list(element.index)}: got {element.got}, expected {element.expected}, "
-            f"bound {element.bound:.4g}"
+            f"worst {element.place}: got {element.got}, expected {element.expected}, bound {element.bound:.4g}"
             for element in card.worst
         ),
         f"replay: {card.replay}",

@@ -132,7 +132,7 @@ def _finding(row: TrialRow, cards: Mapping[str, FindingCard]) -> Sequence[object
 
 
 _FAILED = (
-    "run", "operator", "product", "promise", "constraint", "kind of fault", "message", "waiver", "dtype", "mode",
+    "run", "operator", "product", "check", "constraint", "kind of fault", "message", "waiver", "dtype", "mode",
     "share of the bound", "arguments", "trial", *_OF_FINDING,
 )  # fmt: skip
 
@@ -140,7 +140,7 @@ _FAILED = (
 def _failed(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> Iterable[Sequence[object]]:
     for row in rows:
         yield (
-            row.run, row.operator, row.product, row.promise, row.constraint, row.why, row.message, row.waiver,
+            row.run, row.operator, row.product, row.check, row.constraint, row.why, row.message, row.waiver,
             row.dtype, row.mode, row.share, row.case, row.trial_id, *_finding(row, cards),
         )  # fmt: skip
 
@@ -161,19 +161,19 @@ def _precision(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> It
 
 
 _STATISTICS = (
-    "operator", "promise", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped", "out of scope",
+    "operator", "check", "planned", "passed", "failed", "waived", "errors", "skipped", "why skipped", "out of scope",
     "not offered",
 )  # fmt: skip
 
 
 def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
-    for row in report.promises:
+    for row in report.checks:
         ends = row.ends
         reasons, outside = (
             ", ".join(f"{name}: {number}" for name, number in counts.items()) for counts in (ends.reasons, ends.outside)
         )
         yield (
-            row.operator, row.promise, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+            row.operator, row.check, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
             reasons, ends.out_of_scope, outside,
         )  # fmt: skip
 
@@ -186,7 +186,7 @@ _TRACE = (
 
 def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
     for row in report.clauses:
-        by = ", ".join(row.constraints) or row.promise or row.interface or row.encoding
+        by = ", ".join(row.constraints) or row.check or row.interface or row.encoding
         reason = "; ".join(row.untestable or ()) or row.reason
         yield (
             row.operator or "interface", row.at, row.en, row.zh, row.certainty,

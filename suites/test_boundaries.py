@@ -1,10 +1,10 @@
-"""On each limit and one step to both sides, the promise of that side is kept."""
+"""On each limit and one step to both sides, what is promised for that side holds."""
 
 from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "boundary"
+CHECK = "boundary"
 
 
 def test_boundaries(conformance: Conformance) -> None:

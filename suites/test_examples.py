@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "example"
+CHECK = "example"
 
 
 def test_examples(conformance: Conformance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "law/"
+CHECK = "law/"
 
 
 def test_laws(conformance: Conformance) -> None:

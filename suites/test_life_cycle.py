@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "life-cycle/"
+CHECK = "life-cycle/"
 
 
 def test_life_cycle(conformance: Conformance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "memory"
+CHECK = "memory"
 
 
 def test_memory(conformance: Conformance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "pinned/"
+CHECK = "pinned/"
 
 
 def test_pinned(conformance: Conformance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "precision"
+CHECK = "precision"
 
 
 def test_precision(conformance: Conformance) -> None:

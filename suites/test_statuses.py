@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "status"
+CHECK = "status"
 
 
 def test_statuses(conformance: Conformance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.plugin import Conformance
 
-PROMISE = "values"
+CHECK = "values"
 
 
 def test_values(conformance: Conformance) -> None:

@@ -71,6 +71,6 @@ def test_report_format(patched: Patched) -> None:
 
 def test_operator(patched: Patched) -> None:
     assert patched("spec", "lint").returncode == 0
-    assert "aclnnSigmoidBackward" in patched("ops").stdout
-    run = patched("run", "sigmoid_backward", "--adapter", "reference", "-o", "run")
+    assert "aclnnLogisticBackward" in patched("ops").stdout
+    run = patched("run", "logistic_backward", "--adapter", "reference", "-o", "run")
     assert "RESULT verdict=conforms " in run.stdout, run.stderr

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError
@@ -79,27 +79,27 @@ class Recomputer:
         """
         trial = record.trial
         spec = self.specs[trial.case.operator]
-        cases = promise(trial.promise, where="trial").calls(trial, spec)
+        cases = check(trial.check, where="trial").calls(trial, spec)
         asked = [call.case for call in asked_calls(trial, spec, cases, known=frozenset())]
         outcomes = record.attempts[0]
         if len(asked) != len(outcomes):
             return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
         performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
         evaluation = evaluate(spec, trial.case)
-        verdict = promise(trial.promise, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
+        verdict = check(trial.check, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
         return _difference(record.verdict, verdict)
 
 
 def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:
     if not _succeeded(outcome) or not any(state.sha256 for state in outcome.buffers.values()):
         return Performed(case=case, outcome=outcome)
-    present = [name for name in spec.inputs if case.arguments[name] is not None]
+    outputs = spec.output_tensors(case)
     got = {
         name: _output(name, tensor, outcome.buffers[name].sha256, blob)
         for name, tensor in case.tensors()
-        if name in spec.outputs and name in outcome.buffers and outcome.buffers[name].sha256
+        if name in outputs and name in outcome.buffers and outcome.buffers[name].sha256
     }
-    return Performed(case=case, outcome=outcome, arrays=case_arrays(case, present), got=got)
+    return Performed(case=case, outcome=outcome, arrays=case_arrays(case, spec.given_inputs(case)), got=got)
 
 
 def _output(name: str, tensor: Tensor, digest: str, blob: Blob) -> NDArray[Any]:

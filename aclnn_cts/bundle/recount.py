@@ -13,7 +13,7 @@ from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.record_json import RECORD_FORMAT
 from aclnn_cts.bundle.sample import Sample
 from aclnn_cts.bundle.statement import LOOKED_INTO, Statement
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -144,12 +144,12 @@ class Recount:
             raise HarnessError(f"format {shown(record['format'])}")
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
-        promise(trial["promise"], where="trial.promise")
+        check(trial["check"], where="trial.check")
         chosen_tolerances(tuple(verdict.get("tolerances", ())))
         case = trial["case"]
         self.operators.setdefault(_word(case["operator"]), OperatorSummary()).count(
             _word(case.get("origin", {}).get("kind", "")),
-            aim(trial["promise"], trial.get("parameters", {})),
+            aim(trial["check"], trial.get("parameters", {})),
             Verdict(
                 result=_word(verdict["result"]),
                 kind=_word(verdict.get("kind", "")),

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage
 from aclnn_cts.campaign.corpus.chunk import Chunk
 from aclnn_cts.campaign.corpus.corpus import Learned, Snapshot
-from aclnn_cts.campaign.corpus.promise_coverage import PromiseCoverage
 from aclnn_cts.campaign.corpus.schedule import FEEDBACK_LAG, Schedule, take_snapshot
 from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.core.errors import HarnessError
@@ -55,7 +55,7 @@ class Memory:
 
     writer: RunWriter
     schedule: Schedule
-    coverage: Mapping[str, PromiseCoverage]
+    coverage: Mapping[str, CheckCoverage]
     learned: dict[str, Learned] = field(default_factory=dict)
     """By operator, of all generations that are finished."""
     snapshots: dict[int, Snapshot] = field(default_factory=dict)

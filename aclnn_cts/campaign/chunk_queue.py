@@ -92,9 +92,9 @@ class ChunkQueue:
     def _trials_of(self, chunk: Chunk, identifier: str) -> Iterator[str]:
         """Ids of the trials of a chunk with a case, or a call of a trial that was made of one."""
         sampler = self.memory.schedule.factors[chunk.operator].sampler
-        from aclnn_cts.checks.promises import promise  # noqa: PLC0415 - only after a death
+        from aclnn_cts.checks.registry import check  # noqa: PLC0415 - only after a death
 
         for item in chunk_trials(chunk, sampler):
-            calls = promise(item.trial.promise, where="trial").calls(item.trial, sampler.spec)
+            calls = check(item.trial.check, where="trial").calls(item.trial, sampler.spec)
             if any(case_id(call) == identifier for call in calls):
                 yield item.trial.id

@@ -168,9 +168,9 @@ class Head:
         if result.broken_off:
             self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
         trials: dict[str, list[Trial]] = {}
-        # The gravest first, and trials of the promise itself before those that met its fault on the way to another.
+        # The gravest first, and trials of the check itself before those that met its fault on the way to another.
         for record in sorted(
-            result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.promise != "values")
+            result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.check != "values")
         ):
             trials.setdefault(signature_key(record.signature), []).append(record.trial)
         for finding in new:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.store.counts import CoverageCount
 from aclnn_cts.store.summary import Summary
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage, check_coverage
 from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.promise_coverage import PromiseCoverage, promise_coverage
 from aclnn_cts.campaign.corpus.schedule import GENERATION, Schedule
 from aclnn_cts.campaign.export import export_campaign
 from aclnn_cts.campaign.fleet.dispatch import Dispatcher, LocalDispatcher
@@ -134,14 +134,14 @@ def fuzz(
         (dispatcher or _dispatcher)(options) as workers,
         _writer(options, manifest, operators, resume=earlier is not None) as writer,
     ):
-        coverage: dict[str, PromiseCoverage] = {}
+        coverage: dict[str, CheckCoverage] = {}
         memory = Memory(writer=writer, schedule=schedule, coverage=coverage)
         head: Head | None = None
         try:
             if earlier is not None:
                 memory.recall(RunDirectory(options.out))
             for name, each in factors.items():
-                coverage[name] = promise_coverage(
+                coverage[name] = check_coverage(
                     each, seed=options.seed, unsafe=options.settings.unsafe, phases=options.settings.phases
                 )
             rejections = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.findings.finding import Finding

@@ -1,4 +1,4 @@
-"""Laws as promises: the laws of an operator's oracle, generated, run and judged like any other promise."""
+"""Laws as checks: the laws of an operator's oracle, generated, run and judged like any other check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.value_check import with_values
-from aclnn_cts.core.case import Case, Origin, Tensor
+from aclnn_cts.core.case import Case, Origin, real_view
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
@@ -35,10 +35,20 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["LAW_KIND", "PREFIX", "LawPromise", "exact_law", "law_calls", "law_ids", "law_of", "laws_of", "shipped_laws"]
+__all__ = [
+    "LAW_KIND",
+    "PREFIX",
+    "RegisteredLaw",
+    "exact_law",
+    "law_calls",
+    "law_ids",
+    "law_of",
+    "laws_of",
+    "shipped_laws",
+]
 
 PREFIX = "law/"
-"""Before a law's id, it makes the id of a promise."""
+"""Before a law's id, it makes the id of a check."""
 
 LAW_KIND = "law"
 """The kind of case that a law's base is."""
@@ -95,24 +105,24 @@ def shipped_laws() -> Mapping[str, Law]:
 
 
 def law_ids(spec: Spec) -> tuple[str, ...]:
-    """The ids of the promises that an operator's laws are."""
+    """The ids of the checks that an operator's laws are."""
     return tuple(PREFIX + identifier for identifier in laws_of(spec))
 
 
-def law_of(spec: Spec, promise: str) -> Law:
-    """The law of an operator that a promise's id names; UsageError where the operator has none such."""
+def law_of(spec: Spec, check: str) -> Law:
+    """The law of an operator that a check's id names; UsageError where the operator has none such."""
     laws = laws_of(spec)
-    identifier = promise.removeprefix(PREFIX)
+    identifier = check.removeprefix(PREFIX)
     if identifier not in laws:
         raise UsageError(
-            f"promise {shown(promise)}: {spec.operator} has no such law; expected one of "
-            f"{', '.join(law_ids(spec)) or 'none'}{nearest(promise, law_ids(spec))}"
+            f"check {shown(check)}: {spec.operator} has no such law; expected one of "
+            f"{', '.join(law_ids(spec)) or 'none'}{nearest(check, law_ids(spec))}"
         )
     return laws[identifier]
 
 
 @dataclass(frozen=True, slots=True)
-class LawPromise:
+class RegisteredLaw:
     """One law, for every operator whose oracle states it."""
 
     id: str
@@ -151,7 +161,7 @@ class LawPromise:
         made = law_calls(trial, spec)
         if not made:
             raise UsageError(
-                f"a trial of {shown(trial.promise)} takes a case that the law applies to; this one has other sizes, "
+                f"a trial of {shown(trial.check)} takes a case that the law applies to; this one has other sizes, "
                 "attributes or contents than it needs"
             )
         return made
@@ -173,7 +183,7 @@ class LawPromise:
         judge = judge.with_answers(performed)
         limits = [judge.limits(item) for item in performed]
         relation = judge_law(
-            law_of(judge.spec, trial.promise),
+            law_of(judge.spec, trial.check),
             _input(judge.spec, trial),
             _law_calls(performed, limits, coarse=False),
             models={name: part.model for name, part in limits[0].items()},
@@ -188,12 +198,12 @@ def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:
 
     Raises UsageError for a law that the operator does not have, and for parameters that do not fit.
     """
-    return _calls(law_of(spec, trial.promise), _input(spec, trial))
+    return _calls(law_of(spec, trial.check), _input(spec, trial))
 
 
 def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]:
     """What a law's check takes, as if every call had given its exact result."""
-    law, base = law_of(judge.spec, trial.promise), _input(judge.spec, trial)
+    law, base = law_of(judge.spec, trial.check), _input(judge.spec, trial)
     made = [
         Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, _given(judge.spec, case)))
         for case in law_calls(trial, judge.spec)
@@ -207,8 +217,8 @@ def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]
 
 
 def _whole(limits: Limits, case: Case, name: str) -> NDArray[Any]:
-    tensor = case.arguments[name]
-    return np.broadcast_to(limits.expected.value, tensor.shape if isinstance(tensor, Tensor) else ())
+    tensor = case.tensor(name)
+    return np.broadcast_to(limits.expected.value, () if tensor is None else real_view(tensor).shape)
 
 
 def usable(law: Law, spec: Spec, trial: Trial) -> bool:
@@ -253,7 +263,7 @@ def _contents(spec: Spec, case: Case) -> dict[str, NDArray[Any]]:
 
 
 def _given(spec: Spec, case: Case) -> list[str]:
-    return [name for name in spec.inputs if case.arguments.get(name) is not None]
+    return list(spec.given_inputs(case))
 
 
 def _input(spec: Spec, trial: Trial) -> LawInput:

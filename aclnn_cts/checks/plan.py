@@ -15,13 +15,13 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["LIFE_CYCLE", "LIFE_CYCLE_KIND", "PROFILES", "STATUS_PROMISES", "Part", "Profile", "plan_parts", "profile"]
+__all__ = ["LIFE_CYCLE", "LIFE_CYCLE_KIND", "PROFILES", "STATUS_CHECKS", "Part", "Profile", "plan_parts", "profile"]
 
 CHUNK = 250
 """Random cases of a part."""
 
 _FIRST_VALUES = 28
-"""Random cases before the first trial of any other promise; in them most mistakes of values show."""
+"""Random cases before the first trial of any other check; in them most mistakes of values show."""
 
 
 LIFE_CYCLE_KIND = "life-cycle"
@@ -37,13 +37,14 @@ LIFE_CYCLE = tuple(
         "exact-workspace",
         "larger-workspace",
         "cold-warm",
+        "other-attributes",
         "repeated-failure",
     )
 )
-"""The promises of the life cycle (`checks.life_cycle`)."""
+"""The checks of the life cycle (`checks.life_cycle`)."""
 
 
-STATUS_PROMISES = ("example", "boundary", "status", "values", f"{LIFE_CYCLE_KIND}/repeated-failure")
+STATUS_CHECKS = ("example", "boundary", "status", "values", f"{LIFE_CYCLE_KIND}/repeated-failure")
 """What can be said of first phases alone."""
 
 
@@ -60,7 +61,7 @@ class Profile(msgspec.Struct, frozen=True):
     laws: int
     """Trials of each law."""
     life_cycle: int
-    """Trials of each promise of the life cycle."""
+    """Trials of each check of the life cycle."""
     heavy: bool = False
     """Whether random cases include the regime `heavy`: 2^18 to 2^22 elements a tensor."""
 
@@ -83,10 +84,10 @@ def profile(name: str) -> Profile:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Some trials of one promise of one operator: `count` from number `first` on, of a constraint if one is named."""
+    """Some trials of one check of one operator: `count` from number `first` on, of a constraint if one is named."""
 
     operator: str
-    promise: str
+    check: str
     kind: str
     """`example`, `boundary`, `invalid`, `valid`, `law` or `life-cycle`."""
     constraint: str = ""
@@ -98,9 +99,9 @@ class Part(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is planned of one promise: some of it in the first round, the rest in its turn."""
+    """What is planned of one check: some of it in the first round, the rest in its turn."""
 
-    promise: str
+    check: str
     kind: str
     count: int
     early: int = 0
@@ -119,13 +120,13 @@ class _Row:
             yield self._part(operator, first, number)
 
     def _part(self, operator: str, first: int, count: int) -> Part:
-        return Part(operator, self.promise, self.kind, self.constraint, first=first, count=count, heavy=self.heavy)
+        return Part(operator, self.check, self.kind, self.constraint, first=first, count=count, heavy=self.heavy)
 
 
 def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[str]) -> Iterator[Part]:
     """The document's examples, then a round with a little of everything, then all the rest in its order.
 
-    Most mistakes show in the first round already, whatever promise they break: a run that is going to fail says so
+    Most mistakes show in the first round already, whatever check they break: a run that is going to fail says so
     soon. Its order is the one in which the seeded faults are found after the fewest cases.
     """
     name = spec.operator
@@ -134,7 +135,7 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     values = _Row("values", "valid", chosen.random, 48, heavy=chosen.heavy)
     memory = _Row("memory", "valid", chosen.memory, 6)
     related = [_Row(law, "law", chosen.laws, 1) for law in laws]
-    lives = [_Row(promise, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for promise in LIFE_CYCLE]
+    lives = [_Row(check, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for check in LIFE_CYCLE]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
     yield from values.first_round(name, last=_FIRST_VALUES)
@@ -156,7 +157,7 @@ def plan_parts(
 ) -> list[Part]:
     """The parts of a run, examples and a little of everything first, in the order in which they are recorded.
 
-    `laws` gives the ids of the promises that an operator's laws are. With one phase of the two, only promises of
+    `laws` gives the ids of the checks that an operator's laws are. With one phase of the two, only checks of
     statuses are planned.
     """
     return [
@@ -164,5 +165,5 @@ def plan_parts(
         for spec in specs
         if product in spec.products
         for part in _operator_parts(spec, product, chosen, laws(spec))
-        if phases != 1 or part.promise in STATUS_PROMISES
+        if phases != 1 or part.check in STATUS_CHECKS
     ]

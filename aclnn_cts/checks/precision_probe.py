@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor, owner
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import ExpectedOutput
+from aclnn_cts.core.law import with_arguments
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype
 from aclnn_cts.core.trial import Trial
@@ -84,10 +85,10 @@ def _settings(sampler: Sampler) -> list[tuple[Mapping[str, str], int | None]]:
 
 def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case | None:
     """The case with v at one place of one input and ones in the others; None where the dtype does not hold v."""
-    arguments = dict(case.arguments)
+    changes: dict[str, Tensor] = {}
     for other in inputs:
-        tensor = arguments[other]
-        if not isinstance(tensor, Tensor) or tensor.dtype not in FLOATING or not tensor.numel:
+        tensor = case.tensor(other)
+        if tensor is None or tensor.dtype not in FLOATING or not tensor.numel:
             return None
         if tensor.data is not None and tensor.data.recipe in INDEX_RECIPES:
             if other == name:
@@ -102,8 +103,8 @@ def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case 
             data = Data(values=values)
         else:
             data = Data(recipe="constant", mean=1.0)
-        arguments[other] = msgspec.structs.replace(tensor, data=data)
-    return msgspec.structs.replace(case, arguments=arguments)
+        changes[other] = msgspec.structs.replace(tensor, data=data)
+    return with_arguments(case, changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +131,12 @@ class Precision:
                         for choices in stream_block(_SEED, name, index, _DRAWINGS)
                     )
                     index += _DRAWINGS
-                    trial = _probed(case, inputs, probed, value)
+                    given = [name for name in spec.given_inputs(case) if owner(name) in inputs]
+                    # Of a list the first tensor is probed.
+                    place = next((name for name in given if owner(name) == probed), probed)
+                    trial = _probed(case, given, place, value)
                     if trial is not None and not evaluate(spec, trial).broken:
-                        yield Trial(self.id, trial, {"input": probed})
+                        yield Trial(self.id, trial, {"input": place})
 
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
         """The case alone."""
@@ -209,8 +213,8 @@ def _exact_in_float(output: ExpectedOutput) -> bool:
 
 def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Performed, output: str) -> bool:
     got = performed.got[output]
-    tensor = performed.case.arguments[output]
-    if not isinstance(tensor, Tensor):
+    tensor = performed.case.tensor(output)
+    if tensor is None:
         return False
     wanted = to_dtype(np.broadcast_to(value, got.shape), tensor.dtype).astype(np.float64)
     found = got.astype(np.float64)
@@ -230,10 +234,10 @@ def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tupl
     """By operator, output, mode and dtype of a run's probes: the formats that all of them leave possible."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     with run.results() as results:
-        for record in results.records(Query(promise=Precision().id)):
+        for record in results.records(Query(check_id=Precision().id)):
             for deviation in record.verdict.deviations:
                 if (names := formats_of(record, deviation.output)) is not None:
                     mode, dtype = record.verdict.mode, record.signature.dtype
-                    key = (record.trial.case.operator, deviation.output, mode, dtype)
+                    key = (record.trial.case.operator, owner(deviation.output), mode, dtype)
                     found.setdefault(key, set(CANDIDATES)).intersection_update(names)
     return {key: tuple(name for name in CANDIDATES if name in names) for key, names in found.items()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.promises import EXAMPLE
+from aclnn_cts.checks.registry import EXAMPLE
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -77,7 +77,7 @@ def _answers(host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec]
 
 def rejection_text(operator: str, trial: Trial, what: str) -> str:
     """What a person is told of an operator that rejects its sentinel where statuses alone are judged."""
-    call = f"the example of {trial.case.origin.source}" if trial.promise == EXAMPLE.id else "a known-good call"
+    call = f"the example of {trial.case.origin.source}" if trial.check == EXAMPLE.id else "a known-good call"
     return (
         f"{operator}: rejects {call} ({what}), so that negative tests would be meaningless. It is a finding, and "
         "nothing else of the operator is tried. Check that the operator package matches the device and --product"
@@ -103,9 +103,9 @@ def device_check(
 def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
     if phases == 1:
         return Call(case)
-    outputs = frozenset(spec.outputs)
+    outputs = spec.output_tensors(case)
     plan = layout(case, outputs)
-    arrays = case_arrays(case, [name for name in spec.inputs if case.arguments[name] is not None])
+    arrays = case_arrays(case, spec.given_inputs(case))
     return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan))
 
 

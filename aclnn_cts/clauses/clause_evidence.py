@@ -1,7 +1,7 @@
 """Which trials speak for which clauses.
 
 A clause that a constraint encodes is spoken for by the trials that break that constraint, or sit on its limit. A clause
-that a promise encodes is spoken for by the trials of the promise whose case meets the clause's condition. A wrong value
+that a check encodes is spoken for by the trials of the check whose case meets the clause's condition. A wrong value
 of one output says nothing of clauses on another output.
 
 A clause that names the kinds of fault that contradict it is contradicted by no others: wrong values leave it kept, as
@@ -10,9 +10,9 @@ all else was judged before them.
 A clause with a condition, or on a limit, is not spoken for by a fault that calls outside of the condition have too, or
 that another condition explains better (`conditions.ConditionedCalls`).
 
-A clause on the manner of a call, or on a broken call, is not spoken for by a fault that the plain call has as well, or
-the valid twin as plain calls have it. A fault of a call in a manner speaks for the clauses that the plain call speaks
-for, but where the trial calls two cases.
+A clause on a call mode, or on a broken call, is not spoken for by a fault that the plain call has as well, or the valid
+twin as plain calls have it. A fault in a call mode speaks for the clauses that the plain call speaks for, but where the
+trial calls two cases.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _STATUS = "status"
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
 _LIMIT = "boundary"
 _LIKE_VALUES = frozenset({_LIMIT, "memory", "precision"})
-"""Promises whose valid call is held to `values` too."""
+"""Checks whose valid call is held to `values` too."""
 _OF_MEMORY = Fault.of(Family.MEMORY)
 _OF_BROKEN = Fault.of(Family.ACCEPTED)
 
 
 def key_of(clause: Clause, spec: Spec) -> Key:
-    """What a clause that a promise encodes is spoken for by."""
+    """What a clause that a check encodes is spoken for by."""
     parts = clause.at.split(".")
     named = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
-    return Key(clause.promise or "", clause.output or named, clause.when_text or "", clause.faults, clause.products)
+    return Key(clause.check or "", clause.output or named, clause.when_text or "", clause.faults, clause.products)
 
 
 def _is_of_twin(record: Record) -> bool:
@@ -74,27 +74,27 @@ class Speakers:
     by_example: dict[str, Said] = field(default_factory=dict)
     """By the address of the example."""
     _by_key: dict[Key, Listener] = field(default_factory=dict)
-    _by_promise: dict[str, list[Listener]] = field(default_factory=dict)
+    _by_check: dict[str, list[Listener]] = field(default_factory=dict)
     _constraints: dict[tuple[str, str], ConstraintListener] = field(default_factory=dict)
     """By constraint and product."""
     _plain: set[Sort] = field(default_factory=set)
     """Sorts of failure of calls held to `values`, and of calls that must be refused."""
     _calls: dict[str, ConditionedCalls] = field(default_factory=dict)
-    """Calls by promise."""
+    """Calls by check."""
     _plain_calls: ConditionedCalls = field(default_factory=ConditionedCalls)
     """Calls held to `values`, on no limit."""
     _at_fault: dict[tuple[str, Sort], int] = field(default_factory=dict)
-    """Conditions that failures are put down to, by promise (empty: `_plain_calls`) and sort, once asked for."""
+    """Conditions that failures are put down to, by check (empty: `_plain_calls`) and sort, once asked for."""
     _example_of: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Sort the clauses by what speaks for them."""
         for clause in (*self.spec.clauses, *self.interface):
-            if clause.promise is None:
+            if clause.check is None:
                 continue
             key = key_of(clause, self.spec)
             if key not in self._by_key:
-                listeners = self._by_promise.setdefault(key.promise, [])
+                listeners = self._by_check.setdefault(key.check, [])
                 conditional = clause.when is not None or clause.products
                 self._by_key[key] = Listener(key, clause.when, bit=1 << len(listeners) if conditional else 0)
                 listeners.append(self._by_key[key])
@@ -104,51 +104,51 @@ class Speakers:
     def add(self, record: Record, member: Member | None = None) -> None:
         """Let one record speak; `member` is that of a finding that a failure is."""
         self._at_fault.clear()
-        promise, case = record.trial.promise, record.trial.case
+        check, case = record.trial.check, record.trial.case
         failed = record.verdict.result == Result.FAILED
         twin = failed and _is_of_twin(record)
         met = 0
-        if failed and (twin or promise in LIFE_CYCLES):
-            sort = _of_many(record) if promise in _IN_A_ROW else sort_of(record)
-            for name in self._of_manner(record, promise):
-                for listener in self._by_promise.get(name, ()):
-                    listener.hear_manner(record, sort, member)
+        if failed and (twin or check in LIFE_CYCLES):
+            sort = _of_many(record) if check in _IN_A_ROW else sort_of(record)
+            for name in self._of_call_mode(record, check):
+                for listener in self._by_check.get(name, ()):
+                    listener.hear_call_mode(record, sort, member)
         else:
-            for name in self._promises(record, promise):
+            for name in self._checks(record, check):
                 met = self._hear(name, record, member)
-            if failed and promise == _STATUS:
+            if failed and check == _STATUS:
                 self._plain.add(_of_many(record))
         constraint = case.origin.constraint or record.signature.constraint
         if constraint:
             self._hear_constraint(constraint, record, member, twin=twin, met=met)
-        example = self._example_of.get(case.origin.source or "") if promise == "example" else None
+        example = self._example_of.get(case.origin.source or "") if check == "example" else None
         if example is not None:
             self.by_example.setdefault(example, Said()).add(record, member)
 
-    def _hear(self, promise: str, record: Record, member: Member | None) -> int:
-        """Listen to a call held to a promise; the conditions that it meets."""
+    def _hear(self, check: str, record: Record, member: Member | None) -> int:
+        """Listen to a call held to a check; the conditions that it meets."""
         met = 0
-        for listener in self._by_promise.get(promise, ()):
+        for listener in self._by_check.get(check, ()):
             met |= listener.hear(record, member)
-        self._calls.setdefault(promise, ConditionedCalls()).add(record, met)
-        if promise == VALUES:
+        self._calls.setdefault(check, ConditionedCalls()).add(record, met)
+        if check == VALUES:
             if record.verdict.result == Result.FAILED:
                 self._plain.add(sort_of(record))
-            if record.trial.promise != _LIMIT:
+            if record.trial.check != _LIMIT:
                 self._plain_calls.add(record, met)
         return met
 
     @staticmethod
-    def _promises(record: Record, promise: str) -> Iterator[str]:
-        yield promise
-        if promise in _LIKE_VALUES and is_valid_call(record.trial):
+    def _checks(record: Record, check: str) -> Iterator[str]:
+        yield check
+        if check in _LIKE_VALUES and is_valid_call(record.trial):
             yield VALUES
 
     @staticmethod
-    def _of_manner(record: Record, promise: str) -> Iterator[str]:
-        yield promise
+    def _of_call_mode(record: Record, check: str) -> Iterator[str]:
+        yield check
         # Of two calls the failing one may be the other, of which no condition can be asked.
-        if promise in LIFE_CYCLES and promise not in _IN_A_ROW and OTHER_CASE not in record.trial.parameters:
+        if check in LIFE_CYCLES and check not in _IN_A_ROW and OTHER_CASE not in record.trial.parameters:
             yield VALUES
 
     def _hear_constraint(self, constraint: str, record: Record, member: Member | None, *, twin: bool, met: int) -> None:
@@ -168,22 +168,22 @@ class Speakers:
             listener.said.add(record, member)
 
     def said_of(self, clause: Clause) -> Said:
-        """What all records say of a clause that a promise encodes."""
+        """What all records say of a clause that a check encodes."""
         listener = self._by_key.get(key_of(clause, self.spec))
         if listener is None:
             return Said()
-        promise = listener.key.promise
-        return listener.all_said(self._plain, lambda sort: self._blamed(promise, sort))
+        check = listener.key.check
+        return listener.all_said(self._plain, lambda sort: self._blamed(check, sort))
 
-    def _blamed(self, promise: str, sort: Sort) -> int:
-        """The conditions of a promise's clauses that failures of a sort are put down to."""
-        if (promise, sort) not in self._at_fault:
-            listeners = self._by_promise.get(promise or VALUES, ())
+    def _blamed(self, check: str, sort: Sort) -> int:
+        """The conditions of a check's clauses that failures of a sort are put down to."""
+        if (check, sort) not in self._at_fault:
+            listeners = self._by_check.get(check or VALUES, ())
             mine = [item for item in listeners if sort in item.failed]
-            calls = self._calls.get(promise, self._plain_calls) if promise else self._plain_calls
+            calls = self._calls.get(check, self._plain_calls) if check else self._plain_calls
             about = sum(item.bit for item in mine if item.key.faults)
-            self._at_fault[promise, sort] = calls.at_fault(sort, sum(item.bit for item in mine), about=about)
-        return self._at_fault[promise, sort]
+            self._at_fault[check, sort] = calls.at_fault(sort, sum(item.bit for item in mine), about=about)
+        return self._at_fault[check, sort]
 
     def said_of_constraint(self, constraint: str, clause: Clause) -> Said:
         """What the records of a clause's products say of a constraint that encodes it."""

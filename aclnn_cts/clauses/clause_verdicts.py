@@ -1,4 +1,4 @@
-"""The verdict on each clause, from what the trials of its constraints, promise or example say."""
+"""The verdict on each clause, from what the trials of its constraints, check or example say."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def is_judged(record: Record) -> bool:
 
 @dataclass(slots=True)
 class ConditionedCalls:
-    """Calls held to one promise, counted by the conditions that they meet, each of which is a bit."""
+    """Calls held to one check, counted by the conditions that they meet, each of which is a bit."""
 
     judged: Counter[int] = field(default_factory=Counter)
     failed: dict[Sort, Counter[int]] = field(default_factory=dict)

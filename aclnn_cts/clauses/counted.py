@@ -17,7 +17,7 @@ NO_STATUS = "rejected without a status"
 """Why a trial that passed says nothing of a clause: the clause is about the status."""
 
 PLAIN_CALL = "plain call"
-"""Why a trial that failed says nothing of a clause on a manner of calling: the plain call fails so too."""
+"""Why a trial that failed says nothing of a clause on a call mode: the plain call fails so too."""
 
 OTHER_CALLS = "other calls"
 """Why a trial that failed says nothing of a clause: calls that it is not about fail so too."""

@@ -1,6 +1,6 @@
 """Listens to records for one clause, or one constraint, and tells what they say of it.
 
-What is to be told apart is the fault of a condition, a limit or a manner of calling from one that other calls have too.
+What is to be told apart is the fault of a condition, a limit or a call mode from one that other calls have too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from aclnn_cts.clauses.conditions import (
     sort_of_contents,
 )
 from aclnn_cts.clauses.counted import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, Said
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result
@@ -29,7 +30,7 @@ from aclnn_cts.triage.dedup import Member
 __all__ = ["VALUES", "ConstraintListener", "Key", "Listener", "sort_of"]
 
 VALUES = "values"
-"""The promise that a plain call is held to."""
+"""The check that a plain call is held to."""
 
 _OF_VALUES = Fault.of(Family.VALUES)
 _JUDGED_LAST = Fault.of(Family.VALUES, Family.TOLERANCE)
@@ -43,9 +44,9 @@ def sort_of(record: Record) -> Sort:
 
 
 class Key(NamedTuple):
-    """What a clause of an operator that a promise encodes is spoken for by."""
+    """What a clause of an operator that a check encodes is spoken for by."""
 
-    promise: str
+    check: str
     output: str
     """The one that it is about; empty for all."""
     condition: str
@@ -61,13 +62,13 @@ class Listener:
     key: Key
     condition: Callable[[Mapping[str, Any], Target], Any] | None
     bit: int = 0
-    """Its condition among those of its promise (`ConditionedCalls`); 0 where it has none."""
+    """Its condition among those of its check (`ConditionedCalls`); 0 where it has none."""
     said: Said = field(default_factory=Said)
     """What needs no second look."""
     failed: dict[Sort, Said] = field(default_factory=dict)
     """Calls that meet the condition and fail; all faults of one output's contents are one sort here."""
-    manner: dict[tuple[Sort, bool], Said] = field(default_factory=dict)
-    """Failures of calls in a manner, or of valid twins, and whether such a fault contradicts."""
+    call_mode: dict[tuple[Sort, bool], Said] = field(default_factory=dict)
+    """Failures of calls in a call mode, or of valid twins, and whether such a fault contradicts."""
 
     @property
     def is_conditional(self) -> bool:
@@ -93,11 +94,11 @@ class Listener:
             self.said.add(record, member)
         return self.bit
 
-    def hear_manner(self, record: Record, sort: Sort, member: Member | None) -> None:
-        """Listen to a failure of a call in a manner, or of a valid twin."""
+    def hear_call_mode(self, record: Record, sort: Sort, member: Member | None) -> None:
+        """Listen to a failure of a call in a call mode, or of a valid twin."""
         if not self._is_of_another(record) and self._meets(record):
             counts = self._counts(record.verdict.kind)
-            self.manner.setdefault((sort, counts), Said()).add(record, member)
+            self.call_mode.setdefault((sort, counts), Said()).add(record, member)
 
     def all_said(self, plain: AbstractSet[Sort], at_fault: Callable[[Sort], int]) -> Said:
         """What all records say.
@@ -109,8 +110,8 @@ class Listener:
         said.include(self.said)
         for sort, failures in self.failed.items():
             self._take(said, sort, failures, at_fault)
-        for (sort, counts), failures in self.manner.items():
-            if self.key.promise == VALUES:
+        for (sort, counts), failures in self.call_mode.items():
+            if self.key.check == VALUES:
                 if sort in plain and counts:
                     self._take(said, (CONTENTS if sort[0] in OF_CONTENTS else sort[0], sort[1]), failures, at_fault)
                 elif sort in plain:
@@ -132,7 +133,7 @@ class Listener:
     def _is_of_another(self, record: Record) -> bool:
         """Whether it is about the contents of an output, or the memory beside it, that the clauses are not about."""
         about = record.signature.output if _is_of_one_output(record) else ""
-        return bool(about and self.key.output and self.key.output != about)
+        return bool(about and self.key.output and self.key.output != owner(about))
 
     def _counts(self, kind: str) -> bool:
         return not self.key.faults or kind in self.key.faults

@@ -9,7 +9,7 @@ import click
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import oracles_option, output_file, output_option
-from aclnn_cts.cli.output import console, count, wrap
+from aclnn_cts.cli.output import begin, console, count, wrap
 
 __all__ = ["bundle", "left_out"]
 
@@ -30,6 +30,7 @@ def bundle(*, run: Path, out: Path, sign: Path | None, folders: tuple[Path, ...]
     It holds the report, records with their JSON Schema, recorded outputs, and a trial file and programs per finding.
     Specs, waivers, the run's environment and a manifest of SHA-256 sums are in it too.
     """
+    begin(f"packing {run}")
     from aclnn_cts.bundle.keys import Signer
     from aclnn_cts.bundle.write import BUNDLE, write_bundle
     from aclnn_cts.cli.report import page

@@ -7,7 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status
 from aclnn_cts.cli.campaign_words import brief, moment_of, standing
 from aclnn_cts.cli.progress_line import ProgressFile, progress_document

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Health, Slot
 from aclnn_cts.campaign.status import Status
 from aclnn_cts.cli.campaign_words import (

@@ -10,7 +10,7 @@ from typing import TypeVar
 from rich.table import Table
 from rich.text import Text
 
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import span
@@ -150,6 +150,6 @@ def brief(finding: Finding) -> str:
 
 def _told(finding: Finding) -> str:
     signature = finding.signature
-    promise = "" if signature.promise in ("values", "status") else signature.promise
+    check = "" if signature.check in ("values", "status") else signature.check
     parts = (signature.constraint, signature.dtype, finding.kind or signature.kind, signature.symptom)
-    return ", ".join(part for part in (*parts, signature.output, signature.mode, promise) if part)
+    return ", ".join(part for part in (*parts, signature.output, signature.mode, check) if part)

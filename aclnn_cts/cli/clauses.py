@@ -23,7 +23,7 @@ INTERFACE = "interface"
 
 _ENCODINGS = {
     "constraints": "encoded by constraints",
-    "promise": "by a promise",
+    "check": "by a check",
     "interface": "by the interface",
     "example": "by an example",
     "untestable": "untestable",
@@ -108,11 +108,11 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, Constraint], l
     for identifier in clause.constraints:
         item = constraints[identifier]
         wrap(out, f"- constraint {identifier}: {item.strength}, {' or '.join(conforming(item))}", indent=2)
-    if clause.promise is not None:
+    if clause.check is not None:
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
         about = f" of {clause.output}" if clause.output is not None else ""
         faults = f", contradicted only by {joined(clause.faults)}" if clause.faults else ""
-        wrap(out, f"- promise {clause.promise}{about}{condition}{faults}", indent=2)
+        wrap(out, f"- check {clause.check}{about}{condition}{faults}", indent=2)
     if clause.interface is not None:
         wrap(out, f"- interface clause {clause.interface}", indent=2)
     if clause.example is not None:
@@ -138,7 +138,7 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, Constrain
         document["constraints"] = list(clause.constraints)
         document["strengths"] = {identifier: [constraints[identifier].strength] for identifier in clause.constraints}
     others = {
-        "promise": clause.promise,
+        "check": clause.check,
         "when": clause.when_text,
         "output": clause.output,
         "interface": clause.interface,

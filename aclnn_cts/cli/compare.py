@@ -11,7 +11,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option
-from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
 from aclnn_cts.triage.comparison import (
     CaseCount,
     CauseCount,
@@ -52,6 +52,7 @@ def compare(*, before: Path, after: Path, as_json: bool) -> int:
 
     Exit code 1 where any trial was added, removed, ended otherwise, or moved within its bound.
     """
+    begin(f"{before} against {after}")
     from aclnn_cts.triage.compare import compare_runs, comparison_to_json
 
     found = compare_runs(before, after)
@@ -156,7 +157,7 @@ def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, 
 
 
 def _details(item: FindingChange) -> str:
-    fields = ("promise", "constraint", "mode", "dtype")
+    fields = ("check", "constraint", "mode", "dtype")
     words = [sorted({getattr(signature, name) for signature in item.signatures} - {""}) for name in fields]
     return "; ".join(joined(part) for part in words if part)
 
@@ -185,7 +186,7 @@ def _ends(out: Console, ends: tuple[EndChange, ...]) -> None:
     out.print()
     out.print("ended otherwise")
     for item in ends[:_SHOWN]:
-        words = f"{item.operator} | {item.promise}: {count(item.number, 'trial')} {item.before} in A, {item.after} in B"
+        words = f"{item.operator} | {item.check}: {count(item.number, 'trial')} {item.before} in A, {item.after} in B"
         wrap(out, words, indent=2)
         _causes(out, item.causes)
     _more(out, len(ends))
@@ -195,9 +196,9 @@ def _cases(out: Console, title: str, cases: tuple[CaseCount, ...]) -> None:
     if not cases:
         return
     out.print()
-    made = table(title, "promise", "kind", "trials", "failed")
+    made = table(title, "check", "kind", "trials", "failed")
     for item in cases[:_SHOWN]:
-        made.add_row(f"{item.operator}, {item.product}", item.promise, item.kind, str(item.number), str(item.failed))
+        made.add_row(f"{item.operator}, {item.product}", item.check, item.kind, str(item.number), str(item.failed))
     show_table(out, made)
     _more(out, len(cases))
 

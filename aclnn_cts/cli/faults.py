@@ -204,7 +204,7 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
         return 0 if decoy or equivalent else 1
     wrap(
         screen,
-        f"{'Accused' if decoy else 'Found'} by {result.promise} ({result.kind}) after {count(result.cases, 'case')}, "
+        f"{'Accused' if decoy else 'Found'} by {result.check} ({result.kind}) after {count(result.cases, 'case')}, "
         f"{result.seconds:.1f} s, profile {chosen.name}, seed {seed}:",
     )
     screen.print()

@@ -73,7 +73,7 @@ def _summary(matrix: KillMatrix) -> Iterator[str]:
         )
         where = "whole plans" if matrix.to_end else "the failures up to the first"
         yield (
-            f"found by a promise that was foreseen: {found.foreseen:.1%}; findings a fault: {found.findings:.2f} "
+            f"found by a check that was foreseen: {found.foreseen:.1%}; findings a fault: {found.findings:.2f} "
             f"(of {where})"
         )
     if matrix.decoys:

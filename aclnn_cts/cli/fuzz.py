@@ -137,7 +137,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
-    begin(operators, adapter)
+    begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
     from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
     from aclnn_cts.campaign.resuming import earlier_campaign
     from aclnn_cts.campaign.stopping import Stop

@@ -49,10 +49,10 @@ def note(text: str) -> None:
     click.echo(printable_lines(text), err=True)
 
 
-def begin(operators: Sequence[str], adapter: str) -> None:
-    """Say on a terminal what begins, before the imports of a command, which take a second or two."""
+def begin(what: str) -> None:
+    """Say on a terminal what begins, before the imports of a command and what it reads, which take their time."""
     if sys.stderr.isatty():
-        note(f"{', '.join(operators) or 'all operators'} on {adapter} ...")
+        note(f"{what} ...")
 
 
 def console(*, errors: bool = False) -> Console:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -71,8 +72,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
-    begin((str(source),), adapter)
-    from aclnn_cts.cli.screen import show_end, show_short_end
+    begin(f"{source} on {adapter}")
+    from aclnn_cts.cli.screen import show_end
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
@@ -128,8 +129,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
                 _emit_records(path)
             show_end(out_console, summary, path, specs, kept=out is not None)
         else:
-            _show(out_console, findings.answers(path), as_json=as_json)
-            show_short_end(out_console, summary, path, kept=out is not None)
+            _show_answers(out_console, options, summary, findings.answers(path), kept=out is not None, as_json=as_json)
     return summary.exit_code
 
 
@@ -212,6 +212,49 @@ class _Findings:
         return answer(self.known, self.recorded, wanted)
 
 
+def _show_answers(
+    out: Console, options: RunOptions, summary: Summary, answers: Sequence[Answered], *, kept: bool, as_json: bool
+) -> None:
+    """The end of a run, with what became of each finding in the place of its findings."""
+    from aclnn_cts.cli.screen import show_errors, show_result, show_verdict
+    from aclnn_cts.store.run_directory import RunDirectory
+
+    show_verdict(out, summary, RunDirectory(options.out))
+    _show(out, answers, as_json=as_json)
+    show_errors(out, summary)
+    if command := _next(options, answers):
+        out.print(Text(f"Next: {command}"), soft_wrap=True)
+    show_result(out, summary, options.out if kept else None)
+
+
+def _next(options: RunOptions, answers: Sequence[Answered]) -> str:
+    """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
+    from aclnn_cts.findings.explain import replay_command
+    from aclnn_cts.triage.replay_status import Answer
+
+    settings = options.settings
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
+    for entry in answers:
+        if entry.failures and (entry.record is None or not entry.record.waiver):
+            if settings.measuring.always:  # -v: it has been shown in full
+                return f"aclnn-cts repro {shlex.quote(str(entry.file))} --language cpp,python -o programs{folders}"
+            return replay_command(
+                entry.file,
+                settings.adapter,
+                spec_folders=settings.spec_folders,
+                edition=settings.edition,
+                strict_limits=settings.strict_limits,
+            )
+    if any(entry.answer != Answer.FIXED for entry in answers):
+        return ""
+    names = " ".join(spec.stem for spec in options.operators)
+    edition = f" --edition {shlex.quote(settings.edition)}" if settings.edition else ""
+    return (
+        f"aclnn-cts run {names} --adapter {shlex.quote(settings.adapter)} --product {settings.target.product}"
+        f"{folders}{edition}"
+    )
+
+
 def _show(out: Console, answers: Sequence[Answered], *, as_json: bool) -> None:
     """What became of each finding."""
     if as_json:
@@ -264,7 +307,7 @@ def _emit_records(path: Path) -> None:
                 {
                     "trial": record.trial_id,
                     "operator": record.trial.case.operator,
-                    "promise": record.trial.promise,
+                    "check": record.trial.check,
                     "result": verdict.result,
                     "kind": verdict.kind,
                     "message": verdict.message,

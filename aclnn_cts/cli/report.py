@@ -14,7 +14,7 @@ import click
 
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import OutputPath, force_option, oracles_option, output_file
-from aclnn_cts.cli.output import note
+from aclnn_cts.cli.output import begin, note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins
@@ -142,6 +142,7 @@ def report(
     Nothing is judged again: the exit code is 0 where the report was written, whatever it says.
     """
     paths = _paths(out, forms)
+    begin(f"report of {', '.join(map(str, runs))}")
     if "pdf" in paths and not forms and len(paths) > 1 and not _prints():
         del paths["pdf"]
         note("note: no signing.pdf: Chromium and Chrome are not installed")

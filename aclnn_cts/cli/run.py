@@ -180,7 +180,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run the conformance tests of the operators (default: all) on an implementation."""
-    begin(operators, adapter)
+    begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
     from aclnn_cts.checks.plan import profile
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
     from aclnn_cts.cli.screen import Screen, show_end

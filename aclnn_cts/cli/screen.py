@@ -33,13 +33,25 @@ from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 
-__all__ = ["Screen", "capital", "show_end", "show_findings", "show_next", "show_short_end"]
+__all__ = [
+    "Screen",
+    "capital",
+    "show_end",
+    "show_errors",
+    "show_findings",
+    "show_next",
+    "show_regimes",
+    "show_result",
+    "show_verdict",
+]
 
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
 SOME = 3
 EMPTY_SHOWN = 6
 """Lines of cells without a judged call."""
+REGIMES_WIDTH = 76
+"""Columns that the table of size regimes takes; narrower terminals show it as text."""
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -133,39 +145,40 @@ def show_end(
     - `confirmed`: what became of findings that were run again, by the name of the trial file.
     """
     directory = RunDirectory(run)
-    for line in verdict_lines(summary, directory):
-        out.print(line, soft_wrap=True)
-    if session:
-        wrap(out, session, indent=2)
-    _show_judged(out, summary)
-    out.print()
+    show_verdict(out, summary, directory, session=session)
     table_of = operators if operators is not None else _operators(summary)
     if table_of is not None:
         show_table(out, table_of)
         out.print()
     groups = finding_groups(directory, specs)
     where = str(run / FAILURES) if kept else ""
-    show_findings(out, groups, where=where, errors=_show_errors(out, summary), confirmed=confirmed)
+    show_findings(out, groups, where=where, errors=show_errors(out, summary), confirmed=confirmed)
     _show_observed(out, summary)
     if summary.terms is not None and summary.terms.plan in (Plan.PROFILE, Plan.CAMPAIGN):
-        _show_regimes(out, summary)
+        show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
         show_next(out, groups, run)
-    out.file.flush()
-    click.echo(result_line(summary, run if kept else None), file=out.file)
+    show_result(out, summary, run if kept else None)
 
 
-def show_short_end(out: Console, summary: Summary, run: Path, *, kept: bool) -> None:
-    """The verdict and the RESULT line, where what was found has been said already."""
-    for line in verdict_lines(summary, RunDirectory(run)):
+def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
+    """How the end begins: the verdict, and what was and was not judged; `session` as of `show_end`."""
+    for line in _verdict_lines(summary, directory):
         out.print(line, soft_wrap=True)
+    if session:
+        wrap(out, session, indent=2)
     _show_judged(out, summary)
-    _show_errors(out, summary)
-    click.echo(result_line(summary, run if kept else None), file=out.file)
+    out.print()
 
 
-def verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
+def show_result(out: Console, summary: Summary, run: Path | None) -> None:
+    """How the end ends: the RESULT line, which no width breaks. `run`: None where the directory does not stay."""
+    out.file.flush()
+    click.echo(result_line(summary, run), file=out.file)
+
+
+def _verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
     """The verdict in words, what it was reached on, and why there is no better one."""
     conclusion = summary.conclusion
     yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
@@ -292,7 +305,7 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
     out.print()
 
 
-def _show_regimes(out: Console, summary: Summary) -> None:
+def show_regimes(out: Console, summary: Summary) -> None:
     """How many calls of each size regime were judged on values, by dtype and layout, and the empty cells by name."""
     rows: dict[tuple[str, str], Counter[str]] = {}
     empty: dict[str, list[str]] = {}
@@ -306,13 +319,11 @@ def _show_regimes(out: Console, summary: Summary) -> None:
         return
     regimes = [item.value for item in Regime if any(item.value in counts for counts in rows.values())]
     wrap(out, "Calls judged on values, by size regime:", style="bold")
-    made = table("dtype, layout", *regimes)
-    for column in made.columns[1:]:
-        column.justify = "right"
-    for (dtype, layout), counts in rows.items():
-        numbers = (str(counts[regime]) if regime in counts else "-" for regime in regimes)
-        made.add_row(f"{dtype} {layout}", *numbers)
-    show_table(out, made)
+    numbers = {
+        f"{dtype} {layout}": [str(counts[regime]) if regime in counts else "-" for regime in regimes]
+        for (dtype, layout), counts in rows.items()
+    }
+    _show_cells(out, regimes, numbers)
     if empty:
         wrap(out, f"Not reached: {count(sum(map(len, empty.values())), 'cell')}:")
         for place, names in list(empty.items())[:EMPTY_SHOWN]:
@@ -322,8 +333,23 @@ def _show_regimes(out: Console, summary: Summary) -> None:
     out.print()
 
 
+def _show_cells(out: Console, regimes: Sequence[str], numbers: Mapping[str, Sequence[str]]) -> None:
+    """A table of the size regimes, or running text where the terminal is too narrow for it."""
+    if out.width < REGIMES_WIDTH:
+        for name, line in numbers.items():
+            said = ", ".join(f"{regime} {number}" for regime, number in zip(regimes, line, strict=True))
+            wrap(out, f"{name}: {said}", indent=2)
+        return
+    made = table("dtype, layout", *regimes)
+    for column in made.columns[1:]:
+        column.justify = "right"
+    for name, line in numbers.items():
+        made.add_row(name, *line)
+    show_table(out, made)
+
+
 def _show_observed(out: Console, summary: Summary) -> None:
-    """What was recorded and breaks no promise: a limit that is not enforced, say."""
+    """What was recorded and breaks no rule: a limit that is not enforced, say."""
     found = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
     if not found:
         return
@@ -339,7 +365,7 @@ def _show_observed(out: Console, summary: Summary) -> None:
     out.print()
 
 
-def _show_errors(out: Console, summary: Summary) -> int:
+def show_errors(out: Console, summary: Summary) -> int:
     """Why trials ended in an error, with a case of each: their number."""
     errors = [
         item

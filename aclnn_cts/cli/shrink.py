@@ -19,7 +19,7 @@ from aclnn_cts.cli.options import (
     phases_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console, count, wrap
+from aclnn_cts.cli.output import begin, console, count, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
@@ -86,6 +86,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     Of a FILE the smallest trial goes to --output. Those of a RUN are kept with it: `report` shows them from then on,
     and `replay RUN` makes them.
     """
+    begin(f"shrinking {source}")
     if source.is_dir():
         for word, given in (
             ("-o", out),
@@ -168,7 +169,7 @@ def _file(
     settings: BenchSettings,
 ) -> int:
     """`settings`: but for the target and the phases, which are the trial's."""
-    from aclnn_cts.checks.promises import as_trial
+    from aclnn_cts.checks.registry import as_trial
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.findings.signature import is_milder, same_finding, with_dedup_key
     from aclnn_cts.sandbox.interrupts import interrupted

@@ -20,7 +20,7 @@ FOUND = 1
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 
-@command(example="aclnn-cts spec lint mine/sigmoid_backward.yaml")
+@command(example="aclnn-cts spec lint mine/logistic_backward.yaml")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
 @edition_option
 @json_option

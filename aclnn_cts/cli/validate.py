@@ -65,7 +65,7 @@ class _Answer:
     """What the document promises for one case; no evaluation where it does not name the product."""
 
     where: str
-    promise: str | None
+    check: str | None
     spec: Spec
     case: Case
     evaluation: Evaluation | None
@@ -87,7 +87,7 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
         if isinstance(entry, UsageError):
             yield entry
             continue
-        promise = entry.content.promise if isinstance(entry.content, Trial) else None
+        check = entry.content.check if isinstance(entry.content, Trial) else None
         case = entry.content.case if isinstance(entry.content, Trial) else entry.content
         try:
             spec = (
@@ -99,13 +99,13 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
             yield error
             continue
         evaluation = evaluate(spec, case) if case.product in spec.products else None
-        yield _Answer(entry.where, promise, spec, case, evaluation)
+        yield _Answer(entry.where, check, spec, case, evaluation)
 
 
 def _document(answer: _Answer) -> dict[str, Any]:
     document: dict[str, Any] = {"file": answer.where}
-    if answer.promise is not None:
-        document["promise"] = answer.promise
+    if answer.check is not None:
+        document["check"] = answer.check
     document |= {
         "operator": answer.case.operator,
         "product": answer.case.product,
@@ -125,8 +125,8 @@ def _document(answer: _Answer) -> dict[str, Any]:
 
 def _show(out: Console, answer: _Answer) -> None:
     head = f"{answer.where}: {answer.case.operator} on {answer.case.product}"
-    if answer.promise is not None:
-        head += f", a trial of {answer.promise}"
+    if answer.check is not None:
+        head += f", a trial of {answer.check}"
     expected = " or ".join(answer.status)
     evaluation = answer.evaluation
     if evaluation is None:

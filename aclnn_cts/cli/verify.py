@@ -12,7 +12,7 @@ from aclnn_cts import __version__
 from aclnn_cts.cli.bundle import left_out
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import IntegerWithin, json_option, oracles_option
-from aclnn_cts.cli.output import console, count, emit, joined, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, joined, wrap
 
 if TYPE_CHECKING:
     from aclnn_cts.bundle.verify import Verification
@@ -50,6 +50,7 @@ def verify(
 
     Nothing in it is unpacked or run. Exit code 1 where anything is wrong.
     """
+    begin(f"checking {file}")
     from aclnn_cts.bundle.keys import Verifier
     from aclnn_cts.bundle.verify import verify_bundle
 

@@ -25,7 +25,7 @@ class Aim:
 
 
 _BREAKING = frozenset({"status", "life-cycle/repeated-failure"})
-"""Promises about calls that break a rule."""
+"""Checks about calls that break a rule."""
 
 
 def is_valid_call(trial: Trial) -> bool:
@@ -35,14 +35,14 @@ def is_valid_call(trial: Trial) -> bool:
 
 def aim_of(trial: Trial) -> str:
     """The aim of a trial."""
-    return aim(trial.promise, trial.parameters)
+    return aim(trial.check, trial.parameters)
 
 
-def aim(promise: str, parameters: Container[str]) -> str:
-    """The aim of a trial by its promise's id and the names of its parameters."""
-    if promise in _BREAKING or "twin" in parameters:
+def aim(check: str, parameters: Container[str]) -> str:
+    """The aim of a trial by its check's id and the names of its parameters."""
+    if check in _BREAKING or "twin" in parameters:
         return Aim.STATUS
-    return Aim.MEMORY if promise == "memory" else Aim.VALUES
+    return Aim.MEMORY if check == "memory" else Aim.VALUES
 
 
 def compares_values(verdict: Verdict) -> bool:

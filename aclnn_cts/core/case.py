@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.core.dtypes import COMPONENTS, itemsize
 from aclnn_cts.core.target import Target
 
 __all__ = [
@@ -33,6 +33,11 @@ __all__ = [
     "contiguous_strides",
     "first_phase",
     "numel",
+    "owner",
+    "real_view",
+    "replaced",
+    "tensor_of",
+    "tensors_in",
 ]
 
 Number: TypeAlias = int | float | str
@@ -121,6 +126,16 @@ class Tensor(_Tagged, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         return True
 
 
+def real_view(tensor: Tensor) -> Tensor:
+    """A complex tensor as a contiguous real one: a last dimension holds re and im of each element; others themselves.
+
+    That is the shape in which complex numbers are drawn, computed and judged (`core.dtypes.components`).
+    """
+    if tensor.dtype not in COMPONENTS:
+        return tensor
+    return Tensor((*tensor.shape, 2), COMPONENTS[tensor.dtype], tensor.format, data=tensor.data)
+
+
 class Scalar(_Tagged, frozen=True, forbid_unknown_fields=True, tag="scalar"):
     """An aclScalar: one number in host memory, and its dtype.
 
@@ -156,7 +171,25 @@ class FloatArray(_Items[float], frozen=True, tag="float_array"):
 
 
 class TensorList(_Items[Tensor], frozen=True, tag="tensor_list"):
-    """An aclTensorList. Its tensors go by `name[0]`, `name[1]`, ... where tensors have names."""
+    """An aclTensorList. Its tensors go by `name[0]`, `name[1]`, ... where tensors have names.
+
+    Where an expression asks a list for what a tensor has, the first tensor answers, or all of them.
+    """
+
+    @property
+    def dtype(self) -> str:
+        """That of the first tensor; IndexError for a list without one."""
+        return self.items[0].dtype
+
+    @property
+    def format(self) -> str:
+        """That of the first tensor; IndexError for a list without one."""
+        return self.items[0].format
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether every tensor is."""
+        return all(tensor.is_contiguous for tensor in self.items)
 
 
 Argument: TypeAlias = (
@@ -217,6 +250,10 @@ class Case(msgspec.Struct, frozen=True):
         """The tensors that are not null, those of lists among them, in the order of the prototype."""
         return list(_tensors(self.arguments))
 
+    def tensor(self, name: str) -> Tensor | None:
+        """A tensor by its name, `name[2]` for one of a list; None where the call has none of that name."""
+        return tensor_of(self.arguments, name)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all storages together: what running the case asks of memory for its arguments."""
@@ -233,6 +270,39 @@ def _tensors(arguments: Mapping[str, Argument]) -> Iterator[tuple[str, Tensor]]:
             yield name, value
         elif isinstance(value, TensorList):
             yield from ((f"{name}[{place}]", tensor) for place, tensor in enumerate(value.items))
+
+
+def tensor_of(arguments: Mapping[str, Argument], name: str) -> Tensor | None:
+    """A tensor by its name, `name[2]` for one of a list; None where the arguments have none of that name."""
+    value = arguments.get(name)
+    if isinstance(value, Tensor):
+        return value
+    return next((tensor for key, tensor in _tensors(arguments) if key == name), None) if "[" in name else None
+
+
+def replaced(arguments: Mapping[str, Argument], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with others in place of those named; `name[2]` is one tensor of a list."""
+    made: dict[str, Any] = dict(arguments)
+    for name, value in changes.items():
+        held = made.get(owner(name))
+        if name in made or not isinstance(held, TensorList):
+            made[name] = value
+        else:
+            place = int(name[len(owner(name)) + 1 : -1])
+            made[owner(name)] = TensorList((*held.items[:place], value, *held.items[place + 1 :]))
+    return made
+
+
+def tensors_in(value: object) -> tuple[Tensor, ...]:
+    """The tensors of an argument: itself, those of a list, or none."""
+    if isinstance(value, TensorList):
+        return value.items
+    return (value,) if isinstance(value, Tensor) else ()
+
+
+def owner(name: str) -> str:
+    """The parameter that a tensor belongs to: `params` of `params[2]`, and any other name itself."""
+    return name.partition("[")[0]
 
 
 def both_phases(case: Case) -> Case:

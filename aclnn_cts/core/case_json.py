@@ -23,8 +23,9 @@ from aclnn_cts.core.case import (
     Tensor,
     TensorList,
     argument_kind,
+    real_view,
 )
-from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
@@ -346,10 +347,11 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
         raise UsageError(
             f"{where}: {path}: a tensor of the shape {list(tensor.shape)} has no elements to state; leave `data` out"
         )
-    if len(data.values) != tensor.numel:
+    if len(data.values) != (count := real_view(tensor).numel):
+        alternately = ", re and im of each element" if tensor.dtype in COMPONENTS else ""
         raise UsageError(
             f"{where}: {path}.values: {len(data.values)} numbers; "
-            f"expected {tensor.numel} for the shape {list(tensor.shape)}"
+            f"expected {count} for the shape {list(tensor.shape)}{alternately}"
         )
 
 

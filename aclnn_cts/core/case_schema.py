@@ -17,7 +17,7 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.scalars import SCALAR_DTYPES
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import TRIAL_FORMAT
+from aclnn_cts.core.trial import TRIAL_FORMAT, TRIAL_KEYS
 
 __all__ = ["DIALECT", "case_schema", "object_schema", "trial_definitions", "with_words"]
 
@@ -40,14 +40,25 @@ _SCALAR = {
 def case_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a case file, and of a trial file, which may stand in its place."""
     definitions = trial_definitions()
+    trials = {form: f"Trial{form.rpartition('/')[2]}" for form in TRIAL_KEYS} | {TRIAL_FORMAT: "Trial"}
+    definitions |= {name: _trial(form) for form, name in trials.items()}
     return {
         "$schema": DIALECT,
         "title": "A case or a trial of aclnn-cts",
-        # By its format, so that what is wrong is told of the one that was meant.
-        "if": {"properties": {"format": {"const": TRIAL_FORMAT}}},
-        "then": {"$ref": "#/$defs/Trial"},
-        "else": {"$ref": "#/$defs/Case"},
+        **_by_format(trials),
         "$defs": {name: definitions[name] for name in sorted(definitions)},
+    }
+
+
+def _by_format(names: Mapping[str, str]) -> dict[str, Any]:
+    """The definition of a file of each format; of one without, a case."""
+    if not names:
+        return {"$ref": "#/$defs/Case"}
+    (form, name), *others = names.items()  # so that what is wrong is told of the one that was meant
+    return {
+        "if": {"properties": {"format": {"const": form}}},
+        "then": {"$ref": f"#/$defs/{name}"},
+        "else": _by_format(dict(others)),
     }
 
 
@@ -91,14 +102,18 @@ def trial_definitions() -> dict[str, Any]:
         },
         {"product": {"type": "string"}, "target": target, "call": call, "origin": origin},
     )
-    definitions["Trial"] = object_schema(
-        {"format": {"const": TRIAL_FORMAT}, "promise": {"type": "string"}, "case": {"$ref": "#/$defs/Case"}},
-        {"parameters": {"type": "object"}, "after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
-    )
+    definitions["Trial"] = _trial(TRIAL_FORMAT)
     definitions["Earlier"] = object_schema(
         {"case": {"$ref": "#/$defs/Case"}}, {"times": {"type": "integer", "minimum": 1, "default": 1}}
     )
     return definitions
+
+
+def _trial(form: str) -> dict[str, Any]:
+    return object_schema(
+        {"format": {"const": form}, TRIAL_KEYS[form]: {"type": "string"}, "case": {"$ref": "#/$defs/Case"}},
+        {"parameters": {"type": "object"}, "after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
+    )
 
 
 def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:

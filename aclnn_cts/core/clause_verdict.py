@@ -21,7 +21,7 @@ class UntestedReason:
     UNREACHABLE = "unreachable"
     """No test can show it; the spec says why."""
     NOT_RUN = "not run"
-    """No trial of its operator, or of its promise, was planned."""
+    """No trial of its operator, or of its check, was planned."""
     PRODUCT = "other product"
     """It, or its constraints, are stated for other products than those that were run."""
     CONDITION = "condition not met"

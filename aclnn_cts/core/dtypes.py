@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["DTYPES", "FLOATING", "JUDGED_INPUTS", "JUDGED_OUTPUTS", "DType", "itemsize", "numpy_dtype"]
+__all__ = ["COMPONENTS", "DTYPES", "FLOATING", "INEXACT", "JUDGED_INPUTS", "JUDGED_OUTPUTS", "DType", "component"]
+__all__ += ["components", "composed", "itemsize", "numpy_dtype"]
 
 
 class DType(msgspec.Struct, frozen=True):
@@ -54,11 +56,15 @@ _ROWS = (
 
 DTYPES: MappingProxyType[str, DType] = MappingProxyType({row[0]: DType(*row) for row in _ROWS})
 FLOATING: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float")
-JUDGED_INPUTS: frozenset[str] = frozenset(
-    name for name, dtype in DTYPES.items() if dtype.kind in ("float", "signed", "unsigned", "bool")
+COMPONENTS: MappingProxyType[str, str] = MappingProxyType({"COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"})
+"""The dtype of the real and the imaginary part, by complex dtype."""
+INEXACT: frozenset[str] = FLOATING | frozenset(COMPONENTS)
+"""Floating dtypes, and the complex ones of floating components."""
+JUDGED_INPUTS: frozenset[str] = INEXACT | frozenset(
+    name for name, dtype in DTYPES.items() if dtype.kind in ("signed", "unsigned", "bool")
 )
-"""What an oracle can be given: widened to float64, int64 or bool."""
-JUDGED_OUTPUTS = FLOATING
+"""What an oracle can be given: widened to float64 (of a complex dtype the components), int64 or bool."""
+JUDGED_OUTPUTS = INEXACT
 """What an output can be compared in: a bound is derived from a binary floating-point format."""
 
 _NUMPY = {
@@ -97,3 +103,23 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         return bfloat16
     dtype: np.dtype[Any] = np.dtype(_NUMPY[name])
     return dtype
+
+
+def component(name: str) -> str:
+    """The dtype of the components of a complex dtype; every other dtype itself."""
+    return COMPONENTS.get(name, name)
+
+
+def components(array: NDArray[Any]) -> NDArray[Any]:
+    """The components of a complex array over its memory: a last dimension of re and im. Other arrays are themselves."""
+    if array.dtype.kind != "c":
+        return array
+    return array[..., np.newaxis].view(array.real.dtype)
+
+
+def composed(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """A tensor's array from its components, where its dtype is complex; else the array itself."""
+    if name not in COMPONENTS:
+        return array
+    whole: NDArray[Any] = np.ascontiguousarray(array).view(numpy_dtype(name))[..., 0]
+    return whole

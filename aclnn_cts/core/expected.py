@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.case import Argument, Tensor
+from aclnn_cts.core.case import Argument, real_view, tensor_of
 from aclnn_cts.core.target import Target
 
 __all__ = [
@@ -100,7 +100,8 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     """What an oracle is asked: the exact values of one call.
 
     `tensors` holds every input tensor in its logical shape: float64 for floating dtypes (widened exactly), int64 for
-    integers, bool for BOOL. `arguments` holds all arguments as the case does (descriptors, attributes, arrays).
+    integers, bool for BOOL. Of a complex tensor, input or output, a last dimension holds re and im. `arguments` holds
+    all arguments as the case does (descriptors, attributes, arrays).
     """
 
     tensors: Mapping[str, NDArray[Any]]
@@ -138,11 +139,14 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
         return value
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The logical shape of a tensor argument, output or input."""
-        value = self.arguments[name]
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{name} is {value!r}, not a tensor")
-        return value.shape
+        """The shape of a tensor argument, output or input; that of the real view of a complex one.
+
+        `name[2]` is one of a list.
+        """
+        value = tensor_of(self.arguments, name)
+        if value is None:
+            raise TypeError(f"{name} is {self.arguments.get(name)!r}, not a tensor")
+        return real_view(value).shape
 
 
 class Condensed(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case, Data, Number, Tensor
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view, replaced
+from aclnn_cts.core.dtypes import COMPONENTS, INEXACT, component
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to
 
 __all__ = [
     "MAX_BASE_ELEMENTS",
@@ -57,6 +57,10 @@ class LawInput:
     def tensor(self, name: str) -> Tensor:
         """The descriptor of a tensor argument; TypeError for anything else."""
         return _descriptor(self.case, name)
+
+    def form(self, name: str) -> BinaryFormat:
+        """The format of a floating tensor's elements, or of a complex one's components."""
+        return BINARY_FORMATS[component(self.tensor(name).dtype)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +160,15 @@ class Law:
 
 
 def _descriptor(case: Case, name: str) -> Tensor:
-    value = case.arguments[name]
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} is {value!r}, not a tensor")
+    value = case.tensor(name)
+    if value is None:
+        raise TypeError(f"{name} is {case.arguments.get(name)!r}, not a tensor")
     return value
 
 
 def with_arguments(case: Case, changes: Mapping[str, Any]) -> Case:
-    """The case with other arguments in place of those named."""
-    return msgspec.structs.replace(case, arguments={**case.arguments, **changes})
+    """The case with other arguments in place of those named; `name[2]` is one tensor of a list."""
+    return msgspec.structs.replace(case, arguments=replaced(case.arguments, changes))
 
 
 def with_values(tensor: Tensor, values: NDArray[Any]) -> Tensor:
@@ -174,13 +178,14 @@ def with_values(tensor: Tensor, values: NDArray[Any]) -> Tensor:
     """
     flat = values.reshape(-1).tolist()
     numbers: tuple[Number, ...]
-    if tensor.dtype in FLOATING:
+    if tensor.dtype in INEXACT:
         numbers = tuple(_number(float(value)) for value in flat)
     else:
         numbers = tuple(int(value) for value in flat)
     data = Data(values=numbers)
-    if values.shape != tensor.shape:
-        return Tensor(values.shape, tensor.dtype, tensor.format, data=data)
+    if values.shape != real_view(tensor).shape:
+        shape = values.shape[:-1] if tensor.dtype in COMPONENTS else values.shape
+        return Tensor(shape, tensor.dtype, tensor.format, data=data)
     return msgspec.structs.replace(tensor, data=data)
 
 
@@ -191,5 +196,5 @@ def _number(value: float) -> Number:
 
 
 def exactly_stored(values: Float64, dtype: str) -> bool:
-    """Whether every number is one of the floating dtype."""
-    return bool(np.array_equal(round_to(values, BINARY_FORMATS[dtype]), values, equal_nan=True))
+    """Whether every number is one of the floating dtype, or of the components of a complex one."""
+    return bool(np.array_equal(round_to(values, BINARY_FORMATS[component(dtype)]), values, equal_nan=True))

@@ -1,4 +1,4 @@
-"""What an implementation does beside its document without breaking a promise: recorded, and a failure if asked for."""
+"""What an implementation does beside its document without breaking a rule: recorded, and a failure if asked for."""
 
 from __future__ import annotations
 

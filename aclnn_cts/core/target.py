@@ -1,4 +1,4 @@
-"""What a case is run on, as far as a document's promise depends on it."""
+"""What a case is run on, as far as a document's rules depend on it."""
 
 from __future__ import annotations
 

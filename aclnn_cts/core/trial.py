@@ -1,9 +1,10 @@
-"""One promise put to the test: what a run plans, a record keeps, and replay and shrink read again."""
+"""One check put to the test: what a run plans, a record keeps, and replay and shrink read again."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from aclnn_cts.core.printable import shown
 __all__ = [
     "MOST_EARLIER",
     "TRIAL_FORMAT",
+    "TRIAL_KEYS",
     "Earlier",
     "Trial",
     "earlier_from_json",
@@ -25,7 +27,9 @@ __all__ = [
     "trial_to_json",
 ]
 
-TRIAL_FORMAT = "aclnn-cts/trial/1"
+TRIAL_FORMAT = "aclnn-cts/trial/2"
+TRIAL_KEYS: Mapping[str, str] = MappingProxyType({TRIAL_FORMAT: "check", "aclnn-cts/trial/1": "promise"})
+"""The formats that are read, each with its key of the check."""
 
 MOST_EARLIER = 4096
 """Calls that a trial makes before its own at most."""
@@ -40,9 +44,9 @@ class Earlier(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A promise's id, a base case and the promise's own parameters (plain JSON values)."""
+    """A check's id, a base case and the check's own parameters (plain JSON values)."""
 
-    promise: str
+    check: str
     case: Case
     parameters: Mapping[str, Any] = {}
     after: tuple[Earlier, ...] = ()
@@ -69,7 +73,7 @@ def trial_to_json(trial: Trial, *, origin: bool = True) -> dict[str, Any]:
     """The trial as plain JSON values."""
     document: dict[str, Any] = {
         "format": TRIAL_FORMAT,
-        "promise": trial.promise,
+        "check": trial.check,
         "case": case_to_json(trial.case, origin=origin),
         "parameters": dict(trial.parameters),
     }
@@ -88,20 +92,22 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
     """Read a trial document, or the bare case that may stand for one."""
     if not isinstance(document, Mapping):
         raise UsageError(f"{where}: $: expected an object with the format {TRIAL_FORMAT!r} or {CASE_FORMAT!r}")
-    if document.get("format") != TRIAL_FORMAT:
+    form = document.get("format")
+    if not isinstance(form, str) or form not in TRIAL_KEYS:
         return case_from_json(document, where=where)
+    name = TRIAL_KEYS[form]
     for key in document:
-        if key not in ("format", "promise", "case", "parameters", "after"):
+        if key not in ("format", name, "case", "parameters", "after"):
             raise UsageError(
-                f"{where}: $: unknown key {shown(key)}; expected format, promise, case, parameters and after"
+                f"{where}: $: unknown key {shown(key)}; expected format, {name}, case, parameters and after"
             )
-    promise, parameters = document.get("promise"), document.get("parameters", {})
-    if not isinstance(promise, str):
-        raise UsageError(f"{where}: $.promise: {shown(promise)}; expected the id of a promise")
+    check, parameters = document.get(name), document.get("parameters", {})
+    if not isinstance(check, str):
+        raise UsageError(f"{where}: $.{name}: {shown(check)}; expected the id of a check")
     if not isinstance(parameters, Mapping):
         raise UsageError(f"{where}: $.parameters: {shown(parameters)}; expected an object")
     return Trial(
-        promise=promise,
+        check=check,
         case=case_from_json(document.get("case"), where=f"{where} (case)"),
         parameters=parameters,
         after=earlier_from_json(document.get("after", []), where=where),

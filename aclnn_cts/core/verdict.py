@@ -13,6 +13,7 @@ from aclnn_cts.core.trial import Earlier, Trial
 
 __all__ = [
     "FAILED_CHECKS",
+    "PARTS",
     "UNJUDGED_VALUES",
     "VALUE_CHECK",
     "Deviation",
@@ -109,8 +110,8 @@ class OutOfScope:
     STATUSES = "statuses"
     PHASES = "phases"
     """Calls of the first phase alone, and null pointers that only the two-phase interface has."""
-    MANNERS = "call modes"
-    """Repeated, interleaved and concurrent calls, workspaces of other sizes (`Capabilities.manners`)."""
+    CALL_MODES = "call modes"
+    """Repeated, interleaved and concurrent calls, workspaces of other sizes (`Capabilities.call_modes`)."""
     STRIDED_INPUTS = "strided inputs"
     STRIDED_OUTPUTS = "strided outputs"
     DTYPE = "dtype"
@@ -128,11 +129,17 @@ class MagnitudeCounts(msgspec.Struct, frozen=True):
     """By log2 of the share (`judgement.figures.SHARE_EDGES`)."""
 
 
+PARTS = ("re", "im")
+"""The components of a complex number, in the order of memory."""
+
+
 class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The worst element of one output, on a pass as on a failure."""
 
     output: str
     index: tuple[int, ...] = ()
+    part: str = ""
+    """`re` or `im` of an element of a complex output, whose components are counted each by itself."""
     got: float | str = 0.0
     expected: float | str = 0.0
     bound: float = 0.0
@@ -150,6 +157,23 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     magnitudes: tuple[MagnitudeCounts, ...] = ()
     """All elements by magnitude and share, of outputs at fault (of what is waived on a sample) and of a sample of all
     calls; else empty."""
+
+    @property
+    def place(self) -> str:
+        """The element in words: `gradInput[1, 2]`, `gradInput[1, 2].im`; the output alone of a scalar."""
+        index = str(list(self.index)) if self.index else ""
+        return f"{self.output}{index}{f'.{self.part}' if self.part else ''}"
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        """The index into the output as the judge sees it: that of a complex one into its real view."""
+        return (*self.index, PARTS.index(self.part)) if self.part else self.index
+
+    def in_parts(self) -> Deviation:
+        """The same of a complex output, found in its real view."""
+        if not self.index:
+            return self
+        return msgspec.structs.replace(self, index=self.index[:-1], part=PARTS[self.index[-1]])
 
 
 class ToleranceVerdict:
@@ -208,7 +232,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     """What broke, and not in which case: failures with one signature are one finding."""
 
     operator: str
-    promise: str
+    check: str
     kind: str
     constraint: str = ""
     output: str = ""
@@ -242,7 +266,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def failed_on_values(verdict: Verdict) -> bool:
-    """Whether a trial of another promise failed since a call's values are wrong."""
+    """Whether a trial of another check failed since a call's values are wrong."""
     return VALUE_CHECK in verdict.facts.get(FAILED_CHECKS, ())[:1]
 
 
@@ -256,7 +280,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict
     signature: Signature
     clauses: tuple[str, ...] = ()
-    """Of the constraint or promise that was put to the test."""
+    """Of the constraint or check that was put to the test."""
     waiver: str = ""
     """Id of the waiver that speaks for a failure."""
     after: tuple[Earlier, ...] = ()

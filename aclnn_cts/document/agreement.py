@@ -171,7 +171,7 @@ class _Proposer:
         elif words[1] == "phase1" and words[2] in CALL_POINTERS:
             yield from self._in("prototype", lambda item: item.interface == "phases.7")
         elif words[1] == "phase1":
-            yield from self._in("prototype", lambda item: item.promise is not None and "crash" in item.faults)
+            yield from self._in("prototype", lambda item: item.check is not None and "crash" in item.faults)
         else:
             steps = {f"phases.{number}" for number in range(1, 6)}
             yield from self._in("prototype", lambda item: item.interface in steps)
@@ -199,7 +199,7 @@ class _Proposer:
         if column in (Column.ROLE, Column.DESCRIPTION):
             if column is Column.ROLE and is_output(row, parameter.type) is not (parameter.role == "output"):
                 return
-            yield from self._in(f"params.{name}", lambda item: item.promise is not None and item.when is None)
+            yield from self._in(f"params.{name}", lambda item: item.check is not None and item.when is None)
         elif column is Column.STRIDED:
             yield from self._about(name, ("contiguous",), rf"not contiguous\({name}\)\Z")
         elif column is Column.DTYPE and statement in row.cells.get(Column.DTYPE, ()):

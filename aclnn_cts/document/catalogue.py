@@ -18,11 +18,20 @@ from aclnn_cts.document.draft import draft_spec
 from aclnn_cts.document.model import Document
 from aclnn_cts.speclang.package import package_folder
 
-__all__ = ["FORMAT", "CatalogueEntry", "catalogue", "catalogue_entry", "catalogue_path", "catalogue_text", "family_of"]
+__all__ = [
+    "FAMILIES",
+    "FORMAT",
+    "CatalogueEntry",
+    "catalogue",
+    "catalogue_entry",
+    "catalogue_path",
+    "catalogue_text",
+    "family_of",
+]
 
 FORMAT = "aclnn-cts/catalogue/1"
 
-_FAMILIES: Mapping[str, str] = {
+FAMILIES: Mapping[str, str] = {
     "attention": "Attention|NsaCompress|RotaryPosition",
     "recurrent": "GRU|Lstm",
     "pooling": "Pool|Unpool|Roi",
@@ -60,7 +69,7 @@ class _Catalogue(msgspec.Struct, frozen=True):
 
 def family_of(operator: str) -> str:
     """The family of an operator by its C name."""
-    return next((name for name, words in _FAMILIES.items() if re.search(words, operator)), "other")
+    return next((name for name, words in FAMILIES.items() if re.search(words, operator)), "other")
 
 
 def catalogue_entry(document: Document) -> CatalogueEntry:

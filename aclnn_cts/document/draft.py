@@ -92,13 +92,13 @@ def draft_spec(document: Document) -> Draft:
 
 
 @dataclass(slots=True)
-class _Promises:
+class _Checks:
     """The codes of the error table by topic and parameter; the name `*` stands for all parameters."""
 
     listed: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, document: Document) -> _Promises:
+    def of(cls, document: Document) -> _Checks:
         names = [item.name for item in document.parameters]
         made = cls()
         for row in document.errors:
@@ -121,7 +121,7 @@ class _Drafter:
         self._document = document
         self._products = [product for product, supported in document.products.items() if supported]
         self._names = [item.name for item in document.parameters]
-        self._promises = _Promises.of(document)
+        self._checks = _Checks.of(document)
         self._tables: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._draws: list[dict[str, Any]] = []
         self._shaped: dict[str, bool] = {}
@@ -155,11 +155,11 @@ class _Drafter:
 
     def _defaults(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if self._promises.has(Topic.NULL):
+        if self._checks.has(Topic.NULL):
             found["null"] = _NULL
-        if self._promises.has(Topic.DTYPE):
+        if self._checks.has(Topic.DTYPE):
             found["dtypes"] = {"status": _LISTED, "group": "dtype"}
-        if self._promises.has(Topic.FORMAT):
+        if self._checks.has(Topic.FORMAT):
             found["formats"] = _LISTED
         return found
 
@@ -223,7 +223,7 @@ class _Drafter:
         if is_optional(self._document.rows.get(name), name):
             entry["null"] = "none"
             self._leave(name, "null", Column.ROLE)
-        elif self._promises.has(Topic.NULL) and not self._promises.names(Topic.NULL, name):
+        elif self._checks.has(Topic.NULL) and not self._checks.names(Topic.NULL, name):
             entry["null"] = "open"
 
     def _tensor(self, name: str, row: Row, entry: dict[str, Any]) -> None:
@@ -255,9 +255,9 @@ class _Drafter:
     def _promised(self, topic: str, name: str, value: object, default: str | None = None) -> object:
         """A property's value with the code that the error table lists for this parameter."""
         if default is not None:
-            covered = not self._promises.has(topic) or self._promises.names(topic, name)
+            covered = not self._checks.has(topic) or self._checks.names(topic, name)
             return value if covered else {"is": value, "strength": "limit"}
-        return {"is": value, "status": _LISTED} if self._promises.names(topic, name) else value
+        return {"is": value, "status": _LISTED} if self._checks.names(topic, name) else value
 
     def _dtypes(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
         other = self._same(name, row, Column.DTYPE, earlier)
@@ -275,9 +275,9 @@ class _Drafter:
         self._leave_unjudged(name, entry, other)
         if other is not None:
             value: object = other
-            if self._promises.names(Topic.SAME_DTYPE, name) and self._promises.has(Topic.DTYPE):
+            if self._checks.names(Topic.SAME_DTYPE, name) and self._checks.has(Topic.DTYPE):
                 value = {"is": other, "status": _LISTED, "group": "dtype"}
-            elif self._promises.names(Topic.SAME_DTYPE, name):
+            elif self._checks.names(Topic.SAME_DTYPE, name):
                 value = {"is": other, "status": _LISTED}
             entry["same_dtype_as"] = value
 
@@ -321,7 +321,7 @@ class _Drafter:
                 self._leave(name, "formats", Column.FORMAT, Column.RANK, Column.USAGE)
         elif formats is None and other is None:
             self._leave(name, "formats", Column.FORMAT, Column.USAGE)
-        elif formats is not None and self._promises.has(Topic.FORMAT) and not self._promises.names(Topic.FORMAT, name):
+        elif formats is not None and self._checks.has(Topic.FORMAT) and not self._checks.names(Topic.FORMAT, name):
             entry["formats"] = {"is": ["ND"], "strength": "limit"}
 
     def _shape(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
@@ -331,7 +331,7 @@ class _Drafter:
             entry["same_shape_as"] = self._promised(Topic.SHAPE, name, other)
             # The shape says more than the rank; a rank without a code beside a shape with one would silence the code.
             if ranks is not None and (
-                self._promises.names(Topic.RANK, name) or not self._promises.names(Topic.SHAPE, name)
+                self._checks.names(Topic.RANK, name) or not self._checks.names(Topic.SHAPE, name)
             ):
                 entry["rank"] = self._rank(name, ranks.low, ranks.high)
             return

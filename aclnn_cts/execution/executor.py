@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.protocol import Call, Manner
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.adapters.protocol import Call, CallMode
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
@@ -39,15 +39,15 @@ _WITHOUT_COUNTERPART = frozenset(name for name, dtype in DTYPES.items() if dtype
 
 _ADDRESS = re.compile("0x[0-9a-f]{1,16}")
 
-_ORDINARY: Manner = MappingProxyType({})
+_ORDINARY: CallMode = MappingProxyType({})
 
 
 class Asked(msgspec.Struct, frozen=True):
     """One call to be made, and how it departs from the ordinary way."""
 
     case: Case
-    manner: Manner = _ORDINARY
-    """Words of `Call.manner`."""
+    call_mode: CallMode = _ORDINARY
+    """Words of `Call.call_mode`."""
     group: int | None = None
     """Neighbours of one group are made together."""
 
@@ -90,7 +90,7 @@ class Performer:
         for place, item in enumerate(asked):
             case = item.case
             phase_one = self._first_phase_alone(case)
-            reason = self._refusal(case, phase_one=phase_one) or self._manner_refusal(item.manner)
+            reason = self._refusal(case, phase_one=phase_one) or self._call_mode_refusal(item.call_mode)
             if reason:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
             elif not phase_one and _has_counterparts(case):
@@ -108,7 +108,7 @@ class Performer:
             except (UnsafeViewError, UsageError) as error:
                 performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
                 continue
-            calls.append(Call(case, buffers, manner=item.manner, group=item.group))
+            calls.append(Call(case, buffers, call_mode=item.call_mode, group=item.group))
             places.append(place)
             prepared.append((arrays, buffers))
         own = len(calls)
@@ -121,14 +121,16 @@ class Performer:
             prepared=prepared,
             places=places,
             made=performed,
-            remade=lambda call: self._remade(call.case, manner=call.manner, group=call.group),
+            remade=lambda call: self._remade(call.case, call_mode=call.call_mode, group=call.group),
         )
 
-    def _remade(self, case: Case, *, manner: Manner = _ORDINARY, group: int | None = None) -> Call:
+    def _remade(self, case: Case, *, call_mode: CallMode = _ORDINARY, group: int | None = None) -> Call:
         """A call in memory of its own."""
         if self._first_phase_alone(case) or not _has_counterparts(case):
-            return Call(case, None, manner=manner, group=group)
-        return Call(case, self._buffers(case, case_arrays(case, self._present(case)))[1], manner=manner, group=group)
+            return Call(case, None, call_mode=call_mode, group=group)
+        return Call(
+            case, self._buffers(case, case_arrays(case, self._present(case)))[1], call_mode=call_mode, group=group
+        )
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -151,20 +153,20 @@ class Performer:
             return f"{TOO_LARGE}{case.nbytes} bytes of arguments; --max-bytes allows {self.max_bytes}"
         return ""
 
-    def _manner_refusal(self, manner: Manner) -> str:
-        unknown = sorted(set(manner) - self.host.capabilities.manners) if manner else []
-        return f"this implementation cannot be called in such a manner: {', '.join(unknown)}" if unknown else ""
+    def _call_mode_refusal(self, call_mode: CallMode) -> str:
+        unknown = sorted(set(call_mode) - self.host.capabilities.call_modes) if call_mode else []
+        return f"this implementation cannot be called in such a call mode: {', '.join(unknown)}" if unknown else ""
 
     def _first_phase_alone(self, case: Case) -> bool:
         """Whether a case asks for no more, or has an input without contents, that only the first phase can be given."""
         return case.call.phases == 1 or any(
-            isinstance(tensor := case.arguments.get(name), Tensor) and tensor.data is None and 0 not in tensor.shape
-            for name in self.specs[case.operator].inputs
+            (tensor := case.tensor(name)) is not None and tensor.data is None and 0 not in tensor.shape
+            for name in self.specs[case.operator].given_inputs(case)
         )
 
     def _present(self, case: Case) -> list[str]:
         """The inputs that are not null."""
-        return [name for name in self.specs[case.operator].inputs if case.arguments[name] is not None]
+        return list(self.specs[case.operator].given_inputs(case))
 
     def _buffers(
         self, case: Case, arrays: Mapping[str, NDArray[Any]] | UsageError
@@ -172,7 +174,7 @@ class Performer:
         """Memory that holds the contents; raises the error that stands in their place."""
         if isinstance(arrays, UsageError):
             raise arrays
-        outputs = frozenset(self.specs[case.operator].outputs)
+        outputs = self.specs[case.operator].output_tensors(case)
         plan = layout(case, outputs)
         memory = self.host.memory(plan.size)
         return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
@@ -232,7 +234,7 @@ class Prepared:
             if place < self.own and (buffers := self.prepared[place][1]) is not None:
                 buffers = buffers.refill(0)
                 self.prepared[place] = (self.prepared[place][0], buffers)
-                call = Call(call.case, buffers, manner=call.manner, group=call.group)
+                call = Call(call.case, buffers, call_mode=call.call_mode, group=call.group)
             calls.append(call)
         return self.host.run(calls)
 
@@ -286,9 +288,9 @@ class _Finishing:
         return earlier
 
     def second_call(self) -> Call:
-        """The call again, in its manner, but by itself and into whatever cache there is by now."""
-        manner = {word: value for word, value in self.call.manner.items() if word != "cache"}
-        return Call(self.call.case, self.buffers, manner=manner)
+        """The call again, in its call mode, but by itself and into whatever cache there is by now."""
+        call_mode = {word: value for word, value in self.call.call_mode.items() if word != "cache"}
+        return Call(self.call.case, self.buffers, call_mode=call_mode)
 
     def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]]) -> None:
         """The second run's outcome replaces the first's."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.blocks import is_large
 from aclnn_cts.core.case import Argument, Case, Tensor
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.dtypes import INEXACT, component, components
 from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
@@ -132,8 +132,7 @@ class Judge:
         tensors = widened(case, performed.arrays)
         lattices: dict[str, float] = {}
         for name in tensors:
-            tensor = case.arguments[name]
-            if isinstance(tensor, Tensor) and (step := lattice(tensor)) is not None:
+            if (tensor := case.tensor(name)) is not None and (step := lattice(tensor)) is not None:
                 lattices[name] = step
         return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
 
@@ -313,7 +312,7 @@ class Judge:
     ) -> Mapping[str, ComputeModel]:
         return self.precision.models(
             operator=self.spec.operator,
-            dtypes={name: tensor.dtype for name, tensor in outputs.items()},
+            dtypes={name: component(tensor.dtype) for name, tensor in outputs.items()},
             target=performed.case.target,
             operand=operand,
             source=_first_dtype(performed),
@@ -362,8 +361,8 @@ class Judge:
 
     def _outputs(self, case: Case, arguments: Mapping[str, Argument] | None = None) -> dict[str, Tensor]:
         """The outputs that a case asks for; as `arguments` has them where a smaller call takes its place."""
-        given = case.arguments if arguments is None else arguments
-        return {name: value for name in self.spec.computed(case) if isinstance(value := given.get(name), Tensor)}
+        given = case if arguments is None else msgspec.structs.replace(case, arguments=arguments)
+        return {name: value for name in self.spec.computed(case) if (value := given.tensor(name)) is not None}
 
     def memory(self, performed: Performed) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
@@ -409,13 +408,12 @@ class Judge:
 
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The inputs as oracles take them: floating dtypes exactly in float64, integers in int64."""
+    """The inputs as oracles take them: floating dtypes (complex ones as components) in float64, integers in int64."""
     tensors: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
-        tensor = case.arguments[name]
-        if isinstance(tensor, Tensor):
-            wide = np.float64 if tensor.dtype in FLOATING else np.bool_ if tensor.dtype == "BOOL" else np.int64
-            tensors[name] = array.astype(wide)
+        if (tensor := case.tensor(name)) is not None:
+            wide = np.float64 if tensor.dtype in INEXACT else np.bool_ if tensor.dtype == "BOOL" else np.int64
+            tensors[name] = components(array).astype(wide)
     return tensors
 
 
@@ -432,11 +430,11 @@ def _not_put(performed: Performed) -> Verdict | None:
 
 
 def _first_dtype(performed: Performed) -> str | None:
-    """The dtype of the first floating input, which a result may pass through where the outputs' differs."""
+    """The dtype of the first floating input (of its components), which a result in another one may pass through."""
     for name in performed.arrays:
-        tensor = performed.case.arguments[name]
-        if isinstance(tensor, Tensor) and tensor.dtype in FLOATING:
-            return tensor.dtype
+        tensor = performed.case.tensor(name)
+        if tensor is not None and tensor.dtype in INEXACT:
+            return component(tensor.dtype)
     return None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.dtypes import components, numpy_dtype
 from aclnn_cts.core.expected import Expected, Float64, OracleInput
 from aclnn_cts.core.rounding import BinaryFormat, round_to
 from aclnn_cts.core.verdict import Result, Verdict
@@ -76,7 +76,7 @@ def with_tolerances(
         others: Mapping[str, tuple[Float64, str]] = {}
         if benchmark is not None and any(TOLERANCES[name].needs_benchmark for name in chosen):
             others = _benchmarks(benchmark, question, {name: models[name] for name in fit})
-        pairs = [_pair(name, got[name], expected, models[name], others.get(name)) for name in fit]
+        pairs = [_pair(name, components(got[name]), expected, models[name], others.get(name)) for name in fit]
         return gated(msgspec.structs.replace(verdict, tolerances=measure(chosen, pairs)), gate)
 
     if passed and not measuring.always:

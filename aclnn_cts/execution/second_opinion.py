@@ -54,17 +54,17 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
     if not _finite(question.tensors):
         return _with_fact(verdict, "not asked: the inputs hold inf or nan")
     try:
-        value = second(question, name, deviation.index)
+        value = second(question, name, deviation.cell)
     except ZeroDivisionError:
         return _with_fact(verdict, "not asked: the formula divides by 0 there")
     if value is None:
         return _with_fact(verdict, "not asked: the element depends on too many others")
-    first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.index])
+    first = float(np.broadcast_to(expected[name].value, question.shape(name))[deviation.cell])
     if math.isfinite(first) and abs(Fraction(first) - value) <= Fraction(_allowance(deviation, first)):
         return _with_fact(verdict, f"agrees: {_shown(value)}")
     shown = _shown(value)
     message = (
-        f"two oracles disagree on {name}{list(deviation.index)}: {first!r} in float64, {shown} in rational "
+        f"two oracles disagree on {deviation.place}: {first!r} in float64, {shown} in rational "
         f"arithmetic; no one is accused, report this to the maintainers of aclnn-cts"
     )
     told = {"output": name, "index": list(deviation.index), "first": repr(first)}

@@ -1,4 +1,4 @@
-"""What a run's cases are made for: the product that was asked for, or the device's own, and what promises depend on."""
+"""What a run's cases are made for: the product asked for or the device's own, and what rules of documents depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["target_on", "unsupported_phases"]
 def target_on(host: SessionHost, asked: Target, specs: Iterable[Spec]) -> Target:
     """The target of cases for an open implementation.
 
-    Of what a device says of itself, only that is taken over on which a promise depends: runs on two devices of a
+    Of what a device says of itself, only that is taken over on which a check depends: runs on two devices of a
     product then make the same cases. That is determinism where it is on, an overflow mode that is not the product's
     own, and the number of cores where a spec reads it.
     """

@@ -50,7 +50,7 @@ def shrink_command(run: Path | str, adapter: str = "", *, spec_folders: Iterable
 def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:
     """Lines about one record."""
     verdict, case = record.verdict, record.trial.case
-    yield f"{case.operator}, promise {record.trial.promise}, {case.product}: {verdict.result}"
+    yield f"{case.operator}, check {record.trial.check}, {case.product}: {verdict.result}"
     if verdict.kind or verdict.message:
         yield f"  {verdict.kind or 'because'}: {verdict.message}" if verdict.message else f"  {verdict.kind}"
     if record.waiver:
@@ -58,7 +58,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     yield from _what(case)
     yield from _made_first(record.shown)
     yield from _rules(record, spec, language)
-    law = record.trial.promise.startswith(PREFIX)
+    law = record.trial.check.startswith(PREFIX)
     if law:
         yield from _law(record, spec, language)
     for outcomes in record.attempts:
@@ -116,7 +116,7 @@ def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:
 def _law(record: Record, spec: Spec, language: str) -> Iterator[str]:
     """What the law says, and what each of its calls changes in the case."""
     trial = record.trial
-    stated = law_of(spec, trial.promise)
+    stated = law_of(spec, trial.check)
     yield f"law {stated.id}: {stated.zh if language == 'zh' else stated.en}"
     chosen = ", ".join(f"{name} {value}" for name, value in trial.parameters.items())
     if chosen:
@@ -158,21 +158,19 @@ def _stray_writes(outcome: Outcome) -> Iterator[str]:
 def _sides_text(deviation: Deviation) -> str:
     if not deviation.elements:
         return f"{deviation.output}: no elements"
-    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
     return (
         f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} not "
-        f"compared; worst {place}: left {deviation.got}, right {deviation.expected}, bound {deviation.bound:.4g}, "
-        f"difference {deviation.share:.4g} of the bound"
+        f"compared; worst {deviation.place}: left {deviation.got}, right {deviation.expected}, "
+        f"bound {deviation.bound:.4g}, difference {deviation.share:.4g} of the bound"
     )
 
 
 def _deviation_text(deviation: Deviation) -> str:
     if not deviation.elements:
         return f"{deviation.output}: no elements"
-    place = f"{deviation.output}{list(deviation.index)}"
     return (
         f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} open; "
         "worst "
-        f"{place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
+        f"{deviation.place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
         f"error {deviation.share:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
     )

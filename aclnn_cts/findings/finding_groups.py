@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.fault_words import fault_words
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import GroupedFinding
@@ -97,7 +98,7 @@ def quoted_clause(record: Record, specs: Specs) -> Clause | None:
     """The clause that tells best what a failing record contradicts; None where no one clause is about it.
 
     Of a broken constraint, the clause that states the returned code, or the first. Of an example its own. Else the
-    first clause on the promise, for all calls, that names the kind of fault or else the output, or names neither.
+    first clause on the check, for all calls, that names the kind of fault or else the output, or names neither.
     """
     case, signature = record.trial.case, record.signature
     spec = specs[case.operator]
@@ -110,24 +111,24 @@ def quoted_clause(record: Record, specs: Specs) -> Clause | None:
             if name in item.constraints and item.applies_to(case.product)
         ]
         return next((item for item in encoded if item.at.startswith("returns.")), next(iter(encoded), None))
-    if record.trial.promise == "example":
+    if record.trial.check == "example":
         return next((item for item in spec.clauses if item.example is not None), None)
     about = [item for item in spec.clauses if _is_about(item, record)]
-    about = [item for item in about if item.promise == record.trial.promise] or about
+    about = [item for item in about if item.check == record.trial.check] or about
     return max(
         about,
-        key=lambda item: (bool(item.faults), item.output == signature.output),
+        key=lambda item: (bool(item.faults), item.output == owner(signature.output)),
         default=None,
     )
 
 
 def _is_about(clause: Clause, record: Record) -> bool:
     return (
-        clause.promise in (record.trial.promise, "values")
+        clause.check in (record.trial.check, "values")
         and clause.when is None
         and clause.applies_to(record.trial.case.product)
         and (not clause.faults or record.verdict.kind in clause.faults)
-        and clause.output in (None, record.signature.output)
+        and clause.output in (None, owner(record.signature.output))
     )
 
 

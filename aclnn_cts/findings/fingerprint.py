@@ -43,7 +43,7 @@ def fingerprint(record: Record) -> Fingerprint:
     verdict, signature = record.verdict, record.signature
     return Fingerprint(
         operator=signature.operator,
-        check=signature.promise,
+        check=signature.check,
         fault=verdict.kind,
         clause=signature.constraint,
         answer=symptom(record),
@@ -51,7 +51,7 @@ def fingerprint(record: Record) -> Fingerprint:
         output=signature.output,
         mode=signature.mode,
         dtype=signature.dtype,
-        beside=_beside(record) if signature.promise in PLAIN else (),
+        beside=_beside(record) if signature.check in PLAIN else (),
     )
 
 
@@ -184,7 +184,4 @@ def message_of(record: Record, values_of: str = "") -> str:
     worst = next((item for item in record.verdict.deviations if values_of and item.output == values_of), None)
     if worst is None:
         return message
-    return (
-        f"{worst.output}{list(worst.index)} is {worst.got}, expected {worst.expected}; the same call also has another"
-        f" fault: {message}"
-    )
+    return f"{worst.place} is {worst.got}, expected {worst.expected}; the same call also has another fault: {message}"

@@ -74,7 +74,7 @@ _CONTENT_BITS = 3.0
 _WHOLE = ("signed", "unsigned", "bool")
 """Kinds of dtypes whose values are places and counts; those of floating data are looked at for special ones alone."""
 _ORDINARY_DATA = frozenset(
-    {"values", "integers", "normal", "uniform", "softmax", "rstd", "positive", "indices", "ramp"}
+    {"values", "integers", "normal", "uniform", "softmax", "rstd", "invstd", "mean", "positive", "indices", "ramp"}
 )
 """Recipes of data that hold nothing special."""
 
@@ -211,8 +211,8 @@ def condition_in_run(results: ResultReader, signatures: Iterable[Signature]) -> 
     """The condition that the failures of these findings of a run share, against comparable calls that passed."""
     found = (results.records(Query(signature=signature), limit=CASES) for signature in signatures)
 
-    def passed(operator: str, promise: str, constraint: str) -> Iterable[Record]:
-        query = Query(operator=operator, promise=promise, constraint_id=constraint or None, result=Result.PASSED)
+    def passed(operator: str, check: str, constraint: str) -> Iterable[Record]:
+        query = Query(operator=operator, check_id=check, constraint_id=constraint or None, result=Result.PASSED)
         return results.records(query, limit=CASES)
 
     return condition_of(list(chain.from_iterable(found)), passed)
@@ -224,8 +224,8 @@ def condition_of(failures: Sequence[Record], passed: Passed) -> SharedCondition 
     Comparable are trials of the same operator and check, and of broken calls those that break the same constraints.
     Failures of plain calls are looked at alone where there are any: a law or a life cycle makes several calls.
     """
-    records = [record for record in failures if record.trial.promise in PLAIN] or failures
-    sorts = {(record.trial.case.operator, record.trial.promise, record.signature.constraint) for record in records}
+    records = [record for record in failures if record.trial.check in PLAIN] or failures
+    sorts = {(record.trial.case.operator, record.trial.check, record.signature.constraint) for record in records}
     broken = any(constraint for _, _, constraint in sorts)
     others = chain.from_iterable(passed(*sort) for sort in sorted(sorts))
     passing = [record.trial.case for record in others if broken or record.trial.case.origin.kind != "invalid"]

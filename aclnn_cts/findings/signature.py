@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES, RepeatedFailure
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.faults import Family, Fault
@@ -48,7 +48,7 @@ MERGED_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Kinds that a signature of the first takes together, the gravest first: of an output's values, and of a relation."""
 
 _VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
-"""Promises of one supported call, which one fault breaks together."""
+"""Checks of one supported call, which one fault breaks together."""
 
 _OF_MEMORY = frozenset({Fault.VALUE, Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT})
 """Kinds of what a call that was made has written, whatever the document says of it."""
@@ -79,7 +79,7 @@ def rejected_twin(trial: Trial, verdict: Verdict, outcomes: Sequence[Outcome]) -
         return None
     return Signature(
         operator=trial.case.operator,
-        promise="values",
+        check="values",
         kind=verdict.kind,
         symptom=_ending(list(outcomes[:1]), refused=True),
     )
@@ -115,25 +115,23 @@ def dedup_key(signature: Signature) -> Signature:
     """The signature by which a campaign deduplicates failures, as far as the failure's signature tells.
 
     One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
-    now beyond any arithmetic and now beyond the assumed one: its promise counts as `values`, its kind as `value`.
-    Calls that must be refused are of one promise, `status`, told apart by their constraint. What many of them in a row
+    now beyond any arithmetic and now beyond the assumed one: its check counts as `values`, its kind as `value`.
+    Calls that must be refused are of one check, `status`, told apart by their constraint. What many of them in a row
     do together is no matter of the one that was taken.
     """
-    promise, constraint, dtype = signature.promise, signature.constraint, signature.dtype
-    first = Fault.LAW if promise.startswith(PREFIX) else Fault.VALUE
+    check, constraint, dtype = signature.check, signature.constraint, signature.dtype
+    first = Fault.LAW if check.startswith(PREFIX) else Fault.VALUE
     kind = first if signature.kind in MERGED_KINDS[first] else signature.kind
-    if promise in _IN_A_ROW:
+    if check in _IN_A_ROW:
         constraint = dtype = ""
-    elif constraint and promise in _VALUES and promise != "boundary" and kind in _OF_MEMORY:
-        promise, constraint = "values", ""
+    elif constraint and check in _VALUES and check != "boundary" and kind in _OF_MEMORY:
+        check, constraint = "values", ""
     elif constraint:
-        promise = "status" if promise == "boundary" else promise
-    elif promise in _VALUES or (promise.startswith(PREFIX) and kind != Fault.LAW):
-        promise = "values"
+        check = "status" if check == "boundary" else check
+    elif check in _VALUES or (check.startswith(PREFIX) and kind != Fault.LAW):
+        check = "values"
     looks = "" if kind in (Fault.VALUE, Fault.LAW) else signature.symptom
-    return msgspec.structs.replace(
-        signature, promise=promise, kind=kind, constraint=constraint, dtype=dtype, symptom=looks
-    )
+    return msgspec.structs.replace(signature, check=check, kind=kind, constraint=constraint, dtype=dtype, symptom=looks)
 
 
 def with_dedup_key(record: Record) -> Record:
@@ -146,13 +144,13 @@ def with_root_cause(record: Record, specs: Specs, execute: Callable[[Trial], Rec
     """A failure under the signature of its fault, as `with_dedup_key` gives it; `execute` runs a trial.
 
     What fails since one of its calls is wrong by itself is no fault of its own, and has that call's signature: a law;
-    a life cycle whose call fails the same way when it is made in the ordinary manner; a broken call whose valid twin
+    a life cycle whose call fails the same way when it is made in the ordinary call mode; a broken call whose valid twin
     does.
     """
     found = with_dedup_key(record)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
     of_status = found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)
-    if (found.signature.promise == "values" and not twin) or of_status:
+    if (found.signature.check == "values" and not twin) or of_status:
         return found
     for call in calls_alone(record.trial, specs):
         alone = execute(call)
@@ -178,17 +176,17 @@ def same_finding(finding: Signature, record: Record, *, cause: Callable[[Record]
     now = with_dedup_key(record).signature
     if now == key:
         return True
-    met = key.promise in ("values", "status") and now.promise not in ("values", key.promise)
+    met = key.check in ("values", "status") and now.check not in ("values", key.check)
     return met and (now.kind == Fault.LAW or _looks(now) == _looks(key))
 
 
 def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:
     """The calls of a law, of a life cycle or of a broken call's twin, each as a trial by itself; none of another's."""
     spec = specs[trial.case.operator]
-    if trial.promise in _IN_A_ROW:
+    if trial.check in _IN_A_ROW:
         return [Trial("status", trial.case, after=trial.after)]
-    if trial.promise.startswith(PREFIX) or trial.promise in LIFE_CYCLES:
-        calls = promise(trial.promise, where="trial").calls(trial, spec)
+    if trial.check.startswith(PREFIX) or trial.check in LIFE_CYCLES:
+        calls = check(trial.check, where="trial").calls(trial, spec)
     elif trial.parameters.get(_TWIN) is not None:
         calls = (case_from_json(trial.parameters[_TWIN], where=f"trial: $.parameters.{_TWIN}"),)
     else:
@@ -205,16 +203,16 @@ def _is_supported(spec: Spec, call: Case) -> bool:
 
 def shown_by(trial: Trial, signature: Signature, specs: Specs) -> list[Trial]:
     """Trials that may show a finding, the plainest first: before the one that met it, its calls by themselves."""
-    by_itself = signature.promise == "values" or (signature.promise == "status" and trial.promise in _IN_A_ROW)
+    by_itself = signature.check == "values" or (signature.check == "status" and trial.check in _IN_A_ROW)
     return [*(calls_alone(trial, specs) if by_itself else ()), trial]
 
 
 def _is_life_cycle(trial: Trial) -> bool:
-    return trial.promise in LIFE_CYCLES
+    return trial.check in LIFE_CYCLES
 
 
 def _looks(signature: Signature) -> tuple[str, ...]:
-    """What a fault has in any manner in which its call is made."""
+    """What a fault has in any call mode in which its call is made."""
     return signature.kind, signature.output, signature.symptom
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -105,6 +105,10 @@ class Array:
         """The dimensions in another order."""
         return self.f.transpose(self, tuple(axis % self.ndim for axis in axes))
 
+    def conj(self) -> Array:
+        """The complex conjugate: of a real array itself (`complex.Complex`)."""
+        return self
+
     def broadcast_to(self, shape: Sequence[int]) -> Array:
         """The elements repeated along dimensions of size 1, and along new ones in front."""
         return self if tuple(shape) == self.shape else self.f.broadcast_to(self, tuple(shape))
@@ -113,7 +117,7 @@ class Array:
 Operand: TypeAlias = "Array | float | int | NDArray[Any]"
 """The other side of an operator. Numbers and NumPy arrays are exact before they are rounded to the arithmetic."""
 
-Outputs: TypeAlias = "dict[str, Array]"
+Outputs: TypeAlias = "Mapping[str, Array | Sequence[Array]]"
 """A formula's results, by the names of the output parameters."""
 
 A = TypeVar("A", bound=Array)

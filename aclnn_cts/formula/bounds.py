@@ -494,7 +494,7 @@ class Bounds(Backend[Tracked]):
         lattice = result.lattice
         if lattice is None or lattice < self.eta:
             return False
-        limit = math.ldexp(lattice, self.bits)
+        limit = lattice * 2.0**self.bits  # inf for large DOUBLE lattices: ldexp would raise
         if result.hi <= limit:
             return True
         result.hi = min(result.hi, float(np.maximum.reduce(result.m, axis=None, initial=0.0)))
@@ -513,7 +513,7 @@ class Bounds(Backend[Tracked]):
             # Some elements have too many digits, and others have not.
             more = length - 1.0 if isinstance(length, float) else np.maximum(length - 1.0, 0.0)
             size = result.m if result.e is None else result.m + result.e
-            limit = math.ldexp(result.lattice, self.bits)
+            limit = result.lattice * 2.0**self.bits
             result.e = _plus(result.e, np.where(size <= limit, 0.0, self.gamma(count + more) * result.m))
             return
         result.lattice = None
@@ -864,7 +864,7 @@ class Bounds(Backend[Tracked]):
             return result
         lattice = array.lattice
         held = array.certain and lattice is not None and lattice >= form.smallest_normal
-        if held and lattice is not None and array.hi <= min(math.ldexp(lattice, form.significand), form.largest):
+        if held and lattice is not None and array.hi <= min(lattice * 2.0**form.significand, form.largest):
             return result
         result.terms, result.length, result.still = array.k, 1.0, False
         result.lattice = None

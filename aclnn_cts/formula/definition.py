@@ -5,29 +5,30 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
+from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, real_view, tensor_of
+from aclnn_cts.core.dtypes import COMPONENTS
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.scalars import number
 from aclnn_cts.formula.array import Array, Backend, Outputs
+from aclnn_cts.formula.complex import Complex, combined, separated
 from aclnn_cts.judgement.model import load_precision
 
-__all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "output_shapes"]
+__all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "is_complex", "output_shapes"]
 
 Formula: TypeAlias = Callable[..., Outputs]
 """`backward(f, …)`: the parameters after the backend carry the names of the C prototype, in any order.
 
-A floating tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null tensor as
-None, an output parameter as its shape, a scalar as the number that its dtype holds, an array as a tuple, a list of
-tensors as a list, and everything else as the case holds it. `formats` holds the
-format of each tensor by its name. A name that Python reserves is written with an underscore
-behind it.
+A floating or complex tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null
+tensor as None, an output parameter as its shape, a scalar as the number that its dtype holds, an array as a tuple, a
+list of tensors as a list, and everything else as the case holds it. `formats` holds the format of each tensor by its
+name. A name that Python reserves is written with an underscore behind it.
 """
 
 
@@ -48,6 +49,22 @@ class Derivative:
     """Results of `forward` that `backward` takes under the same name; they are computed anew for a check."""
     linear: bool = False
     """Whether `forward` is affine in each of `wrt`; then it gives the adjoint law."""
+
+    def by_tensor(self, call: OracleInput) -> Derivative:
+        """The same with each list replaced by its tensors in a call: `name[0]` belongs to `other[0]`."""
+        lengths = {name: len(value) for name, value in call.arguments.items() if isinstance(value, TensorList)}
+        if not lengths:
+            return self
+
+        def named(pairs: Mapping[str, str]) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for name, other in pairs.items():
+                places = [""] if name not in lengths else [f"[{place}]" for place in range(lengths[name])]
+                found.update((name + place, other + place) for place in places)
+            return found
+
+        saved = tuple(named(dict.fromkeys(self.saved, "")))
+        return replace(self, gradients=named(self.gradients), wrt=named(self.wrt), saved=saved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +120,15 @@ class Operator:
         """An operator from its formulas, the one that judges first."""
         return cls(forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw))
 
-    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Outputs:
-        """The results of a form on a call, by output.
+    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> dict[str, Array]:
+        """The results of a form on a call, by output; those of a list are `name[0]`, `name[1]`, ...
+
+        Of a complex output re and im are in a last dimension.
 
         KeyError for a parameter that the operator does not have, TypeError for results that are no arrays.
         """
-        results = form(f, self._bound(f, call, form.parameters))
-        for name, result in results.items():
-            if not isinstance(result, Array):
-                raise TypeError(f"{form.name}: {name} is {type(result).__name__}, not an array of the backend")
-        return results
+        given = form(f, self._bound(f, call, form.parameters))
+        return dict(_by_tensor(form.name, call, given))
 
     def _bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
         """The arguments of a formula, by their names in the prototype."""
@@ -133,8 +149,27 @@ class Operator:
 
     def _input(self, f: Backend[Any], call: OracleInput, name: str) -> Any:  # noqa: ANN401 - an array of the backend
         tensor = call.tensors[name]
-        is_raw = tensor.dtype != np.float64 or name.partition("[")[0] in self.raw
-        return tensor if is_raw else f.leaf(name, tensor)
+        if tensor.dtype != np.float64 or name.partition("[")[0] in self.raw:
+            return tensor
+        leaf = f.leaf(name, tensor)
+        return separated(leaf) if is_complex(call, name) else leaf
+
+
+def _by_tensor(form: str, call: OracleInput, results: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
+    """Each result by its name, complex ones in their real view; those of a list are `name[0]`, `name[1]`, ..."""
+    for whole, given in results.items():
+        listed = isinstance(given, (list, tuple))
+        for place, result in enumerate(given if listed else [given]):
+            name = f"{whole}[{place}]" if listed else whole
+            if not isinstance(result, Array):
+                raise TypeError(
+                    f"{form}: {name} is {type(result).__name__}, not an array of the backend nor a list of them"
+                )
+            if is_complex(call, name):
+                result = combined(result)  # noqa: PLW2901
+            elif isinstance(result, Complex):
+                raise TypeError(f"{form}: {name} is complex, and its output is not")
+            yield name, result
 
 
 def _plain_argument(argument: Argument) -> Any:  # noqa: ANN401 - any plain value
@@ -154,13 +189,16 @@ def _plain(name: str) -> str:
     return shorter if keyword.iskeyword(shorter) else name
 
 
+def is_complex(call: OracleInput, name: str) -> bool:
+    """Whether an argument of a call is a complex tensor."""
+    tensor = tensor_of(call.arguments, name)
+    return tensor is not None and tensor.dtype in COMPONENTS
+
+
 def output_shapes(call: OracleInput) -> dict[str, tuple[int, ...]]:
-    """The logical shapes of the outputs of a call: the tensor arguments that are no inputs."""
-    return {
-        name: argument.shape
-        for name, argument in call.arguments.items()
-        if isinstance(argument, Tensor) and name not in call.tensors
-    }
+    """The shapes of the outputs of a call, of complex ones in their real view: the tensors that are no inputs."""
+    named = Case("", call.arguments).tensors()
+    return {name: real_view(tensor).shape for name, tensor in named if name not in call.tensors}
 
 
 @functools.cache

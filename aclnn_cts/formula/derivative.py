@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64, OracleInput
-from aclnn_cts.formula.definition import Derivative, Form, Operator, output_shapes
+from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number
 
 __all__ = ["Compared", "differences"]
@@ -45,14 +45,16 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
 
     What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal
     distribution.
-    Gives nothing for an operator that is no derivative, and for a call whose gradients and saved tensors have other
-    shapes than `forward` gives or takes, since they broadcast. It leaves out elements at which `forward` has a kink.
+    Gives nothing for an operator that is no derivative, for complex tensors, and for a call whose gradients and saved
+    tensors have other shapes than `forward` gives or takes, since they broadcast. It leaves out elements at which
+    `forward` has a kink.
     TooManyNodesError where the call is no small one.
     """
     derivative = operator.derivative
-    if isinstance(derivative, str):
+    if isinstance(derivative, str) or any(is_complex(call, name) for name in call.arguments):
         return
     random = np.random.Generator(np.random.Philox(key))
+    derivative = derivative.by_tensor(call)
     setup = _Setup.of(operator, derivative, call, random)
     if not setup.fits():
         return
@@ -107,7 +109,9 @@ class _Setup:
         tensors: dict[str, NDArray[Any]] = {
             name: array for name, array in call.tensors.items() if name not in hidden
         } | made
-        question = msgspec.structs.replace(call, tensors=tensors)
+        # The parameter of a gradient that the call does not compute has no shape: a null tensor.
+        unknown = {name: None for name in derivative.wrt.values() if name not in {*call.arguments, *made}}
+        question = msgspec.structs.replace(call, tensors=tensors, arguments={**call.arguments, **unknown})
         return cls(operator, derivative, forward, question, call.tensors, shapes)
 
     def _results(self, given: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:

@@ -3,7 +3,8 @@
 They are required only where every listed form of the formula gives them: in float64, and in the format of intermediates
 with operands below the normal range flushed to zero, since the product of inf with a number that may be taken for zero
 is inf or nan. One
-form agrees with itself about anything, so that it takes two to require something.
+form agrees with itself about anything, so that it takes two to require something. Of complex results nothing is
+required: C lets a product with an infinite factor be infinite where the definition gives nan (C17, annex G.5.1).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from aclnn_cts.formula.definition import Form, Operator, default_arithmetic
+from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, is_complex
 from aclnn_cts.formula.emulator import FASTEST, Emulator, Variant
 
 __all__ = ["DOUBLE", "Settled", "plain_values", "settle"]
@@ -73,7 +74,8 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
                 if first is None:
                     touched = np.asarray(np.isnan(marked[name]))
                     # A finite result that depends on inf or nan is a decision or a function's limit: not required.
-                    unsettled = np.array(touched & (np.isfinite(value) if len(forms) > 1 else True))
+                    decided = len(forms) > 1 and not is_complex(call, name)
+                    unsettled = np.array(touched & (np.isfinite(value) if decided else True))
                     found[name] = Settled(value, unsettled, touched)
                 else:
                     first.open[...] |= first.touched & ~_alike(first.value, value)

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, real_view
+from aclnn_cts.core.dtypes import components, composed
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.layouts import Array
@@ -22,8 +23,8 @@ __all__ = ["case_arrays", "checksum", "many_arrays"]
 _SMALL = 2**12
 """Elements of a tensor up to which it is filled together with others."""
 
-_Part: TypeAlias = "tuple[Recipe, Request, dict[str, Array]]"
-"""A tensor to fill, how, and where its contents go."""
+_Part: TypeAlias = "tuple[Recipe, Request, str, dict[str, Array]]"
+"""A tensor to fill, how, its dtype, and where its contents go."""
 
 
 def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
@@ -44,8 +45,8 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
     # What is computed from a tensor that is not made by now is left to `_completed`, as all that is wrong.
     _fill_together(
         [
-            (recipe, msgspec.structs.replace(request, source=made[request.data.of]), made)
-            for recipe, request, made in parts
+            (recipe, msgspec.structs.replace(request, source=components(made[request.data.of])), dtype, made)
+            for recipe, request, dtype, made in parts
             if request.data.of in made
         ]
     )
@@ -64,8 +65,8 @@ def _small_parts(
     """The small tensors that a recipe fills, and nothing is wrong with."""
     for (case, names), made in zip(asked, found, strict=True):
         for name in names:
-            tensor = case.arguments.get(name)
-            if not isinstance(tensor, Tensor) or tensor.data is None or not 0 < tensor.numel <= _SMALL:
+            tensor = case.tensor(name)
+            if tensor is None or tensor.data is None or not 0 < tensor.numel <= _SMALL:
                 continue
             try:
                 recipe = check_data(tensor.data, name=name)
@@ -75,21 +76,21 @@ def _small_parts(
             if recipe is not None:
                 recipe, data = effective(recipe, tensor, tensor.data)
                 if data.of == tensor.data.of:
-                    yield recipe, Request(name=name, tensor=tensor, data=data, raw=raw), made
+                    yield recipe, Request(name=name, tensor=real_view(tensor), data=data, raw=raw), tensor.dtype, made
 
 
 def _fill_together(parts: Iterable[_Part]) -> None:
     groups: dict[tuple[str, str], list[_Part]] = {}
     for part in parts:
-        recipe, request, _ = part
+        recipe, request, *_ = part
         groups.setdefault((recipe.name, request.tensor.dtype), []).append(part)
     with np.errstate(all="ignore"):
         for group in groups.values():
-            counts = [request.tensor.numel for _, request, _ in group]
-            flat = group[0][0].fill([request for _, request, _ in group], counts)
+            counts = [request.tensor.numel for _, request, *_ in group]
+            flat = group[0][0].fill([request for _, request, *_ in group], counts)
             start = 0
-            for (_, request, made), count in zip(group, counts, strict=True):
-                made[request.name] = flat[start : start + count].reshape(request.tensor.shape)
+            for (_, request, dtype, made), count in zip(group, counts, strict=True):
+                made[request.name] = composed(flat[start : start + count].reshape(request.tensor.shape), dtype)
                 start += count
 
 
@@ -101,13 +102,13 @@ def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array], strea
 
 
 def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
-    tensor = case.arguments.get(name)
-    if name in made or not isinstance(tensor, Tensor) or tensor.data is None:
+    tensor = case.tensor(name)
+    if name in made or tensor is None or tensor.data is None:
         return
     of = tensor.data.of
     if of is not None:
         where = f"arguments.{name}.tensor.data.of"
-        if of not in case.arguments:
+        if of not in case.arguments and case.tensor(of) is None:
             raise UsageError(f"{where}: {shown(of)}; expected an argument of the case{nearest(of, case.arguments)}")
         if of == name or of in behind:
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")

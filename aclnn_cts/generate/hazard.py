@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds_data import data_range
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["UNSAFE_MANNERS", "hazard"]
+__all__ = ["UNSAFE_CALL_MODES", "hazard"]
 
-UNSAFE_MANNERS: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
+UNSAFE_CALL_MODES: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
     {
         ("executor", "twice"): "phase two frees an executor that is not repeatable: a second one uses freed memory",
         (
@@ -27,9 +27,9 @@ UNSAFE_MANNERS: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
         ): "phase two does not compare sizes: a kernel writes beyond a workspace that is too small",
     }
 )
-"""Manners of calling that only a software device can be asked for."""
+"""Call_modes of calling that only a software device can be asked for."""
 
-_NO_MANNER: Mapping[str, str | int | bool] = MappingProxyType({})
+_NO_CALL_MODE: Mapping[str, str | int | bool] = MappingProxyType({})
 
 
 def hazard(
@@ -38,7 +38,7 @@ def hazard(
     *,
     both_phases: bool,
     evaluation: Evaluation | None = None,
-    manner: Mapping[str, str | int | bool] = _NO_MANNER,
+    call_mode: Mapping[str, str | int | bool] = _NO_CALL_MODE,
 ) -> str:
     """Why this call must not reach a real device; empty where it may.
 
@@ -50,8 +50,8 @@ def hazard(
             return f"{constraint.id}: {constraint.unsafe}"
     if both_phases and (reason := _unknown_elements(spec, case)):
         return reason
-    for key, value in manner.items():
-        if (why := UNSAFE_MANNERS.get((key, value))) is not None:
+    for key, value in call_mode.items():
+        if (why := UNSAFE_CALL_MODES.get((key, value))) is not None:
             return f"{key} {value}: {why}"
     for name, tensor in case.tensors():
         if len(tensor.shape) > MAX_RANK:
@@ -67,8 +67,8 @@ def hazard(
 def _unknown_elements(spec: Spec, case: Case) -> str:
     """Of contents that must lie in a range, those of which nobody can say whether they do."""
     for name, constraint in spec.unsafe_elements:
-        tensor = case.arguments.get(name)
-        if not isinstance(tensor, Tensor) or tensor.data is None or not constraint.applies_to(case.product):
+        tensor = case.tensor(name)
+        if tensor is None or tensor.data is None or not constraint.applies_to(case.product):
             continue
         try:
             data_range(tensor)

@@ -54,7 +54,6 @@ _LAYOUTS = {
     "FLOAT": FloatLayout(23, 8, np.dtype(np.uint32)),
     "DOUBLE": FloatLayout(52, 11, np.dtype(np.uint64)),
 }
-_COMPONENTS = {"COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"}
 
 
 def float_layout(dtype: str) -> FloatLayout | None:
@@ -84,7 +83,7 @@ def integer_range(dtype: str) -> tuple[int, int]:
     if kind in ("signed", "unsigned"):
         limits = np.iinfo(numpy_dtype(dtype))
         return int(limits.min), int(limits.max)
-    layout = _LAYOUTS.get(_COMPONENTS.get(dtype, dtype))
+    layout = _LAYOUTS.get(dtype)
     if layout is None:
         return 0, 0
     return -(1 << layout.precision), 1 << layout.precision
@@ -98,8 +97,6 @@ def to_storage(values: NDArray[np.float64], dtype: str) -> Array:
     kind = DTYPES[dtype].kind
     if kind == "float":
         return stored(values, dtype)
-    if kind == "complex":
-        return values.astype(numpy_dtype(dtype))
     if kind == "bool":
         return np.asarray(values != 0)
     if kind == "other":

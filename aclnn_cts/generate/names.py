@@ -48,7 +48,7 @@ class NameDrawer:
 
     def __init__(self, spec: Spec, target: Target) -> None:
         self._target = target
-        shapes = [item.shape for item in spec.parameters if item.kind == "tensor" and item.shape is not None]
+        shapes = [item.shape for item in spec.parameters if item.holds_tensors and item.shape is not None]
         together = [shape.names() for shape in shapes]
         steps: list[_Step] = []
         last = {shape.items[-1].node.value for shape in shapes if shape.items}

@@ -3,7 +3,7 @@
 Word `j` of the stream (`seed`, `name`) is output word `j mod 4` of Philox4x64-10 (Salmon, Moraes, Dror and Shaw,
 *Parallel random numbers: as easy as 1, 2, 3*, SC11, section 4) with the key (`seed`, the first eight bytes of SHA-256
 of the UTF-8 name, little endian) and the 256-bit counter `j div 4 + 1`. Only the bit generator's raw words are used:
-NumPy promises those, and not what its distributions make of them.
+NumPy checks those, and not what its distributions make of them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case import Argument, Case, Tensor, replaced
+from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.contents import case_arrays, many_arrays
@@ -47,7 +48,7 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
         if what == "negative":
             return bool((values < 0).any())
         if what == "subnormal":
-            layout = float_layout(self.dtype)
+            layout = float_layout(component(self.dtype))
             return layout is not None and bool(((values != 0) & (abs(values) < 2.0 ** (1 - layout.bias))).any())
         if isinstance(what, str):
             raise TypeError(what)
@@ -74,11 +75,14 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
         return values if values.size == 0 else np.array([values.min(), values.max()])
 
     def _numbers(self) -> NDArray[Any]:
-        """The elements, those of a floating tensor in float64. Raises TypeError for a dtype that has no numbers."""
-        array = np.asarray(self.contents).reshape(-1)
-        if float_layout(self.dtype) is not None:
+        """The elements, those of a floating tensor in float64, of a complex one re and im.
+
+        Raises TypeError for a dtype that has no numbers.
+        """
+        array = components(np.asarray(self.contents)).reshape(-1)
+        if float_layout(component(self.dtype)) is not None:
             return widen(array)
-        if array.dtype.kind == "c" or storage_dtype(self.dtype) != array.dtype:
+        if storage_dtype(self.dtype) != array.dtype:
             raise TypeError(self.dtype)
         return array.astype(np.int64) if array.dtype.kind == "b" else array
 
@@ -90,18 +94,16 @@ def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
         for case in cases
     ]
     return [
-        case.arguments if isinstance(arrays, UsageError) else {**case.arguments, **_with_contents(case, arrays)}
+        case.arguments if isinstance(arrays, UsageError) else replaced(case.arguments, _with_contents(case, arrays))
         for case, arrays in zip(cases, many_arrays(asked), strict=True)
     ]
 
 
 def _with_contents(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Argument]:
-    return {name: _with(case.arguments[name], array) for name, array in arrays.items()}
+    return {name: _with(tensor, arrays[name]) for name, tensor in case.tensors() if name in arrays}
 
 
-def _with(tensor: Argument, array: NDArray[Any]) -> Argument:
-    if not isinstance(tensor, Tensor):
-        return tensor
+def _with(tensor: Tensor, array: NDArray[Any]) -> Tensor:
     return FilledTensor(**{name: getattr(tensor, name) for name in Tensor.__struct_fields__}, contents=array)
 
 
@@ -131,8 +133,8 @@ class _Predicate:
 
 def _filled(case: Case, names: Iterable[str]) -> dict[str, Argument]:
     """Those of the named tensors whose contents can be read, with them."""
-    tensors = ((name, case.arguments.get(name)) for name in names)
-    small = [name for name, item in tensors if isinstance(item, Tensor) and item.numel <= MOST_ELEMENTS]
+    tensors = ((name, case.tensor(name)) for name in names)
+    small = [name for name, item in tensors if item is not None and item.numel <= MOST_ELEMENTS]
     try:
         return _with_contents(case, case_arrays(case, small)) if small else {}
     except UsageError:

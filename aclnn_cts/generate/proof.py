@@ -28,8 +28,13 @@ DRAWINGS = 240
 def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
     """The doubts about a spec as messages that open with `file:line`, in the order of the file."""
     products: dict[Doubt, list[str]] = {}
+    asked: dict[str, list[Doubt]] = {}
+    reads_target = "target." in repr(file.content)
     for product in spec.products:
-        for doubt in doubts(spec, product, drawings=drawings, seed=seed):
+        alike = product if reads_target else _stated(spec, product)
+        if alike not in asked:
+            asked[alike] = doubts(spec, product, drawings=drawings, seed=seed)
+        for doubt in asked[alike]:
             products.setdefault(doubt, []).append(product)
     found = []
     for doubt, named in products.items():
@@ -37,6 +42,17 @@ def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: in
         where = "" if len(named) == len(spec.products) else f" on {' and '.join(named)}"
         found.append((file.line(path), f"{file.at(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
     return [text for _, text in sorted(found)]
+
+
+def _stated(spec: Spec, product: str) -> str:
+    """Everything that the answers depend on: products of which a spec says the same are asked about once."""
+    rules = [
+        (item.id, item.rule.describe(product), item.when_text, item.strength, item.group, item.statuses)
+        for item in spec.constraints_for(product)
+    ]
+    tensors = [(item.name, item.dtypes.get(product), item.formats.get(product)) for item in spec.parameters]
+    rows = None if spec.rows is None else spec.rows.get(product)
+    return repr((rules, tensors, rows, None if spec.modes is None else spec.modes.operand.get(product)))
 
 
 def doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:

@@ -28,7 +28,7 @@ def empty_tables(spec: Spec, product: str) -> list[Doubt]:
     found = [
         Doubt("parameters", item.name, f"{item.name}: no dtype to draw from", advice)
         for item in spec.parameters
-        if item.kind == "tensor" and item.dtype_as is None and item.name not in spec.row_parameters
+        if item.holds_tensors and item.dtype_as is None and item.name not in spec.row_parameters
         if not item.dtypes.get(product)
     ]
     if spec.rows is not None and not spec.rows.get(product):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Tensor, TensorList, owner, replaced
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, drawn
 from aclnn_cts.generate.negative import invalid_cases, tried_ways
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.evaluate import evaluate, is_broken
 from aclnn_cts.speclang.kinds import Constraint, Way
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.shape import INDEX
 
 __all__ = ["broken_constraints", "unbreakable_constraints", "unguarded_sizes"]
 
@@ -32,28 +35,41 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
+_MOST = 4_000
+"""Sizes of an operator and product that are made larger; only one with lists of tensors has so many."""
+
+
 def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
     """Dimensions and items that can be one larger, against the draws, without any constraint being broken."""
     tally = Tally()
+    looked = 0
     for number, (drawing, case) in enumerate(cases):
-        for name, axis, alone, followed in _enlarged(sampler, drawing, case):
-            place = f"{name}[{axis}]" if not _spliced(sampler.spec, name) else f"{name}, any dimension"
+        if looked > _MOST:
+            break
+        redrawn = _Redrawn(sampler, drawing)
+        for name, axis, alone, followed in _enlarged(sampler, drawing, case, number):
+            looked += 1
+            of = owner(name)
+            place = f"{name}[{axis}]" if not _spliced(sampler.spec, of) else f"{of}, any dimension"
             for changed, company in ((alone, ""), (followed, " together with the shapes that follow it")):
-                if evaluate(sampler.spec, changed).broken or _free(sampler, drawing, name, changed):
+                if is_broken(sampler.spec, changed) or _free(redrawn, of, changed):
                     continue
-                example = f"{list(_sizes(case.arguments[name]))} ({drawn(drawing)})"
-                tally.add(number, "parameters", name, f"{place}: one more{company} breaks no constraint", example)
+                example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({drawn(drawing)})"
+                tally.add(number, "parameters", of, f"{place}: one more{company} breaks no constraint", example)
                 break
     return tally.doubts(len(cases), "encode what it has to equal")
 
 
-def _enlarged(sampler: Sampler, drawing: Drawing, case: Case) -> Iterator[tuple[str, int, Case, Case]]:
+def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> Iterator[tuple[str, int, Case, Case]]:
     """The case with one size or item one larger, alone and with what is shaped after it.
 
-    Nothing of an empty tensor, whose sizes need not show.
+    Of a list it is one tensor, another in each case. Nothing of an empty tensor, whose sizes need not show.
     """
-    for item in sampler.spec.parameters:
-        value = case.arguments[item.name]
+    for parameter, argument in case.arguments.items():
+        name, value = parameter, argument
+        if isinstance(argument, TensorList) and len(argument):
+            place = number % len(argument)
+            name, value = f"{parameter}[{place}]", argument[place]
         sizes = _sizes(value)
         if 0 in sizes:
             continue
@@ -61,60 +77,78 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case) -> Iterator[tuple[
             changed: Tensor | tuple[int, ...] = _larger(sizes, axis)
             if isinstance(value, Tensor):
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
-            alone = msgspec.structs.replace(case, arguments={**case.arguments, item.name: changed})
-            followed = sampler.case(drawing, way=Way(text="", axes={(item.name, axis): size + 1}))
-            yield item.name, axis, alone, followed
+            alone = msgspec.structs.replace(case, arguments=replaced(case.arguments, {name: changed}))
+            followed = sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1}))
+            yield name, axis, alone, followed
 
 
 def _larger(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*sizes[:axis], sizes[axis] + 1, *sizes[axis + 1 :])
 
 
-def _free(sampler: Sampler, drawing: Drawing, name: str, changed: Case) -> bool:
+@dataclass(slots=True)
+class _Redrawn:
+    """The sizes of a case with another value of one draw, each made once."""
+
+    sampler: Sampler
+    drawing: Drawing
+    known: dict[tuple[str, object], list[tuple[int, ...]] | None] = field(default_factory=dict)
+
+    def sizes(self, name: str, value: object) -> list[tuple[int, ...]] | None:
+        """The sizes of all arguments; None where they have none."""
+        if (name, value) not in self.known:
+            try:
+                case = self.sampler.case(self.drawing, way=Way(text="", assign={name: value}))
+                self.known[name, value] = _all_sizes(case)
+            except FAILURES:
+                self.known[name, value] = None
+        return self.known[name, value]
+
+
+def _free(redrawn: _Redrawn, name: str, changed: Case) -> bool:
     """Whether the draws themselves could have given the changed case: the size then depends on no other.
 
     A size that follows from other names is free where one of those gives it within its bounds: what a floor division
     leaves over.
     """
-    wanted = [_sizes(value) for value in changed.arguments.values()]
+    sampler, drawing = redrawn.sampler, redrawn.drawing
+    wanted = _all_sizes(changed)
     shape = sampler.spec.parameter(name).shape
     derived = {draw.name for draw in sampler.spec.draws if draw.kind not in ("integer", "run", "broadcast")}
+    if shape is not None:
+        with contextlib.suppress(*FAILURES):
+            shape = shape.chosen({**changed.arguments, **drawing.names, INDEX: 0}, sampler.target)
     for item in shape.items if shape is not None else ():
         if item.node.value in derived:
-            if _left_over(sampler, drawing, wanted):
+            if _left_over(redrawn, wanted):
                 return True
             continue
         drawn = drawing.names.get(str(item.node.value)) if item.node.kind == "name" else None
         larger: list[Any] = [drawn + 1] if isinstance(drawn, int) else []
         if isinstance(drawn, tuple):
             larger = [_larger(drawn, place) for place in range(len(drawn))]
-        for value in larger:
-            try:
-                case = sampler.case(drawing, way=Way(text="", assign={str(item.node.value): value}))
-            except FAILURES:
-                continue
-            if [_sizes(other) for other in case.arguments.values()] == wanted:
-                return True
+        if any(redrawn.sizes(str(item.node.value), value) == wanted for value in larger):
+            return True
     return False
 
 
-def _left_over(sampler: Sampler, drawing: Drawing, wanted: list[tuple[int, ...]]) -> bool:
+def _left_over(redrawn: _Redrawn, wanted: list[tuple[int, ...]]) -> bool:
     """Whether one integer draw, one larger or smaller and within its bounds, gives these sizes."""
+    sampler, drawing = redrawn.sampler, redrawn.drawing
     for draw in sampler.spec.draws:
         value = drawing.names.get(draw.name)
         if draw.kind != "integer" or not isinstance(value, int):
             continue
         low, high = draw.bounds(drawing.names, sampler.target)
         for other in (value - 1, value + 1):
-            if not low <= other <= high:
-                continue
-            try:
-                case = sampler.case(drawing, way=Way(text="", assign={draw.name: other}))
-            except FAILURES:
-                continue
-            if [_sizes(argument) for argument in case.arguments.values()] == wanted:
+            if low <= other <= high and redrawn.sizes(draw.name, other) == wanted:
                 return True
     return False
+
+
+def _all_sizes(case: Case) -> list[tuple[int, ...]]:
+    arrays = [_sizes(value) for value in case.arguments.values() if isinstance(value, tuple)]
+    return [*(tensor.shape for _, tensor in case.tensors()), *arrays]
 
 
 def _spliced(spec: Spec, name: str) -> bool:

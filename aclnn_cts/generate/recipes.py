@@ -14,8 +14,8 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from aclnn_cts.core.case import Data, Number, Tensor
-from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.case import Data, Number, Tensor, real_view
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
@@ -92,6 +92,15 @@ RECIPES: Mapping[str, Recipe] = _registry(
         elementwise=False,
         floating=True,
     ),
+    Recipe(
+        name="invstd",
+        fill=recipes_real.invstd,
+        reads=("of", "axis", "epsilon"),
+        needs=("of",),
+        elementwise=False,
+        floating=True,
+    ),
+    Recipe(name="mean", fill=recipes_real.mean, reads=("of", "axis"), needs=("of",), elementwise=False, floating=True),
     Recipe(name="wide", fill=recipes_hostile.wide, reads=("low", "high"), floating=True),
     Recipe(name="subnormal", fill=recipes_hostile.subnormal, floating=True),
     Recipe(name="large", fill=recipes_hostile.large, floating=True),
@@ -100,6 +109,9 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="dominated", fill=recipes_hostile.dominated, reads=("axis",), elementwise=False, floating=True),
     Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
 )
+
+_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel"})
+"""Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(
     {None: _PARAMETERS}
@@ -194,17 +206,20 @@ def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: St
             )
     with np.errstate(all="ignore"):
         if recipe is None:
-            return _explicit(tensor, data.values or (), name)
+            return composed(_explicit(real_view(tensor), data.values or (), name), tensor.dtype)
         return _fill(recipe, tensor, data, source, name, streams)
 
 
 def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
     """What fills a tensor: `integers` by default bounds where the dtype cannot hold the recipe's floating data.
 
-    Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin.
+    Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin. Of a complex
+    tensor the recipe fills the real view (`core.case.real_view`), along an axis of the elements.
     """
-    if recipe.floating and float_layout(tensor.dtype) is None:
+    if recipe.floating and float_layout(component(tensor.dtype)) is None:
         return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
+    if tensor.dtype in COMPONENTS and tensor.shape and (data.axis is not None or recipe.name in _ALONG_THE_LAST):
+        return recipe, msgspec.structs.replace(data, axis=recipes_exact.axis_of(tensor, data.axis))
     return recipe, data
 
 
@@ -221,21 +236,23 @@ def empty_array(tensor: Tensor, *, where: str) -> Array:
 def _fill(
     recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str, streams: Streams | None
 ) -> Array:
-    count = tensor.numel
-    if not count:
+    if not tensor.numel:
         return empty_array(tensor, where=f"arguments.{name}.tensor")
     recipe, data = effective(recipe, tensor, data)
     stream = f"data/{name}"
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)
-    request = Request(name=name, tensor=tensor, data=data, raw=raw, source=source)
+    view = real_view(tensor)
+    count = view.numel
+    source = source if source is None else components(source)
+    request = Request(name=name, tensor=view, data=data, raw=raw, source=source)
     if count <= CHUNK or not recipe.elementwise:
-        return recipe.fill((request,), (count,)).reshape(tensor.shape)
-    result = np.empty(count, storage_dtype(tensor.dtype))
+        return composed(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
+    result = np.empty(count, storage_dtype(view.dtype))
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
         part = msgspec.structs.replace(request, start=start)
         result[start : start + size] = recipe.fill((part,), (size,))
-    return result.reshape(tensor.shape)
+    return composed(result.reshape(view.shape), tensor.dtype)
 
 
 def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:

@@ -34,7 +34,7 @@ def integer_bounds(tensor: Tensor, data: Data) -> tuple[int, int]:
         low = -_SMALL if high is None else min(-_SMALL, high)
     if high is None:
         high = max(_SMALL, low)
-    if DTYPES[tensor.dtype].kind in ("float", "complex"):
+    if DTYPES[tensor.dtype].kind == "float":
         return low, high
     # A case that is invalid for its dtype keeps the recipe of its valid twin, whose bounds may not fit.
     bounds = integer_range(tensor.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,8 +16,21 @@ from aclnn_cts.generate.layouts import Array, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.request import Request, Words, joined, pieces, spread, taken
 
-__all__ = ["NORMAL_REACH", "normal", "normal_values", "positive", "rstd", "softmax", "uniform", "uniform_bounds"]
+__all__ = [
+    "NORMAL_REACH",
+    "invstd",
+    "mean",
+    "normal",
+    "normal_values",
+    "positive",
+    "rstd",
+    "softmax",
+    "uniform",
+    "uniform_bounds",
+]
 
+Rows: TypeAlias = "NDArray[np.float64]"
+"""Numbers of a parameter, a row for each element to fill; or one number for each."""
 _Parameter: TypeAlias = "float | NDArray[np.float64]"
 """Of all elements, or of each."""
 
@@ -68,14 +81,21 @@ def _bell_table(mean: float, std: float, dtype: str) -> Array:
 
 def normal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """A bell of the given mean and standard deviation."""
-    numbers = taken(requests, counts)
     mean = spread([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
     std = spread([1.0 if request.data.std is None else request.data.std for request in requests], counts)
     tensor = requests[0].tensor
     if isinstance(mean, float) and isinstance(std, float) and len(requests) == 1 and tensor.numel > _GREATEST_SUM:
-        elements: Array = _bell_table(mean, std, tensor.dtype).take(_sums(numbers).view(np.int64))
-        return elements
-    return to_storage(normal_values(numbers, mean, std), tensor.dtype)
+        return _large_normal(requests[0], counts[0], _bell_table(mean, std, tensor.dtype))
+    return to_storage(normal_values(taken(requests, counts), mean, std), tensor.dtype)
+
+
+def _large_normal(request: Request, count: int, table: Array) -> Array:
+    """Elements of a table by the sums, block by block."""
+    result: Array = np.empty(count, table.dtype)
+    for place in blocks(count):
+        sums = _sums(request.raw(place.stop - place.start)).view(np.int64)
+        table.take(sums, out=result[place], mode="clip")  # every sum has an element: clipping alone needs no copy
+    return result
 
 
 def uniform_bounds(data: Data) -> tuple[int, int]:
@@ -163,27 +183,75 @@ def rstd(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     The rows are x in row-major order cut into as many parts as rstd has elements: the dimensions that rstd lacks are
     the trailing ones. Where x cannot be cut so (in an invalid case it is null, or of another shape), `positive`.
     """
+    return _of_rows(requests, counts, _inverse_roots, positive)
+
+
+def invstd(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """1 / sqrt(variance + epsilon) of each row of x, the mean being that of `mean`; rows as there, else `positive`."""
+    return _of_rows(requests, counts, _inverse_deviations, positive)
+
+
+def mean(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """The sum of each row of x over its n elements.
+
+    With an axis, a row is all that has one place along it, and without one rows are those of `rstd`. Where x has no
+    such rows, `normal`.
+    """
+    return _of_rows(requests, counts, _means, normal)
+
+
+def _of_rows(
+    requests: Sequence[Request],
+    counts: Sequence[int],
+    statistic: Callable[[Sequence[Rows], Sequence[Request], Sequence[int]], Rows],
+    otherwise: Callable[[Sequence[Request], Sequence[int]], Array],
+) -> Array:
+    """A number for each row of another parameter; of tensors that fit no rows, what another recipe gives."""
     rows = [_rows(request, count) for request, count in zip(requests, counts, strict=True)]
     found = [item for item in rows if item is not None]
     if len(found) < len(rows):
-        asked = zip(requests, counts, rows, strict=True)
-        return joined([(positive if row is None else rstd)((request,), (count,)) for request, count, row in asked])
-    values = joined([_halving_sum(item * item) for item in found])
-    values /= spread([float(item.shape[1]) for item in found], counts)
-    values += spread(
-        [_DEFAULT_EPSILON if item.data.epsilon is None else item.data.epsilon for item in requests], counts
-    )
-    result = 1.0 / np.sqrt(values)
+        return joined(
+            [
+                otherwise((request,), (count,)) if row is None else _of_rows((request,), (count,), statistic, otherwise)
+                for request, count, row in zip(requests, counts, rows, strict=True)
+            ]
+        )
+    result = statistic(found, requests, counts)
     # The sign of a nan that arithmetic makes differs between processors.
     result[np.isnan(result)] = math.nan
     return to_storage(result, requests[0].tensor.dtype)
 
 
-def _rows(request: Request, count: int) -> NDArray[np.float64] | None:
+def _means(rows: Sequence[Rows], requests: Sequence[Request], counts: Sequence[int]) -> Rows:
+    sums = joined([_halving_sum(item.copy()) for item in rows])
+    sums /= spread([float(item.shape[1]) for item in rows], counts)
+    return sums
+
+
+def _inverse_roots(rows: Sequence[Rows], requests: Sequence[Request], counts: Sequence[int]) -> Rows:
+    values = joined([_halving_sum(item * item) for item in rows])
+    values /= spread([float(item.shape[1]) for item in rows], counts)
+    values += spread(
+        [_DEFAULT_EPSILON if item.data.epsilon is None else item.data.epsilon for item in requests], counts
+    )
+    roots: Rows = 1.0 / np.sqrt(values)
+    return roots
+
+
+def _inverse_deviations(rows: Sequence[Rows], requests: Sequence[Request], counts: Sequence[int]) -> Rows:
+    each = [_means((item,), (), (item.shape[0],)) for item in rows]
+    return _inverse_roots([item - mean[:, None] for item, mean in zip(rows, each, strict=True)], requests, counts)
+
+
+def _rows(request: Request, count: int) -> Rows | None:
     """The source as rows, one an element to fill; None where it cannot be cut so."""
-    source = request.source
+    source, axis = request.source, request.data.axis
     if source is None or not source.size or source.size % count:
         return None
+    if axis is not None:
+        if not -source.ndim <= axis < source.ndim or source.shape[axis] != count:
+            return None
+        source = np.moveaxis(source, axis, 0)
     rows = source.reshape(count, -1)
     return (rows.real if rows.dtype.kind == "c" else rows).astype(np.float64)
 

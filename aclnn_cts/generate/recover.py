@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -9,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Tensor
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.case import Case, Scalar, Tensor, real_view, replaced, tensors_in
+from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.scalars import made
 from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw, Evaluator, Spec
-from aclnn_cts.speclang.shape import ShapeItem
+from aclnn_cts.speclang.shape import INDEX, ShapeItem
 
 __all__ = ["recover", "recovered_case"]
 
@@ -48,7 +49,7 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
     names, picks = _names(sampler, case, known, hidden)
     if names is None or not _fit(sampler, names):
         return None
-    tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
+    tensors = dict(_firsts(case))
     views: dict[str, int] = {}
     for name, tensor in tensors.items():
         view = _view(tensor)
@@ -86,6 +87,12 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
     return drawing if made is not None and made.arguments == case.arguments else None
 
 
+def _firsts(case: Case) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor by its parameter; of a list the first, whose layout and recipe all of them have in a drawing."""
+    for name, value in case.arguments.items():
+        yield from ((name, tensor) for tensor in tensors_in(value)[:1])
+
+
 def _fit(sampler: Sampler, names: Mapping[str, Any]) -> bool:
     """Whether every run is as long as the names before it allow."""
     runs = [draw for draw in sampler.spec.draws if draw.kind == "run"]
@@ -108,21 +115,23 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
     None where explicit values are too few.
     """
     made = sampler.case(drawing, origin=like.origin)
-    arguments: dict[str, Any] = dict(made.arguments)
-    for name in sampler.spec.inputs:
-        tensor, old = made.arguments.get(name), like.arguments.get(name)
-        if not isinstance(tensor, Tensor) or not isinstance(old, Tensor):
+    changes: dict[str, Tensor] = {}
+    for name in sampler.spec.given_inputs(made):
+        tensor, old = made.tensor(name), like.tensor(name)
+        if tensor is None or old is None:
             continue
         if old.data is None:
-            arguments[name] = msgspec.structs.replace(tensor, data=None)
+            changes[name] = msgspec.structs.replace(tensor, data=None)
         elif old.data.values is not None:
-            if tensor.numel > len(old.data.values):
+            count = real_view(tensor).numel
+            if count > len(old.data.values):
                 return None
-            data = msgspec.structs.replace(old.data, values=old.data.values[: tensor.numel])
-            arguments[name] = msgspec.structs.replace(tensor, data=data)
+            data = msgspec.structs.replace(old.data, values=old.data.values[:count])
+            changes[name] = msgspec.structs.replace(tensor, data=data)
         elif tensor.data is not None:
             data = msgspec.structs.replace(tensor.data, seed=old.data.seed)
-            arguments[name] = msgspec.structs.replace(tensor, data=data)
+            changes[name] = msgspec.structs.replace(tensor, data=data)
+    arguments = replaced(made.arguments, changes)
     return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
 
 
@@ -202,9 +211,13 @@ def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
         before = len(known)
         for item in spec.parameters:
             value = case.arguments.get(item.name)
-            sizes = value.shape if isinstance(value, Tensor) else getattr(value, "items", value)
-            if item.shape is not None and isinstance(sizes, tuple):
-                _match(item.shape.items, sizes, known, drawn)
+            tensors = tensors_in(value)
+            for place, sizes in enumerate([tensor.shape for tensor in tensors] or [getattr(value, "items", value)]):
+                if item.shape is None or not isinstance(sizes, tuple):
+                    continue
+                with contextlib.suppress(*UNDEFINED):
+                    shape = item.shape.chosen({**case.arguments, **known, INDEX: place}, case.target)
+                    _match(shape.items, sizes, known, drawn)
     return known
 
 
@@ -254,7 +267,7 @@ def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[
         for key in data.__struct_fields__
         if key not in ("recipe", "seed", "values") and getattr(data, key) is not None
     }
-    for template in sampler.templates(name, "float" if tensor.dtype in FLOATING else "other"):
+    for template in sampler.templates(name, "float" if tensor.dtype in INEXACT else "other"):
         if template.recipe == data.recipe and template.computed:
             try:
                 computed = {key: make(environment, sampler.target) for key, make in template.computed.items()}

@@ -43,7 +43,7 @@ class Carriers(enum.Enum):
 
 
 QUICK = tuple(regime for regime in Regime if regime is not Regime.HEAVY)
-"""The regimes of every profile: at most 2^16 elements a tensor."""
+"""The regimes of every profile; in quick a tensor has at most 2^16 elements."""
 STANDARD = tuple(Regime)
 """Those of the longer profiles."""
 
@@ -90,6 +90,11 @@ _ELEMENTS: Mapping[Regime, tuple[int, int]] = MappingProxyType(
     }
 )
 """Most elements of a tensor, from the least to the greatest limit that is drawn."""
+_LARGER: Mapping[Regime, tuple[int, int]] = MappingProxyType(
+    {**_ELEMENTS, Regime.LONG: (1 << 14, 1 << 18), Regime.REAL: (1 << 10, 1 << 18)}
+)
+"""The same in the longer profiles, where a dimension may be as long as it is in networks."""
+_VOCABULARIES = (32000, 151936)
 
 
 @dataclass(slots=True)
@@ -133,9 +138,9 @@ class RegimeSizes:
         return int(high ** (1 / (1 + min(later, 2))))
 
 
-def draw_sizes(choices: Choices, regime: Regime, target: Target) -> RegimeSizes:
-    """A regime's limit on elements and what carries its sizes, for one case."""
-    least, most = _ELEMENTS[regime]
+def draw_sizes(choices: Choices, regime: Regime, target: Target, *, heavy: bool = False) -> RegimeSizes:
+    """A regime's limit on elements and what carries its sizes, for one case; `heavy`: of a longer profile."""
+    least, most = (_LARGER if heavy else _ELEMENTS)[regime]
     return RegimeSizes(regime, _logarithmic(choices, least, most), choices.pick(_CARRIERS[regime]), _tiles(target))
 
 
@@ -204,6 +209,9 @@ def _wide(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
 
 
 def _real(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    largest = max(_VOCABULARIES)
+    if low <= largest <= high and choices.chance(1, 2):
+        return choices.pick(_VOCABULARIES)  # few draws have room for them
     fitting = [size for size in _REAL if low <= size <= high]
     return choices.pick(fitting) if fitting else high
 

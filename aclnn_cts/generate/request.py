@@ -125,7 +125,7 @@ def whole_numbers(
     """
     total = _raised(offsets, [low for low, _ in ranges], counts)
     least, most = integer_range(dtype)
-    if DTYPES[dtype].kind not in ("float", "complex") or (
+    if DTYPES[dtype].kind != "float" or (
         not any(exponents) and all(least <= low and high <= most for low, high in ranges)
     ):
         return _whole(total, dtype)

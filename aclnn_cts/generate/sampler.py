@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor
-from aclnn_cts.core.dtypes import DTYPES, FLOATING
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList
+from aclnn_cts.core.dtypes import DTYPES, INEXACT
 from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
@@ -30,7 +30,7 @@ from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.model import Parameter, Spec
-from aclnn_cts.speclang.shape import compile_shape
+from aclnn_cts.speclang.shape import INDEX, compile_shape
 
 __all__ = ["MAX_DATA_ELEMENTS", "Sampler"]
 
@@ -56,7 +56,7 @@ _SEEDS = 2**32 - 1
 _THOUSAND = 1_000
 _STEPPED = VIEWS.index("stepped")
 _WITHOUT_DATA = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("other", "complex"))
-"""Dtypes of tensors that are descriptors alone."""
+"""Dtypes of tensors that are descriptors alone, where the operator lists none of them."""
 
 
 class Sampler:
@@ -68,8 +68,9 @@ class Sampler:
         product = target.product
         self._dtype_rows = _dtype_rows(spec, product)
         self._format_rows = _format_rows(spec, product)
+        self._without_data = _WITHOUT_DATA.difference(*(row.values() for row in self._dtype_rows))
         self._names = NameDrawer(spec, target)
-        self._tensors = tuple(item for item in spec.parameters if item.kind == "tensor")
+        self._tensors = tuple(item for item in spec.parameters if item.holds_tensors)
         self._shapes: Mapping[str, Callable[..., tuple[int, ...]]] = {
             item.name: compile_shape(item.shape) for item in spec.parameters if item.shape is not None
         }
@@ -78,11 +79,14 @@ class Sampler:
         """Tensors that take the format of one whose format follows from drawn names."""
         for item in self._tensors:
             source = next((other for other in self._tensors if other.name == item.format_as), None)
-            if source is not None and (source.format_by is not None or source.name in self._following):
+            if source is not None and (
+                source.format_by is not None or source.layouts or source.name in self._following
+            ):
                 self._following.add(item.name)
         self._inputs = tuple(item for item in self._tensors if item.role == "input")
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
+        self._sometimes = any(item.optional_when is not None for item in spec.parameters)
         finite = {
             name for item in spec.constraints_for(product) if isinstance(item.rule, Finite) for name in item.rule.of
         }
@@ -115,10 +119,10 @@ class Sampler:
         """The tensors that need not be contiguous."""
         return self._strided
 
-    def templates(self, name: str, family: str) -> tuple[Template, ...]:
-        """All templates of an input's data, for floating dtypes (`float`) or others (`other`)."""
+    def templates(self, name: str, family: str, *, kinds: Sequence[str] = DATA_KINDS) -> tuple[Template, ...]:
+        """Templates of an input's data of these kinds, for floating dtypes (`float`) or others (`other`)."""
         by_kind = self._templates[name, family]
-        return tuple(template for kind in DATA_KINDS for template in by_kind[kind])
+        return tuple(template for kind in kinds for template in by_kind[kind])
 
     def shape(self, name: str, environment: Mapping[str, Any]) -> tuple[int, ...]:
         """The shape of a tensor, or the contents of an int array, in a valid case with these names."""
@@ -158,11 +162,14 @@ class Sampler:
         options: Options | None = None,
         regime: Regime | None = None,
         cell: Cell | None = None,
+        data_kind: str | None = None,
+        heavy: bool = False,
     ) -> Drawing:
         """Every free choice of one valid case, with at most `budget` elements a tensor where one is given.
 
-        `options` narrow what is chosen among (`options(configuration)`); a regime decides its sizes, and a cell of the
-        covering array all that the array covers.
+        `options` narrow what is chosen among (`options(configuration)`); a regime decides its sizes, a kind of data
+        (one of `DATA_KINDS`) its contents, and a cell of the covering array all that the array covers. `heavy`: the
+        regime's sizes are those of a longer profile.
         """
         budgets: Sequence[int] = BUDGETS
         if cell is not None:
@@ -175,7 +182,9 @@ class Sampler:
             budgets = options.budgets
         configuration = None if options is None else options.configuration
         if regime is not None:
-            names, picks = self._names.draw(choices, draw_sizes(choices, regime, self.target), configuration)
+            names, picks = self._names.draw(
+                choices, draw_sizes(choices, regime, self.target, heavy=heavy), configuration
+            )
         else:
             limit = choices.pick(budgets) if budget is None else budget
             names, picks = self._names.draw(choices, mixed_sizes(choices, limit), configuration)
@@ -186,7 +195,8 @@ class Sampler:
                 supported = configuration.among("mode", supported, modes.names.__getitem__)
             names[modes.attribute] = choices.pick(supported) if cell is None else cell.mode
         views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
-        data = self._templates_for(choices, dtypes, options, cell)
+        kind = data_kind if cell is None else DATA_KINDS[cell.data]
+        data = self._templates_for(choices, dtypes, options, kind)
         scalars = {item.name: choices.pick(item.dtypes[self.target.product]) for item in self._scalars}
         nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
         seed = choices.integer(0, _SEEDS)
@@ -207,16 +217,15 @@ class Sampler:
         return {choices.pick(self._strided): cell.view} if cell.view and self._strided else {}
 
     def _templates_for(
-        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, cell: Cell | None
+        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, wanted: str | None
     ) -> dict[str, Template]:
         style = choices.integer(0, 15)
-        kind = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
-        if cell is not None:
-            kind = DATA_KINDS[cell.data]
+        drawn = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
+        kind = drawn if wanted is None else wanted
         data: dict[str, Template] = {}
-        hostile = choices.pick(self._inputs) if cell is not None and kind == "hostile" else None
+        hostile = choices.pick(self._inputs) if wanted == "hostile" else None
         for item in self._inputs:
-            family = "float" if dtypes[item.name] in FLOATING else "other"
+            family = "float" if dtypes[item.name] in INEXACT else "other"
             chosen = kind if kind != "hostile" or choices.integer(0, 1) or item is hostile else "realistic"
             data[item.name] = choices.pick(self._templates[item.name, family][chosen])
             if options is not None and (item.name, family) in options.templates:
@@ -228,7 +237,7 @@ class Sampler:
     def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, Template]) -> None:
         """Half the time, zeros in the other inputs where one has inf and nan: what skips zeros loses their product."""
         special = [name for name, template in data.items() if template.recipe == "special"]
-        others = [name for name in data if name not in special and dtypes[name] in FLOATING]
+        others = [name for name in data if name not in special and dtypes[name] in INEXACT]
         if len(special) != 1 or not others or choices.integer(0, 1):
             return
         for name in others:
@@ -239,14 +248,15 @@ class Sampler:
     def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
         """The random valid case of that number in its stream: the covering array's cells, then regimes by their shares.
 
-        `heavy` adds the regime of that name to both.
+        `heavy` adds the regime of that name to both, and makes long and real sizes larger.
         """
         cells = self.cells(STANDARD if heavy else QUICK)
         if number < len(cells):
-            return self.case(self.draw(choices, cell=cells[number]))
+            return self.case(self.draw(choices, cell=cells[number], heavy=heavy))
         if heavy and self._vast and number < len(cells) + _VAST:
             return self._vast_case(choices, number - len(cells))
-        return self.case(self.draw(choices, regime=_regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)))
+        regime = _regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)
+        return self.case(self.draw(choices, regime=regime, heavy=heavy))
 
     def _vast_case(self, choices: Choices, number: int) -> Case:
         """A case with so many rows of an output that the regimes leave out, in one row of dtypes after the other.
@@ -291,8 +301,13 @@ class Sampler:
         environment: dict[str, Any] = dict(names)
         arguments: dict[str, Any] = {}
         for item in self.spec.parameters:
-            arguments[item.name] = None if item.kind == "tensor" else self._plain(item, environment, drawing, way)
+            arguments[item.name] = None if item.holds_tensors else self._plain(item, environment, drawing, way)
             environment[item.name] = arguments[item.name]
+        if self._sometimes:
+            nulls = tuple(
+                name for name in drawing.nulls if self.spec.parameter(name).may_be_left_out(environment, drawing.target)
+            )
+            drawing = msgspec.structs.replace(drawing, nulls=nulls)
         if not self._tensors_of(drawing, way, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
@@ -336,52 +351,100 @@ class Sampler:
         have_data = True
         for number, item in enumerate(self._tensors):
             name = item.name
-            shape = self._shapes[name](environment, drawing.target)
-            view = drawing.views.get(name, 0)
+            rank = len(self._shape(item, name, drawing, way, {**environment, INDEX: 0})) if item.layouts else 0
             if way is None:
                 source = _source(item, drawing.nulls) if item.dtype_else else None
-                dtypes[name] = dtype = drawing.dtypes[source or name]
-                formats[name] = form = self._format(item, environment, drawing, formats)
+                dtypes[name] = drawing.dtypes[source or name]
+                formats[name] = self._format(item, environment, drawing, formats, rank)
             else:
-                shape = _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
-                dtypes[name] = dtype = _followed(name, _source(item, drawing.nulls), way.dtypes, drawing.dtypes, dtypes)
-                drawn = {**drawing.formats, name: self._format(item, environment, drawing, formats)}
-                formats[name] = form = _followed(name, item.format_as, way.formats, drawn, formats)
-                view = _STEPPED if way.strided == name else view
-            smallest = min(shape) if shape else 1
-            have_data = (
-                have_data
-                and smallest >= 0
-                and math.prod(shape) <= (MAX_DATA_ELEMENTS if item.role == "input" else _MAX_OUTPUT_ELEMENTS)
-                and dtype not in _WITHOUT_DATA
-            )
-            data = None
-            if have_data and item.role == "input":
-                data = self._data(item, drawing, environment, number, way)
-            layout = lay_out(shape, view) if view and smallest > 0 else None
-            strides, offset, storage = layout if layout is not None else (None, 0, None)
-            arguments[name] = environment[name] = Tensor(shape, dtype, form, strides, offset, storage, data)
+                dtypes[name] = _followed(name, _source(item, drawing.nulls), way.dtypes, drawing.dtypes, dtypes)
+                drawn = {**drawing.formats, name: self._format(item, environment, drawing, formats, rank)}
+                formats[name] = _followed(name, item.format_as, way.formats, drawn, formats)
+            looks = dtypes[name], formats[name]
+            if item.length is None:
+                tensors = [self._tensor(item, name, looks, drawing, way, environment, number)]
+            else:
+                length = int(item.length(environment, drawing.target))
+                tensors = []
+                for place in range(length if way is None else way.lengths.get(name, length)):
+                    environment[INDEX] = place
+                    seed = number + place * len(self._tensors)
+                    tensors.append(self._tensor(item, f"{name}[{place}]", looks, drawing, way, environment, seed))
+                environment.pop(INDEX, None)
+            have_data = have_data and all(self._can_have_data(item, tensor) for tensor in tensors)
+            value = tensors[0] if item.length is None else TensorList(tuple(tensors))
+            arguments[name] = environment[name] = value
         return have_data
 
+    def _shape(
+        self, item: Parameter, name: str, drawing: Drawing, way: Way | None, environment: Mapping[str, Any]
+    ) -> tuple[int, ...]:
+        """The shape of a parameter's tensor, or of one of a list: `name` is its own."""
+        shape = self._shapes[item.name](environment, drawing.target)
+        return shape if way is None else _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
+
+    def _can_have_data(self, item: Parameter, tensor: Tensor) -> bool:
+        most = MAX_DATA_ELEMENTS if item.role == "input" else _MAX_OUTPUT_ELEMENTS
+        is_size = min(tensor.shape, default=1) >= 0
+        return is_size and math.prod(tensor.shape) <= most and tensor.dtype not in self._without_data
+
+    def _tensor(
+        self,
+        item: Parameter,
+        name: str,
+        looks: tuple[str, str],
+        drawing: Drawing,
+        way: Way | None,
+        environment: Mapping[str, Any],
+        number: int,
+    ) -> Tensor:
+        """The tensor of a parameter, or one of a list: `name` is its own, `looks` are dtype and format."""
+        shape = self._shape(item, name, drawing, way, environment)
+        view = drawing.views.get(item.name, 0)
+        dtype, form = looks
+        if way is not None:
+            dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
+            view = _STEPPED if way.strided == name else view
+        plain = Tensor(shape, dtype, form)
+        data = None
+        if item.role == "input" and self._can_have_data(item, plain):
+            data = self._data(item, name, drawing, environment, number, way)
+        layout = lay_out(shape, view) if view and min(shape, default=1) > 0 else None
+        strides, offset, storage = layout if layout is not None else (None, 0, None)
+        return Tensor(shape, dtype, form, strides, offset, storage, data)
+
     def _format(
-        self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, settled: Mapping[str, str]
+        self,
+        item: Parameter,
+        environment: Mapping[str, Any],
+        drawing: Drawing,
+        settled: Mapping[str, str],
+        rank: int,
     ) -> str:
-        """What follows from drawn names, or is that of a tensor whose format does; else as drawn."""
+        """What follows from drawn names or the rank, or is that of a tensor whose format does; else as drawn."""
         if item.format_by is not None:
             form: str = item.format_by(environment, drawing.target)
             return form
-        return settled[str(item.format_as)] if item.name in self._following else drawing.formats[item.name]
+        if item.name in self._following:
+            return settled[str(item.format_as)]
+        drawn = drawing.formats[item.name]
+        if not item.layouts:
+            return drawn
+        listed = item.formats[self.target.product]
+        fitting = [name for name in item.layouts.get(rank, ()) if name in listed] or [drawn]
+        return drawn if drawn in fitting else fitting[listed.index(drawn) % len(fitting)]
 
     def _data(
         self,
         item: Parameter,
+        name: str,
         drawing: Drawing,
         environment: Mapping[str, Any],
         number: int,
         way: Way | None,
     ) -> Data:
-        if way is not None and item.name in way.data:
-            return way.data[item.name]
+        if way is not None and name in way.data:
+            return way.data[name]
         template = drawing.data[item.name]
         seed = (drawing.seed + number) & _SEEDS
         if not template.computed:
@@ -397,12 +460,12 @@ def _of_outputs_alone(spec: Spec) -> tuple[tuple[str, tuple[str, ...]], ...]:
     of_inputs = {
         name
         for item in spec.parameters
-        if item.shape is not None and not (item.kind == "tensor" and item.role == "output")
+        if item.shape is not None and not (item.holds_tensors and item.role == "output")
         for name in item.shape.names()
     }
     found = {}
     for item in spec.parameters:
-        names = item.shape.names() if item.shape is not None and item.kind == "tensor" else ()
+        names = item.shape.names() if item.shape is not None and item.holds_tensors else ()
         for draw in spec.draws:
             if draw.kind == "integer" and draw.name in names and draw.name not in of_inputs:
                 found[draw.name] = tuple(
@@ -435,6 +498,8 @@ def _number(item: Parameter, value: Any) -> int | bool | float:  # noqa: ANN401 
 
 
 def _without_data(value: Any) -> Any:  # noqa: ANN401 - any argument
+    if isinstance(value, TensorList):
+        return TensorList(tuple(map(_without_data, value.items)))
     if not isinstance(value, Tensor):
         return value
     return Tensor(value.shape, value.dtype, value.format, value.strides, value.offset, value.storage_shape)
@@ -478,7 +543,7 @@ def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
 
 def _dtype_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
     """Every assignment of dtypes that the tables allow."""
-    tensors = [item for item in spec.parameters if item.kind == "tensor"]
+    tensors = [item for item in spec.parameters if item.holds_tensors]
     if spec.rows is not None:
         fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in spec.rows.get(product, ())]
     else:
@@ -497,8 +562,8 @@ def _dtype_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
 
 
 def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
-    free = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is None]
-    follow = [item for item in spec.parameters if item.kind == "tensor" and item.format_as is not None]
+    free = [item for item in spec.parameters if item.holds_tensors and item.format_as is None]
+    follow = [item for item in spec.parameters if item.holds_tensors and item.format_as is not None]
     rows: list[Mapping[str, str]] = []
     listed = (item.formats.get(product, ("ND",)) for item in free)
     drawn = (names[:1] if item.format_by is not None else names for item, names in zip(free, listed, strict=True))

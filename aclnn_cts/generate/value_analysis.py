@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from aclnn_cts.core.case import Data, Tensor
+from aclnn_cts.core.case import Data, Tensor, real_view
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.layouts import Array, float_layout, to_storage
 from aclnn_cts.generate.recipes import array, check_data, effective
@@ -17,7 +17,7 @@ from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 __all__ = ["finite", "lattice", "value_range"]
 
 
-_REAL = frozenset(("normal", "uniform", "positive", "softmax", "rstd"))
+_REAL = frozenset(("normal", "uniform", "positive", "softmax", "rstd", "invstd", "mean"))
 """Recipes of numbers that are multiples of nothing in particular."""
 
 
@@ -37,8 +37,9 @@ def finite(tensor: Tensor) -> bool:
     """Whether the contents are known to hold neither inf nor nan; true of a tensor without data or elements.
 
     Of a recipe the answer is that of its worst element, which need not occur: `normal` with a deviation of a third of
-    the largest number may overflow. `rstd` is said to be finite where the parameter that it comes from is.
+    the largest number may overflow. Statistics are said to be finite where the parameter that they come from is.
     """
+    tensor = real_view(tensor)
     if tensor.data is None or not tensor.numel or float_layout(tensor.dtype) is None:
         return True
     return _finite(tensor, _effective(tensor))
@@ -48,7 +49,7 @@ def _finite(tensor: Tensor, data: Data) -> bool:
     """The same of a floating tensor with elements and the data that fill it."""
     if data.recipe == "special":
         return False
-    if data.recipe == "rstd":
+    if data.recipe in ("rstd", "invstd"):
         return data.epsilon is None or (data.epsilon > 0 and 1.0 / math.sqrt(data.epsilon) <= _largest(tensor.dtype))
     if data.recipe in ("constant", "normal", "uniform", "integers"):
         return _magnitude(tensor, data) <= _largest(tensor.dtype)
@@ -81,6 +82,7 @@ def value_range(tensor: Tensor) -> tuple[int, int] | None:
     The bounds of a recipe need not be attained, those of explicit values are (fractions rounded outwards). An empty
     tensor has no element and so no bounds: None.
     """
+    tensor = real_view(tensor)
     if tensor.data is None or not tensor.numel:
         return None
     data = _effective(tensor)
@@ -112,8 +114,6 @@ def _outwards(values: Array) -> tuple[int, int] | None:
         if not np.isfinite(values).all():
             return None
         return math.floor(values.min()), math.ceil(values.max())
-    if values.dtype.kind == "c":
-        return None
     return int(values.min()), int(values.max())
 
 
@@ -123,6 +123,7 @@ def lattice(tensor: Tensor) -> float | None:
     Known of `integers`, index data, `zeros`, `one_hot`, `constant` and explicit values where they are finite, and 1 for
     an integer dtype. Where all elements are 0, or there are none, any power would do, and 1 is given.
     """
+    tensor = real_view(tensor)
     if tensor.data is None:
         return None
     if float_layout(tensor.dtype) is None:

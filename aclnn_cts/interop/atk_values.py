@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aclnn_cts.core.case import Data
-from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.philox import words
 
@@ -49,15 +49,15 @@ def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
     A normal distribution whose mean and deviation are ranges themselves has them drawn by seed and name.
     """
     value = _single(ranges)
-    kind = DTYPES[dtype].kind
-    if kind not in ("float", "signed", "unsigned", "bool"):
-        raise NotCarried(f"{name}: recipes of {dtype} data are not known here")
+    kind = DTYPES[component(dtype)].kind
     if isinstance(value, Mapping):
         mean, deviation = _interval(value.get("mean")), _interval(value.get("std"))
         if value.get("name") != "nd" or mean is None or deviation is None or kind != "float":
             raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it in {dtype}")
         drawn = [_drawn(bounds, seed=seed, stream=f"{name}/{word}") for bounds, word in ((mean, "m"), (deviation, "s"))]
         return Data(recipe="normal", seed=seed, mean=drawn[0], std=drawn[1])
+    if dtype in COMPONENTS and _interval(value) is None:
+        raise NotCarried(f"{name}: range_values {_shown(ranges)}: whether re and im are both meant is not known")
     if kind == "bool" and (truth := _truth(value)) is not None:
         return Data(recipe="constant", mean=float(truth))
     if isinstance(value, str) and value in _NON_FINITE:

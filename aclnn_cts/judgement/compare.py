@@ -44,6 +44,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     expected: ExpectedOutput
     model: ComputeModel
     operands: OperandFacts | None = None
+    in_parts: bool = False
+    """Whether it is the real view of a complex output, with re and im in the last dimension."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +112,12 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
         for part in _parts(others):
             _within(part)
         rest = iter(opened)
-        return [known or _settled(next(rest)) for known in found]
+        settled = [known or _settled(next(rest)) for known in found]
+    return [_in_parts(known) if item.in_parts else known for item, known in zip(items, settled, strict=True)]
+
+
+def _in_parts(found: Comparison) -> Comparison:
+    return msgspec.structs.replace(found, deviation=found.deviation.in_parts())
 
 
 def _settled(entry: _Open) -> Comparison:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.dtypes import COMPONENTS, components
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
@@ -39,7 +40,7 @@ def law_output(
 
     - `coarse`: in the coarsest arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`).
     """
-    values = got.astype(np.float64)
+    values = components(got).astype(np.float64)
     shape = values.shape
     with np.errstate(all="ignore"):
         model = loosest(model) if coarse else model
@@ -98,7 +99,7 @@ def judge_law(
     facts: dict[str, Any] = {}
     for check in checks:
         facts |= check.facts
-    deviations = tuple(_deviation(check) for check in checks)
+    deviations = tuple(_deviation(check, base) for check in checks)
     basis = weakest(model.basis for model in models.values())
     broken = [place for place, deviation in enumerate(deviations) if deviation.beyond]
     if broken:
@@ -107,7 +108,7 @@ def judge_law(
         kind = Fault.SPECIAL if _special(check) else Fault.LAW
         explained = ""
         if models[check.output].basis != "document" and not any(
-            _deviation(again).beyond for again in law.check(base, coarse())
+            _deviation(again, base).beyond for again in law.check(base, coarse())
         ):
             kind = Fault.MODEL
             explained = "; coarser arithmetic in the promised formats would explain it, the compute model does not"
@@ -130,8 +131,14 @@ def judge_law(
     )
 
 
-def _deviation(check: LawCheck) -> Deviation:
+def _deviation(check: LawCheck, base: LawInput) -> Deviation:
     """The worst element: `got` is the left side of the relation and `expected` the right one."""
+    found = _worst(check)
+    tensor = base.tensor(check.output)
+    return found.in_parts() if tensor.dtype in COMPONENTS and not check.place else found
+
+
+def _worst(check: LawCheck) -> Deviation:
     if not check.left.size:
         return Deviation(output=check.output, histogram=histogram(np.zeros(0), 0))
     error = check.error
@@ -165,7 +172,7 @@ def _special(check: LawCheck) -> bool:
 
 
 def _told(check: LawCheck, deviation: Deviation) -> str:
-    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
+    place = deviation.place
     if check.place:
         place += f" ({check.place})"
     allowed = "must be equal" if deviation.bound == 0.0 else f"may be {deviation.bound:.3g} apart"

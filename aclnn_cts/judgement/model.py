@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from aclnn_cts.core.arithmetic import Arithmetic, FunctionError
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
@@ -217,7 +218,13 @@ def _model(
     operand: str | None,
     source: str | None,
 ) -> ComputeModel:
-    question = {"operator": operator, "outputs": output, "products": product, "dtypes": dtype, "operands": operand}
+    question = {
+        "operator": operator,
+        "outputs": owner(output),
+        "products": product,
+        "dtypes": dtype,
+        "operands": operand,
+    }
     sections: dict[str, Any] = {}
     functions: dict[FunctionName, PrecisionFunctionModel] = {}
     for entry in precision.entries:

@@ -6,13 +6,13 @@ never written, what was written that must not be, and only then the values. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
@@ -73,14 +73,21 @@ def compared(
     *,
     expected: Expected,
     got: Mapping[str, NDArray[Any]],
-    outputs: Iterable[str],
+    outputs: Mapping[str, Tensor],
     models: Mapping[str, ComputeModel],
     operands: Mapping[str, OperandFacts],
 ) -> list[Compared]:
     """The outputs of one call as `compare_all` takes them. Arguments as of `judge_values`."""
     return [
-        Compared(output=name, got=got[name], expected=expected[name], model=models[name], operands=operands.get(name))
-        for name in outputs
+        Compared(
+            output=name,
+            got=components(got[name]),
+            expected=expected[name],
+            model=models[name],
+            operands=operands.get(name),
+            in_parts=tensor.dtype in COMPONENTS,
+        )
+        for name, tensor in outputs.items()
     ]
 
 
@@ -160,16 +167,15 @@ def unfaulted(
 
 def _value_message(comparison: Comparison, model: ComputeModel) -> str:
     deviation = comparison.deviation
-    place = f"{deviation.output}{list(deviation.index)}" if deviation.index else deviation.output
     beyond = f"{deviation.beyond} of {deviation.elements} elements at fault"
     if comparison.kind == Fault.SPECIAL:
-        return f"{place} is {_number(deviation.got)}, expected {_number(deviation.expected)}; {beyond}"
+        return f"{deviation.place} is {_number(deviation.got)}, expected {_number(deviation.expected)}; {beyond}"
     size = (
         "which must be exact"
         if deviation.bound == 0.0
         else f"± {deviation.bound:.3g}, an error of {deviation.share:.3g} times the bound"
     )
-    text = f"{place} is {_number(deviation.got)}, expected {_number(deviation.expected)} {size}; {beyond}"
+    text = f"{deviation.place} is {_number(deviation.got)}, expected {_number(deviation.expected)} {size}; {beyond}"
     given = f"{model.describe()} (basis: {model.basis})"
     if comparison.kind == Fault.MODEL:
         return (
@@ -283,7 +289,7 @@ def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verd
     return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts=facts)
 
 
-def signature(verdict: Verdict, *, operator: str, promise: str, constraint: str = "", dtype: str = "") -> Signature:
+def signature(verdict: Verdict, *, operator: str, check: str, constraint: str = "", dtype: str = "") -> Signature:
     """What broke, so that failures of many cases become one finding.
 
     `constraint` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
@@ -291,7 +297,7 @@ def signature(verdict: Verdict, *, operator: str, promise: str, constraint: str 
     """
     return Signature(
         operator=operator,
-        promise=promise,
+        check=check,
         kind=verdict.kind,
         constraint=constraint,
         output=str(verdict.facts.get(OUTPUT_FACT, "")),

@@ -15,7 +15,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     seed: int
     found: bool
-    promise: str = ""
+    check: str = ""
     """Of the first failure, and so are kind and cases."""
     kind: str = ""
     cases: int = 0

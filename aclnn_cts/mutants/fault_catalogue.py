@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.load import Specs
@@ -50,7 +50,7 @@ class SeededFault:
     operator: str
     fault_class: str
     sentence: str
-    promises: tuple[str, ...]
+    checks: tuple[str, ...]
     """Those that are foreseen to notice it."""
     clauses: tuple[str, ...]
     """Addresses in the operator's document that it breaks, or `interface/` and one of the interface's."""
@@ -117,7 +117,7 @@ class _Fault(_Model):
     operator: _Text
     fault_class: Annotated[FaultClass, Field(alias="class")]
     sentence: _Text
-    promises: Annotated[list[_Text], Field(min_length=1)]
+    checks: Annotated[list[_Text], Field(min_length=1)]
     clauses: Annotated[list[_Clause], Field(min_length=1)]
     trigger: _Text | None = None
     equivalent: _Text | None = None
@@ -184,7 +184,7 @@ def _as_fault(entry: _Fault) -> SeededFault:
         operator=entry.operator,
         fault_class=entry.fault_class,
         sentence=entry.sentence,
-        promises=tuple(entry.promises),
+        checks=tuple(entry.checks),
         clauses=tuple(entry.clauses),
         trigger=entry.trigger or "",
         equivalent=entry.equivalent or "",
@@ -206,8 +206,8 @@ def _check(content: _File, specs: Specs, problems: Problems) -> None:
                 problems.add((*place, "id"), f"{entry.id!r} stands twice; give one of them another id")
             seen.add(entry.id)
     for number, entry in enumerate(content.faults):
-        for promise in entry.promises:
-            problems.known(promise, PROMISES, ("faults", number, "promises"), "promise")
+        for check in entry.checks:
+            problems.known(check, CHECKS, ("faults", number, "checks"), "check")
         if entry.operator in specs:
             addresses = _addresses(specs, entry.operator)
             _check_trigger(entry, specs, problems, ("faults", number, "trigger"))

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.case import Case, TensorList, owner
+from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.formula.emulator import ORDERS
@@ -73,11 +73,18 @@ class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
         if broken:
             return False
         if self.change is not Change.REJECT:
-            output = case.arguments.get(self.output)
-            if case.call.phases != 2 or not isinstance(output, Tensor) or 0 in output.shape:
+            output = case.tensor(self.tensor(case))
+            if case.call.phases != 2 or output is None or 0 in output.shape:
                 return False
             return holds(self.conditions, case) and self._has_what_is_changed(case, output.shape)
         return holds(self.conditions, case)
+
+    def tensor(self, case: Case) -> str:
+        """The name of the tensor that is changed: the output, or one of its list."""
+        value = case.arguments.get(self.output)
+        if not isinstance(value, TensorList) or not len(value):
+            return self.output
+        return f"{self.output}[{(self.place * len(value)) // _PLACES}]"
 
     def _has_what_is_changed(self, case: Case, shape: tuple[int, ...]) -> bool:
         """Whether there are two rows or columns to swap, or an operand that the format does not hold."""
@@ -88,9 +95,9 @@ class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
             form = BINARY_FORMATS[self.format]
             return any(
                 tensor.data is not None
-                and self.operand in ("", name)
-                and tensor.dtype in FLOATING
-                and not covers(form, BINARY_FORMATS[tensor.dtype])
+                and self.operand in ("", owner(name))
+                and tensor.dtype in INEXACT
+                and not covers(form, BINARY_FORMATS[component(tensor.dtype)])
                 for name, tensor in case.tensors()
             )
         return True
@@ -157,7 +164,7 @@ def draw_mutants(spec: Spec, target: Target, *, seed: str, count: int, sums: boo
     changes = [item for item in Change if sums or item not in _OF_A_SUM]
     checks = [item.id for item in spec.constraints_for(target.product) if item.strength == Strength.LISTED]
     rows = Sampler(spec, target).dtype_rows
-    floats = [name for name in spec.inputs if any(row[name] in FLOATING for row in rows)]
+    floats = [name for name in spec.inputs if any(row[name] in INEXACT for row in rows)]
     for number in range(count):
         choices = _choices(seed, spec, "mutants", number)
         change = changes[number % len(changes)]

@@ -51,7 +51,7 @@ RARE = 100
 FREQUENCY_CALLS = 20_000
 """Witness calls on which every trigger is evaluated."""
 MOST_DECOYS = 1 + len(ORDERS)
-_PROMISE = {False: "values", True: "status"}
+_CHECK = {False: "values", True: "status"}
 """By whether a check is skipped: what a single call is judged by."""
 _NOTHING: frozenset[str] = frozenset()
 _FIRST_SLICE, _SLICE = 8, 64
@@ -92,7 +92,7 @@ class MutantResult(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     text: str
     found: bool
-    promise: str = ""
+    check: str = ""
     """Of the first failure, and so are kind and cases."""
     kind: str = ""
     cases: int = 0
@@ -244,7 +244,7 @@ def measure_operator(
                 change=mutant.change.value,
                 text=mutant.text(),
                 found=first is not None,
-                promise=first[1].trial.promise if first is not None else "",
+                check=first[1].trial.check if first is not None else "",
                 kind=first[1].verdict.kind if first is not None else "",
                 cases=first[0] if first is not None else 0,
                 reached=len(reached[mutant.id]),
@@ -272,7 +272,7 @@ def _to_look_at(
     First those of the plan, then the first witness calls; the further ones only where none of these shows a change.
     """
     for mutant in missed:
-        yield mutant, [Trial(_PROMISE[mutant.change is Change.SKIP], case) for case in reached[mutant.id]], True
+        yield mutant, [Trial(_CHECK[mutant.change is Change.SKIP], case) for case in reached[mutant.id]], True
         yield mutant, witnesses.trials(mutant), False
     for mutant, trials in witnesses.further([mutant for mutant in missed if not shown[mutant.id].changed]):
         yield mutant, trials, False
@@ -356,7 +356,7 @@ class _Witnesses:
                 if mutant.fires(case, _NOTHING):
                     self.fired[mutant.id] += 1
                     if mutant.id in kept and len(self._kept[mutant.id]) < most:
-                        self._kept[mutant.id].append((_PROMISE[False], case))
+                        self._kept[mutant.id].append((_CHECK[False], case))
         for mutant in mutants:
             if mutant.change is not Change.SKIP:
                 continue
@@ -365,11 +365,11 @@ class _Witnesses:
                 if mutant.fires(case, broken):
                     self.fired[mutant.id] += 1
                     if mutant.id in kept:
-                        self._kept[mutant.id].append((_PROMISE[True], case))
+                        self._kept[mutant.id].append((_CHECK[True], case))
 
     def trials(self, mutant: GeneratedMutant) -> list[Trial]:
         """Trials of the calls that were kept."""
-        return [Trial(promise, case) for promise, case in self._kept[mutant.id]]
+        return [Trial(check, case) for check, case in self._kept[mutant.id]]
 
     def further(self, mutants: Sequence[GeneratedMutant]) -> Iterator[tuple[GeneratedMutant, list[Trial]]]:
         """Mutants that no call showed, with trials of the witness calls after the first in which they fire.
@@ -389,7 +389,7 @@ class _Witnesses:
                 if mutant.fires(case, _NOTHING):
                     self.fired[mutant.id] += 1
                     if len(self._kept[mutant.id]) + len(found[mutant.id]) < most:
-                        found[mutant.id].append(Trial(_PROMISE[False], case))
+                        found[mutant.id].append(Trial(_CHECK[False], case))
         yield from ((mutant, found[mutant.id]) for mutant in open_ones)
 
 

@@ -1,4 +1,4 @@
-"""The kill matrix: which fault was noticed by which promise, after how many cases; and which decoys were accused."""
+"""The kill matrix: which fault was noticed by which check, after how many cases; and which decoys were accused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     found: bool
-    promise: str
+    check: str
     kind: str
     cases: int
     seconds: float
@@ -55,7 +55,7 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     equivalent: str | None
     by_seed: tuple[SeedResult, ...]
     caught_by: Mapping[str, int]
-    """How often each promise was the first to notice it."""
+    """How often each check was the first to notice it."""
     findings: float = 0.0
     """Mean number of findings that its failures are, over the seeds that found it; 0 where none did."""
 
@@ -143,7 +143,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     soon: int
     """Of those, how many within `SOON` cases by the median of the seeds."""
     foreseen: float
-    """Share of the findings whose promise was foreseen."""
+    """Share of the findings whose check was foreseen."""
     findings: float
     """Mean over the faults that were found."""
     decoys: int
@@ -159,7 +159,7 @@ def figures(matrix: KillMatrix) -> Figures:
         equivalent=len(matrix.faults) - len(judged),
         found=sum(not row.survives for row in judged),
         soon=sum(not row.survives and row.cases <= SOON for row in judged),
-        foreseen=sum(result.promise in row.foreseen for row, result in results) / max(len(results), 1),
+        foreseen=sum(result.check in row.foreseen for row, result in results) / max(len(results), 1),
         findings=_mean(row.findings for row in matrix.faults if row.findings),
         decoys=len(matrix.decoys),
         accused=len(matrix.accused),
@@ -206,14 +206,14 @@ def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
         operator=entry.operator,
         fault_class=entry.fault_class,
         sentence=entry.sentence,
-        foreseen=entry.promises,
+        foreseen=entry.checks,
         clauses=entry.clauses,
         equivalent=entry.equivalent or None,
         by_seed=tuple(
             SeedResult(
                 seed=attempt.seed,
                 found=attempt.found,
-                promise=attempt.promise,
+                check=attempt.check,
                 kind=attempt.kind,
                 cases=attempt.cases,
                 seconds=round(attempt.seconds, 2),
@@ -221,7 +221,7 @@ def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
             )
             for attempt in attempts
         ),
-        caught_by=dict(sorted(Counter(attempt.promise for attempt in found).items())),
+        caught_by=dict(sorted(Counter(attempt.check for attempt in found).items())),
         findings=round(_mean(len(attempt.findings) for attempt in found), 2),
     )
 

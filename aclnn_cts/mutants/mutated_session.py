@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Adapter, Buffers, Call, Capabilities, Session, TensorBuffer
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.case import Case, owner
+from aclnn_cts.core.dtypes import INEXACT, component, components, composed
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -121,7 +121,10 @@ class MutatedSession:
         if mutant.change in _OF_A_SUM:
             self._change_sum(call, mutant)
             return
-        view, dtype = _outputs(call)[mutant.output].view, _dtype(call.case, mutant.output)
+        name = mutant.tensor(call.case)
+        view, dtype = _outputs(call)[name].view, _dtype(call.case, name)
+        if mutant.change not in (Change.ROWS, Change.COLUMNS):
+            view, dtype = components(view), component(dtype)
         if mutant.change in (Change.ROWS, Change.COLUMNS):
             axis = view.ndim - (1 if mutant.change is Change.COLUMNS else 2)
             if axis >= 0 and view.shape[axis] > 1:
@@ -144,14 +147,14 @@ class MutatedSession:
         view[index] = to_dtype(np.array(changed), dtype)
 
     def _remember(self, call: Call, mutant: GeneratedMutant) -> None:
-        buffer = _outputs(call).get(mutant.output)
+        buffer = _outputs(call).get(mutant.tensor(call.case))
         if buffer is None or not buffer.view.size:
             return
-        held = buffer.view.dtype
-        if self._before is None or self._before.dtype == held:
-            self._before = buffer.view.reshape(-1).copy()
+        view = components(buffer.view)
+        if self._before is None or self._before.dtype == view.dtype:
+            self._before = view.reshape(-1).copy()
         else:
-            self._before = buffer.view.reshape(-1).astype(held)
+            self._before = view.reshape(-1).astype(view.dtype)
 
     def _change_sum(self, call: Call, mutant: GeneratedMutant) -> None:
         """Drop the last contribution of one of the formula's sums, or add it twice."""
@@ -170,10 +173,11 @@ class MutatedSession:
             wrong, _ = _evaluated(operator, question, Mutant(place, _OF_A_SUM[mutant.change]))
             for name, buffer in call.buffers.outputs.items():
                 if name in wrong:
-                    shape, dtype = buffer.view.shape, _dtype(case, name)
+                    view, dtype = components(buffer.view), component(_dtype(case, name))
+                    shape = view.shape
                     other = np.broadcast_to(wrong[name] != right[name], shape)
                     other = other & ~(np.isnan(wrong[name]) & np.isnan(right[name]))
-                    np.copyto(buffer.view, to_dtype(np.broadcast_to(wrong[name], shape), dtype), where=other)
+                    np.copyto(view, to_dtype(np.broadcast_to(wrong[name], shape), dtype), where=other)
 
     def _reordered(self, call: Call, decoy: GeneratedDecoy) -> Outcome:
         """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
@@ -191,7 +195,7 @@ class MutatedSession:
         ):
             return outcome
         for name, values in self._emulated(spec, case, inputs, decoy).items():
-            np.copyto(call.buffers.outputs[name].view, values)
+            np.copyto(components(call.buffers.outputs[name].view), values)
         return outcome
 
     def _emulated(
@@ -284,9 +288,9 @@ def _with_rounded(call: Call, mutant: GeneratedMutant) -> Call:
     inputs: dict[str, TensorBuffer] = dict(buffers.inputs)
     for name, buffer in buffers.inputs.items():
         dtype = _dtype(call.case, name)
-        if dtype in FLOATING and mutant.operand in ("", name):
-            values = round_to(widen(buffer.view), BINARY_FORMATS[mutant.format])
-            inputs[name] = _Rounded(to_dtype(values, dtype))
+        if dtype in INEXACT and mutant.operand in ("", owner(name)):
+            values = round_to(widen(components(buffer.view)), BINARY_FORMATS[mutant.format])
+            inputs[name] = _Rounded(composed(to_dtype(values, component(dtype)), dtype))
     changed: Buffers = _Changed(inputs, buffers.outputs, buffers.memory)
     return dataclasses.replace(call, buffers=changed)
 
@@ -311,5 +315,5 @@ def _outputs(call: Call) -> Mapping[str, TensorBuffer]:
 
 
 def _dtype(case: Case, name: str) -> str:
-    descriptor = case.arguments[name]
-    return descriptor.dtype if isinstance(descriptor, Tensor) else ""
+    descriptor = case.tensor(name)
+    return "" if descriptor is None else descriptor.dtype

@@ -135,7 +135,7 @@ def attempt(
         id=task.id,
         seed=task.seed,
         found=first is not None,
-        promise=first.trial.promise if first is not None else "",
+        check=first.trial.check if first is not None else "",
         kind=first.verdict.kind if first is not None else "",
         cases=tally.first_at or tally.cases,
         seconds=found_after or time.perf_counter() - began,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Tensor, tensors_in
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.sampler import Sampler
@@ -58,8 +58,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     def holds(self, case: Case) -> bool:
         """Whether a call meets it."""
-        tensor = case.arguments.get(self.tensor)
-        if not isinstance(tensor, Tensor):
+        # Of a list the first tensor counts.
+        tensor = next(iter(tensors_in(case.arguments.get(self.tensor))), None)
+        if tensor is None:
             return False
         if self.asks is Asks.DTYPE:
             return tensor.dtype == self.dtype
@@ -106,7 +107,7 @@ class TriggerDrawer:
 
     def __init__(self, spec: Spec, target: Target) -> None:
         sampler = Sampler(spec, target)
-        self._tensors = tuple(item.name for item in spec.parameters if item.kind == "tensor")
+        self._tensors = tuple(item.name for item in spec.parameters if item.holds_tensors)
         self._outputs = spec.outputs
         self._strided = sampler.strided
         rows = sampler.dtype_rows

@@ -143,7 +143,7 @@ class _Source:
 
     def performed(self, case: Case) -> Performed:
         """A call with its data, that nobody makes."""
-        given = [name for name in self.spec.inputs if case.arguments.get(name) is not None]
+        given = list(self.spec.given_inputs(case))
         return Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, given))
 
     def subject(self, case: Case, question: OracleInput | None = None) -> Subject:

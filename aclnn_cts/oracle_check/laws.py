@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aclnn_cts.checks.laws import LAW_KIND, PREFIX, LawPromise, law_calls, laws_of
+from aclnn_cts.checks.laws import LAW_KIND, PREFIX, RegisteredLaw, law_calls, laws_of
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import stored
 from aclnn_cts.core.target import Target
@@ -44,15 +45,15 @@ def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> La
     counts = LawCounts(laws=tuple(laws_of(spec)))
     sampler = Sampler(spec, Target())
     for identifier in counts.laws:
-        promise = LawPromise(id=PREFIX + identifier, sentence="")
-        part = Part(spec.operator, promise.id, LAW_KIND, count=_TRIALS)
-        for number, trial in enumerate(promise.trials(part, sampler, seed=seed)):
+        check = RegisteredLaw(id=PREFIX + identifier, sentence="")
+        part = Part(spec.operator, check.id, LAW_KIND, count=_TRIALS)
+        for number, trial in enumerate(check.trials(part, sampler, seed=seed)):
             variant = Variant(order=ORDERS[number % len(ORDERS)], fused=bool(number % 2), key=number)
             try:
                 performed = [_emulated(spec, judge, operator, case, variant) for case in law_calls(trial, spec)]
             except TooManyTermsError:
                 continue
-            verdict = promise.judge(trial, performed, judge, evaluate(spec, trial.case))
+            verdict = check.judge(trial, performed, judge, evaluate(spec, trial.case))
             counts.trials += 1
             if verdict.result == Result.FAILED:
                 counts.broken += 1
@@ -63,10 +64,14 @@ def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> La
 
 def _emulated(spec: Spec, judge: Judge, operator: Operator, case: Case, variant: Variant) -> Performed:
     """A call as a correct implementation makes it."""
-    given = [name for name in spec.inputs if case.arguments.get(name) is not None]
+    given = list(spec.given_inputs(case))
     performed = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, given))
     models = judge.models(performed)
     subject = Subject.of(operator, judge.oracle, judge.question(performed), models)
     outputs = subject.emulated(variant).outputs
-    got = {name: stored(np.asarray(values), models[name].output.name) for name, values in outputs.items()}
+    dtypes = {name: tensor.dtype for name, tensor in case.tensors()}
+    got = {
+        name: composed(stored(np.asarray(values), models[name].output.name), dtypes[name])
+        for name, values in outputs.items()
+    }
     return Performed(case=case, outcome=Outcome(), arrays=performed.arrays, got=got)

@@ -207,15 +207,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each operator, for each law of each operator, or for each case that a waiver pins."""
     if "conformance" not in metafunc.fixturenames:
         return
-    promise = metafunc.module.PROMISE
+    check = metafunc.module.CHECK
     if not _given(metafunc.config, "adapter"):
-        metafunc.parametrize("conformance", [("", promise)], ids=["no-adapter"], indirect=True)
+        metafunc.parametrize("conformance", [("", check)], ids=["no-adapter"], indirect=True)
         return
     options = _options(metafunc.config)
     cases = [
-        pytest.param((spec.operator, identifier), id=_test_id(spec, identifier, promise))
+        pytest.param((spec.operator, identifier), id=_test_id(spec, identifier, check))
         for spec in options.operators
-        for identifier in _identifiers(options, spec, promise)
+        for identifier in _identifiers(options, spec, check)
     ]
     if not cases:
         # Without a case pytest would make a test that is skipped; this one is left out of the collection.
@@ -223,22 +223,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("conformance", cases, indirect=True, scope="function")
 
 
-def _identifiers(options: GateOptions, spec: Spec, promise: str) -> tuple[str, ...]:
-    if not promise.endswith("/"):
-        return (promise,)
+def _identifiers(options: GateOptions, spec: Spec, check: str) -> tuple[str, ...]:
+    if not check.endswith("/"):
+        return (check,)
     from aclnn_cts.runs.gate import PINNED
 
-    if promise == PINNED:
+    if check == PINNED:
         return options.pinned(spec)
     from aclnn_cts.checks.laws import law_ids
     from aclnn_cts.checks.plan import LIFE_CYCLE
 
-    return tuple(identifier for identifier in (*LIFE_CYCLE, *law_ids(spec)) if identifier.startswith(promise))
+    return tuple(identifier for identifier in (*LIFE_CYCLE, *law_ids(spec)) if identifier.startswith(check))
 
 
-def _test_id(spec: Spec, identifier: str, promise: str) -> str:
+def _test_id(spec: Spec, identifier: str, check: str) -> str:
     name = spec.operator.removeprefix("aclnn")
-    return f"{name}-{identifier.removeprefix(promise)}" if promise.endswith("/") else name
+    return f"{name}-{identifier.removeprefix(check)}" if check.endswith("/") else name
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -252,7 +252,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _param(item: pytest.Item) -> tuple[str, str]:
-    """Operator and promise of a test of the suites."""
+    """Operator and check of a test of the suites."""
     callspec = getattr(item, "callspec", None)
     found: tuple[str, str] = ("", "") if callspec is None else callspec.params.get("conformance", ("", ""))
     return found
@@ -292,10 +292,10 @@ def _failures(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def conformance(request: pytest.FixtureRequest, _gate: Gate | Refusal) -> Conformance:
-    """The promise that the suite's module names, of one operator."""
+    """The check that the suite's module names, of one operator."""
     if isinstance(_gate, Refusal):
         request.session.shouldstop = "see above: every further test would say the same"
         tell(request.node, refusal=int(_gate.code))
         pytest.fail(_gate.message, pytrace=False)
-    operator, promise = request.param
-    return Conformance(_gate, _gate.options.specs[operator], promise, request)
+    operator, check = request.param
+    return Conformance(_gate, _gate.options.specs[operator], check, request)

@@ -1,4 +1,4 @@
-"""What a suite's test asks for: one promise of one operator, tried on the opened implementation."""
+"""What a suite's test asks for: one check of one operator, tried on the opened implementation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Refusal:
 
 
 class Conformance:
-    """One promise of one operator."""
+    """One check of one operator."""
 
-    def __init__(self, gate: Gate, spec: Spec, promise: str, request: pytest.FixtureRequest) -> None:
-        self._gate, self._spec, self._promise, self._request = gate, spec, promise, request
+    def __init__(self, gate: Gate, spec: Spec, check: str, request: pytest.FixtureRequest) -> None:
+        self._gate, self._spec, self._check, self._request = gate, spec, check, request
 
     def check(self) -> None:
-        """Try the promise; fails the test with what was found, skips it where nothing was judged."""
+        """Try the check; fails the test with what was found, skips it where nothing was judged."""
         import msgspec
 
         from aclnn_cts.core.errors import HarnessError, UsageError
@@ -47,13 +47,13 @@ class Conformance:
             tell(self._request.node, skipped={Skip.UNSUPPORTED: 1})
             pytest.skip(f"{self._spec.operator}: {product} is not supported")
         try:
-            result = self._gate.check(self._spec, self._promise)
+            result = self._gate.check(self._spec, self._check)
         except (HarnessError, UsageError) as error:
             tell(self._request.node, errors=1)
             pytest.fail(str(error), pytrace=False)
         counts = result.counts
         numbers = {"passed": counts.passed, "failed": counts.failed}
-        pinned = self._promise.startswith(PINNED)
+        pinned = self._check.startswith(PINNED)
         tell(
             self._request.node,
             # Cases that waivers pin are counted apart, here as everywhere.

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.dtypes import COMPONENTS, components
+
 __all__ = ["braces", "double", "elements", "single", "string", "wrapped"]
 
 
@@ -33,7 +35,12 @@ def double(value: float) -> str:
 
 
 def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
-    """The element type and the elements: hexadecimal floats, bits for 16-bit floats, integers as they are."""
+    """The element type and the elements: hexadecimal floats, bits for 16-bit floats, integers as they are.
+
+    Of a complex dtype re and im one after the other.
+    """
+    if dtype in COMPONENTS:
+        return elements(components(storage).reshape(-1), COMPONENTS[dtype])
     if dtype in ("FLOAT16", "BF16"):
         return "uint16_t", [f"0x{bits:04x}" for bits in storage.view(np.uint16).tolist()]
     if dtype == "FLOAT":

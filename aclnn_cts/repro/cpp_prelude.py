@@ -58,7 +58,7 @@ double ReadElement(const uint8_t *address, int dtype) {
   float single;
   double wide;
   switch (dtype) {
-    case 0: std::memcpy(&single, address, sizeof single); return single;
+    case 0: case 16: std::memcpy(&single, address, sizeof single); return single;
     case 1: std::memcpy(&half, address, sizeof half); return HalfToDouble(half);
     case 27: std::memcpy(&half, address, sizeof half); return Bf16ToDouble(half);
     default: std::memcpy(&wide, address, sizeof wide); return wide;
@@ -164,7 +164,7 @@ int Compare(const char *who, const char *name, const Memory &memory, int dtype, 
   if (memory.Read(&after) != 0) return 2;
   std::vector<uint8_t> outside(memory.before);  // what it must be where no element of the view lies
   std::vector<double> values;
-  size_t count = 1, wrong = 0, unwritten = 0;
+  size_t count = 1, wrong = 0, unwritten = 0, parts = dtype == 16 || dtype == 17 ? 2 : 1;  // of a complex number
   for (int64_t length : shape) count *= static_cast<size_t>(length);
   for (size_t element = 0; element < count; ++element) {
     size_t rest = element;
@@ -176,17 +176,20 @@ int Compare(const char *who, const char *name, const Memory &memory, int dtype, 
     std::memcpy(outside.data() + (got - after.data()), got, size);
     if (expected == nullptr) continue;
     if (std::vector<uint8_t>(got, got + size) == std::vector<uint8_t>(size, kFill)) ++unwritten;
-    double value = ReadElement(got, dtype);
-    values.push_back(value);
-    const Range &range = (*expected)[element];
-    bool right = std::isnan(range.lower) ? std::isnan(value) : range.lower <= value && value <= range.upper;
-    bool open = !range.judged || (range.finite_alone && !std::isfinite(value));
-    if (!open && !right && ++wrong <= 8) {
-      PrintPlace(who, name, shape, element);
-      std::printf(" is %.17g, expected %.17g to %.17g\n", value, range.lower, range.upper);
+    for (size_t part = 0; part < parts; ++part) {
+      double value = ReadElement(got + part * (size / parts), dtype);
+      values.push_back(value);
+      const Range &range = (*expected)[element * parts + part];
+      bool right = std::isnan(range.lower) ? std::isnan(value) : range.lower <= value && value <= range.upper;
+      bool open = !range.judged || (range.finite_alone && !std::isfinite(value));
+      if (!open && !right && ++wrong <= 8) {
+        PrintPlace(who, name, shape, element);
+        std::printf("%s is %.17g, expected %.17g to %.17g\n", parts == 1 ? "" : part ? ".im" : ".re", value,
+                    range.lower, range.upper);
+      }
     }
   }
-  if (wrong) std::printf("%s%s: %zu of %zu elements at fault\n", who, name, wrong, count);
+  if (wrong) std::printf("%s%s: %zu of %zu elements at fault\n", who, name, wrong, values.size());
   if (unwritten) std::printf("%s%s: %zu of %zu elements were never written\n", who, name, unwritten, count);
   if (expected != nullptr) results.push_back(values);
   bool good = Untouched(who, name, outside, after, memory.guard);

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides
+from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides, owner, real_view
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.dtypes import DTYPES, itemsize
 from aclnn_cts.core.errors import UsageError
@@ -36,7 +36,7 @@ MAX_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFacts:
-    """What conforms of an output, element by element in row-major order: values from `lower` to `upper`."""
+    """What conforms of an output, in row-major order: values from `lower` to `upper`, of complex elements re and im."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -148,7 +148,7 @@ def reproduction(
 ) -> Reproduction:
     """Collect the facts of a call; TooManyElementsError for one too large to be written into a program.
 
-    - `valued`: its promise asks for values, also of what the document leaves open.
+    - `valued`: its check asks for values, also of what the document leaves open.
     - `judged`: what comes of it is looked at.
     """
     total = sum(tensor.storage_numel for _, tensor in case.tensors())
@@ -196,10 +196,10 @@ def _storage_shape(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]:
-    present = [name for name in spec.inputs if case.arguments[name] is not None]
+    present = list(spec.given_inputs(case))
     arrays = case_arrays(case, present)
     try:
-        buffers = prepare(case, outputs=frozenset(spec.outputs), arrays=arrays)
+        buffers = prepare(case, outputs=spec.output_tensors(case), arrays=arrays)
     except UnsafeViewError as error:
         raise UsageError(
             f"{error}: a program would reach outside of its memory; show the first phase alone (call.phases: 1)"
@@ -210,10 +210,10 @@ def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]
 
 
 def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, valued: bool) -> dict[str, OutputFacts]:
-    """As promises judge: of a broken call that succeeds beyond a limit, or that is asked for values although open."""
+    """As checks judge: of a broken call that succeeds beyond a limit, or that is asked for values although open."""
     if not evaluation.broken:
         for name, tensor in performed.case.tensors():
-            if name in judge.spec.inputs and name not in performed.arrays:
+            if owner(name) in judge.spec.inputs and name not in performed.arrays:
                 raise UsageError(
                     f"arguments.{name}.tensor.data: missing for the shape {list(tensor.shape)}; expected `values` or a"
                     " `recipe`, as the call reads it"
@@ -230,12 +230,12 @@ def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, 
 def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, OutputFacts]:
     facts: dict[str, OutputFacts] = {}
     for name, limits in judge.limits(performed).items():
-        tensor = case.arguments[name]
-        if not isinstance(tensor, Tensor):
+        tensor = case.tensor(name)
+        if tensor is None:
             continue
         with np.errstate(all="ignore"):
             ends = bound(limits.expected, limits.model, operands=limits.operands)
-        shape = tensor.shape
+        shape = real_view(tensor).shape
         value = np.broadcast_to(limits.expected.value, shape)
         with np.errstate(all="ignore"):
             unsaid, may_overflow = left_open(value, limits.expected, limits.model, ends)

@@ -32,9 +32,12 @@ def tensor_of(value):
 
 
 def described(result, dtype):
-    """Shape and dtype of what the function returned, and its elements in a dtype, as float64."""
+    """Shape and dtype of what the function returned, and its elements in a dtype, as float64; re and im of each."""
     array = np.asarray(result)
-    return list(array.shape), array.dtype, array.astype(dtype).astype(np.float64).reshape(-1)
+    elements = np.ascontiguousarray(array.astype(dtype)).reshape(-1)
+    if elements.dtype.kind == "c":
+        elements = elements.view(elements.real.dtype)
+    return list(array.shape), array.dtype, elements.astype(np.float64)
 '''
 
 TORCH = r'''
@@ -71,8 +74,10 @@ def described(result, dtype):
     """Shape and dtype of what the function returned, and its elements in a dtype, as float64."""
     if not isinstance(result, torch.Tensor):
         raise TypeError(f"the function returned {type(result).__name__}, expected a torch.Tensor for each output")
-    elements = result.detach().cpu().to(dtype).to(torch.float64)
-    return list(result.shape), result.dtype, elements.reshape(-1).numpy()
+    elements = result.detach().cpu().to(dtype).resolve_conj()
+    if dtype.is_complex:
+        elements = torch.view_as_real(elements)
+    return list(result.shape), result.dtype, elements.to(torch.float64).reshape(-1).numpy()
 '''
 
 SCRIPT = r'''#!/usr/bin/env python3
@@ -145,7 +150,9 @@ def compared(who, name, value, result, told):
     right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
     wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
     for place in wrong[:8]:
-        print(f"{who}{name}{at(place, shape)} is {got[place]!r}, expected {lower[place]!r} to {upper[place]!r}")
+        least, most = lower[place], upper[place]
+        what = f"{who}{name}{place_in(value, place)}"
+        print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
     if wrong.size:
         print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
     return not wrong.size, got

@@ -29,6 +29,13 @@ def at(place, shape):
     return [int(axis) for axis in np.unravel_index(place, shape)]
 
 
+def place_in(value, place):
+    """A number's element, such as [1, 2]; [1, 2].im of a complex tensor (16, 17), which has two of each."""
+    if value["dtype"] not in (16, 17):
+        return str(at(place, value["shape"]))
+    return f"{at(place // 2, value['shape'])}{'.im' if place % 2 else '.re'}"
+
+
 def total(side, row, results):
     constant, terms = side
     values = [float.fromhex(factor) * results[result][first + row * step] for result, first, step, factor in terms]
@@ -128,7 +135,7 @@ def decode(data, dtype):
         return np.frombuffer(data, np.float16).astype(np.float64)
     if dtype == 27:
         return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return np.frombuffer(data, np.float32 if dtype == 0 else np.float64).astype(np.float64)
+    return np.frombuffer(data, np.float32 if dtype in (0, 16) else np.float64).astype(np.float64)
 
 
 class Device:
@@ -330,7 +337,9 @@ class Call:
         right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
         wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
         for place in wrong[:8]:
-            print(f"{who}{name}{at(place, shape)} is {got[place]!r}, expected {lower[place]!r} to {upper[place]!r}")
+            least, most = lower[place], upper[place]
+            what = f"{who}{name}{place_in(value, place)}"
+            print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
         if wrong.size:
             print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
         if unwritten:

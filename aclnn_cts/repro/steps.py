@@ -46,11 +46,11 @@ class Step:
 
 
 def steps_of(asked: Sequence[Asked], places: Sequence[int]) -> tuple[Step, ...]:
-    """The steps of calls in their manners; `places` tells which of the unlike calls each one is.
+    """The steps of calls in their call modes; `places` tells which of the unlike calls each one is.
 
     A program is a fresh process: a call that must meet the operator cache cold comes before its like.
     """
-    order = sorted(range(len(asked)), key=lambda number: asked[number].manner.get("cache") != "cold")
+    order = sorted(range(len(asked)), key=lambda number: asked[number].call_mode.get("cache") != "cold")
     arranged = [asked[number] for number in order]
     steps: list[Step] = []
     start = 0
@@ -95,7 +95,7 @@ class _Made:
         return not self.goes_on or self.repeat > 1
 
     def count(self, word: str, default: int) -> int:
-        value = self.asked.manner.get(word, default)
+        value = self.asked.call_mode.get(word, default)
         return value if isinstance(value, int) else default
 
     def step(self, verb: str, *, way: str = "", times: int = 0) -> Step:
@@ -112,7 +112,7 @@ def _together(made: Sequence[_Made]) -> Iterator[Step]:
     for call in made:
         yield call.step("phase_one")
         if call.goes_on:
-            yield call.step("workspace", way=str(call.asked.manner.get("workspace", "guarded")))
+            yield call.step("workspace", way=str(call.asked.call_mode.get("workspace", "guarded")))
     yield from _second_phases([call for call in made if call.goes_on])
     for call in made:
         yield call.step("judge")
@@ -123,7 +123,7 @@ def _together(made: Sequence[_Made]) -> Iterator[Step]:
 
 
 def _second_phases(going: Sequence[_Made]) -> Iterator[Step]:
-    interleaved = any(call.asked.manner.get("order") == "interleaved" for call in going)
+    interleaved = any(call.asked.call_mode.get("order") == "interleaved" for call in going)
     for call in reversed(going) if interleaved else going:
         if call.repeat > 1:
             yield call.step("repeatable")

@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.checks.laws import PREFIX, exact_law, law_of
 from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.promises import VALUED, as_trial, promise
+from aclnn_cts.checks.registry import VALUED, as_trial, check
 from aclnn_cts.core.case import Case, both_phases
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
@@ -56,8 +56,8 @@ def languages_of(manifest: Manifest) -> tuple[str, ...]:
     return ("torch",) if manifest.adapter.partition(":")[0] == "torch" else ("numpy",)
 
 
-_MANNERS = frozenset({"cache"})
-"""What calls of promises that are not about a manner may ask for: a program is a fresh process."""
+_CALL_MODES = frozenset({"cache"})
+"""What calls of checks that are not about a call mode may ask for: a program is a fresh process."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,10 +73,10 @@ class Programs:
         self._judges = Judges(has_statuses=True, spec_folders=self.spec_folders)
 
     def texts(self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None) -> dict[str, str]:
-        """One program a language: all calls of the trial in its manner, or that of the number `call` by itself.
+        """One program a language: all calls of the trial in its call mode, or that of the number `call` by itself.
 
         UsageError for a number that is none of the trial's, for a trial
-        whose promise cannot take its case, and for cases that are too large.
+        whose check cannot take its case, and for cases that are too large.
         """
         wanted = list(languages)
         texts: dict[str, str] = {}
@@ -91,11 +91,11 @@ class Programs:
         """What the programs of `texts` do; `whole`: each call with its data, for a function that has no phases."""
         spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
         trial = as_trial(spec, item)
-        entry = promise(trial.promise, where="trial")
+        entry = check(trial.check, where="trial")
         cases = entry.calls(trial, spec)
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
-                f"--call {call}: the trial of {shown(trial.promise)} makes {_calls(len(cases))}; "
+                f"--call {call}: the trial of {shown(trial.check)} makes {_calls(len(cases))}; "
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:
@@ -104,14 +104,14 @@ class Programs:
                 self._made([Asked(cases[call - 1])], alone, whole=whole), about=_about_one(trial, call, len(cases))
             )
             return one if len(cases) > 1 else replace(one, about=())
-        asked = asked_calls(trial, spec, cases, known=_MANNERS)
+        asked = asked_calls(trial, spec, cases, known=_CALL_MODES)
         made = self._made(asked, trial, whole=whole)
-        sentence = law_of(spec, trial.promise).en if trial.promise.startswith(PREFIX) else entry.sentence
-        if trial.promise.startswith(PREFIX):
+        sentence = law_of(spec, trial.check).en if trial.check.startswith(PREFIX) else entry.sentence
+        if trial.check.startswith(PREFIX):
             made = self._related(made, trial, spec)
-        elif len(cases) == 1 and not asked[0].manner:
+        elif len(cases) == 1 and not asked[0].call_mode:
             return replace(made, about=_about_before(trial))
-        return replace(made, about=(f"A trial of {trial.promise}: {sentence}.", *made.about, *_about_before(trial)))
+        return replace(made, about=(f"A trial of {trial.check}: {sentence}.", *made.about, *_about_before(trial)))
 
     def _related(self, made: Program, trial: Trial, spec: Spec) -> Program:
         """The program, with the relations of its law."""
@@ -142,7 +142,7 @@ class Programs:
                 elements,
             )
         return Program(
-            calls=tuple(self._facts(cases[key], valued=trial.promise in VALUED, judged=key in own) for key in unlike),
+            calls=tuple(self._facts(cases[key], valued=trial.check in VALUED, judged=key in own) for key in unlike),
             outputs=self.specs[trial.case.operator].outputs,
             steps=(
                 *steps_before(trial.after, [unlike.index(key) for key in before]),
@@ -165,7 +165,7 @@ def _about_before(trial: Trial) -> tuple[str, ...]:
 
 
 def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
-    return (f"Of a trial of {trial.promise}: call {call} of its {_calls(calls)}, by itself.",)
+    return (f"Of a trial of {trial.check}: call {call} of its {_calls(calls)}, by itself.",)
 
 
 def _calls(number: int) -> str:

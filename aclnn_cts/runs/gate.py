@@ -1,4 +1,4 @@
-"""The conformance run as a gate: one promise of one operator at a time, for a test runner that reports by test."""
+"""The conformance run as a gate: one check of one operator at a time, for a test runner that reports by test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose
 from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import STATUS_PROMISES, Profile, plan_parts, profile
+from aclnn_cts.checks.plan import STATUS_CHECKS, Profile, plan_parts, profile
 from aclnn_cts.checks.sentinel import sentinel_trial
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
@@ -43,7 +43,7 @@ from aclnn_cts.trials.trial_runner import Bench
 __all__ = ["PINNED", "Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
 
 PINNED = "pinned/"
-"""Before the name of a case that a waiver pins (`GateOptions.pinned`), where a promise's id may stand."""
+"""Before the name of a case that a waiver pins (`GateOptions.pinned`), where a check's id may stand."""
 
 _SEEDS = 2**64
 
@@ -60,7 +60,7 @@ class GateOptions:
     """Those that are to be tested, in the order of the files."""
     waivers: tuple[Waiver, ...] = ()
     min_judged: int = MIN_JUDGED
-    """Percent of a promise's trials that must be judged."""
+    """Percent of a check's trials that must be judged."""
     named: frozenset[str] = frozenset()
     """Operators that the command line names; empty: all."""
 
@@ -141,7 +141,7 @@ class GateFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """What one promise of one operator came to."""
+    """What one check of one operator came to."""
 
     counts: Counts
     """Of pinned cases too, which are counted apart elsewhere."""
@@ -193,13 +193,12 @@ class _Tally:
 
 
 class Gate:
-    """An open implementation, tried promise by promise."""
+    """An open implementation, tried check by check."""
 
     def __init__(self, options: GateOptions, host: SessionHost, *, failures: Path) -> None:
         self.options = options
         self._failures = failures
         self._host = host
-        self.bench = Bench(specs=options.specs, host=host, settings=options.settings)
         self._waivers = waivers_of_run(
             options.waivers,
             settings=options.settings,
@@ -207,23 +206,26 @@ class Gate:
             specs=options.specs,
             operators=options.operators,
         )
+        self.bench = Bench(
+            specs=options.specs, host=host, settings=options.settings, explained=self._waivers.explains, sparing=True
+        )
         self._told = WaiverEvidence()
         self._sentinels: dict[str, Record | None] = {}
 
-    def check(self, spec: Spec, promise: str) -> GateResult:
-        """All trials that the profile plans of a promise, and a search by Hypothesis where that draws cases.
+    def check(self, spec: Spec, check: str) -> GateResult:
+        """All trials that the profile plans of a check, and a search by Hypothesis where that draws cases.
 
         Or one case that a waiver pins.
         """
         if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
             return self._not_offered(spec)
-        tally = self._tally(spec, promise)
-        if promise.startswith(PINNED):
-            return self._check_pinned(spec, promise.removeprefix(PINNED), tally)
+        tally = self._tally(spec, check)
+        if check.startswith(PINNED):
+            return self._check_pinned(spec, check.removeprefix(PINNED), tally)
         settings = self.options.settings
         if settings.phases == 1:
-            if promise not in STATUS_PROMISES:
-                return self._result(tally, beside=f"{promise}: the first phase alone says nothing of it")
+            if check not in STATUS_CHECKS:
+                return self._result(tally, beside=f"{check}: the first phase alone says nothing of it")
             if (rejected := self._rejected_sentinel(spec)) is not None:
                 tally.add(rejected)
                 return self._result(tally)
@@ -235,11 +237,11 @@ class Gate:
             phases=settings.phases,
         )
         for part in parts:
-            if part.promise == promise:
+            if part.check == check:
                 for record in self._run(self.bench.expand(part, seed=self.options.seed)):
                     tally.add(record)
-        if promise in SEARCHED:
-            self._search(spec, promise, tally)
+        if check in SEARCHED:
+            self._search(spec, check, tally)
         return self._result(tally)
 
     def _rejected_sentinel(self, spec: Spec) -> Record | None:
@@ -262,16 +264,16 @@ class Gate:
             tally.add(record)
         return self._result(tally)
 
-    def _tally(self, spec: Spec, promise: str) -> _Tally:
-        """Nothing yet, and what the trials of a promise must come to."""
+    def _tally(self, spec: Spec, check: str) -> _Tally:
+        """Nothing yet, and what the trials of a check must come to."""
         options, scope = self.options, self.bench.scope
         product = options.settings.target.product
         named = (spec.operator,) if spec.operator in options.named else ()
-        terms = Terms(Plan.PROMISE, min_judged=options.min_judged, named=named)
+        terms = Terms(Plan.CHECK, min_judged=options.min_judged, named=named)
         summary = Summary(terms=terms, scope=scope, finished=True)
-        if promise == "values" and options.settings.phases == 2:
+        if check == "values" and options.settings.phases == 2:
             summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).dtype_rows))
-        elif promise == "status" and scope.statuses:
+        elif check == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
         return _Tally(summary)
 
@@ -349,9 +351,9 @@ class Gate:
         write_atomically(file, json.dumps(trial_to_json(record.shown), indent=2).encode() + b"\n")
         return GateFinding(record=record, number=number, file=file)
 
-    def _search(self, spec: Spec, promise: str, tally: _Tally) -> None:
+    def _search(self, spec: Spec, check: str, tally: _Tally) -> None:
         """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""
-        strategy = trial_strategy(spec, self.options.settings.target, promise)
+        strategy = trial_strategy(spec, self.options.settings.target, check)
         found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
         for record in found.records:
             tally.add(record)

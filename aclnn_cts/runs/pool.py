@@ -66,7 +66,7 @@ class _Handout:
             if self.tries[number] >= TRIES:
                 part = self.chunks[number].parts[0]
                 raise HarnessError(
-                    f"{part.operator}, check {part.promise}: {TRIES} workers were lost with it, the last since "
+                    f"{part.operator}, check {part.check}: {TRIES} workers were lost with it, the last since "
                     f"{event.reason}; run with fewer workers if memory is short, or with --workers 1 to see why"
                 )
             self.again.append(number)

@@ -13,7 +13,7 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
-from aclnn_cts.checks.promises import as_trial
+from aclnn_cts.checks.registry import as_trial
 from aclnn_cts.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault

@@ -215,7 +215,7 @@ class ProcessHost:
             block = call.buffers.memory
             place = Place(self._arena.locate(block), block.nbytes, tuple(call.buffers.outputs))
         try:
-            return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.manner), call.group)))
+            return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.call_mode), call.group)))
         except OverflowError:
             message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
             return Outcome(ended=Ended.INEXPRESSIBLE, message=message)

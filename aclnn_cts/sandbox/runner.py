@@ -135,7 +135,7 @@ class _Runner:
                 Call(
                     item.case,
                     None if item.place is None else self._memory.buffers(item.case, item.place),
-                    manner=item.manner,
+                    call_mode=item.call_mode,
                     group=item.group,
                 )
                 for item in wired

@@ -35,6 +35,8 @@ class Runners:
         self.children: list[Child] = []
         """The runner at work first, then the spare."""
         self._ready: set[Child] = set()
+        self._asked = False
+        """Whether a runner was asked for. A spare waits from the second time on: many hosts make one batch of calls."""
         # Runs at exit too, and when a host is forgotten: no runner outlives its host.
         self._finalizer = weakref.finalize(self, _end_all, self.children, arena)
 
@@ -51,8 +53,9 @@ class Runners:
         if not self.children:
             self._await_open(self._start())
         child = self.children[0]
-        if self._keep_spare and len(self.children) == 1:
+        if self._keep_spare and self._asked and len(self.children) == 1:
             self._start()
+        self._asked = True
         return child
 
     def retire(self, child: Child) -> None:

@@ -107,7 +107,7 @@ class WireCall(msgspec.Struct, frozen=True, array_like=True):
 
     case: Case
     place: Place | None
-    manner: dict[str, str | int | bool]
+    call_mode: dict[str, str | int | bool]
     group: int | None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind
+from aclnn_cts.core.case import POINTERS, Argument, Case, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
@@ -62,7 +62,6 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
             raise UsageError(f"{where}: {shown(value)}; expected {item.type}, in [{low}, {high}]")
     if isinstance(value, tuple):
         check_int64(value, where=where)
-    tensors = value.items if isinstance(value, TensorList) else (value,) if isinstance(value, Tensor) else ()
-    for tensor in tensors:
+    for tensor in tensors_in(value):
         for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or (), (tensor.offset,)):
             check_int64(sizes, where=where)

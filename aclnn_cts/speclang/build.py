@@ -175,11 +175,11 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
     if ordered is None:
         problems.add(("constraints",), "constraints require one another in a circle; break it")
         return tuple(built)
-    _check_promises(model, ordered, problems)
+    _verify_checks(model, ordered, problems)
     return ordered
 
 
-def _check_promises(model: OperatorModel, ordered: Sequence[Constraint], problems: Problems) -> None:
+def _verify_checks(model: OperatorModel, ordered: Sequence[Constraint], problems: Problems) -> None:
     """A listed code holds whatever limit is broken beside it: no limit may take it away, and only limits go with it."""
     numbers = {entry.id: number for number, entry in enumerate(model.constraints)}
     known = {item.id: item for item in ordered}
@@ -243,11 +243,11 @@ def _check_groups(model: OperatorModel, problems: Problems) -> None:
     for number, entry in enumerate(model.constraints):
         if entry.group is None:
             continue
-        promise = (entry.strength, entry.status)
-        if promised.setdefault(entry.group, promise) != promise:
+        check = (entry.strength, entry.status)
+        if promised.setdefault(entry.group, check) != check:
             problems.add(
                 ("constraints", number),
-                f"constraint {shown(entry.id)} promises {promise}, its group {shown(entry.group)} "
+                f"constraint {shown(entry.id)} checks {check}, its group {shown(entry.group)} "
                 f"{promised[entry.group]}; "
                 "a group shares one",
             )

@@ -15,7 +15,7 @@ __all__ = ["FAULTS", "build_clause", "check_clauses", "clauses_by_constraint"]
 FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
 
-_ENCODINGS = ("constraints", "promise", "interface", "example", "untestable")
+_ENCODINGS = ("constraints", "check", "interface", "example", "untestable")
 
 
 def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str, ...]]:
@@ -38,7 +38,7 @@ def build_clause(
         certainty=entry.certainty,
         products=tuple(entry.products or ()),
         constraints=tuple(entry.constraints or ()),
-        promise=entry.promise,
+        check=entry.check,
         when=problems.expression(entry.when, (*path, "when"), names) if entry.when is not None else None,
         when_text=entry.when,
         output=entry.output,
@@ -112,13 +112,13 @@ def _check_output(
     entry: ClauseModel, output: str, path: tuple[str | int, ...], problems: Problems, outputs: Sequence[str]
 ) -> None:
     problems.known(output, outputs, path, "output")
-    if entry.promise is None:
-        problems.add(path, f"clause {entry.at}: `output` goes with a promise; take it away")
+    if entry.check is None:
+        problems.add(path, f"clause {entry.at}: `output` goes with a check; take it away")
 
 
 def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | int, ...], problems: Problems) -> None:
-    if entry.promise is None:
-        problems.add(path, f"clause {entry.at}: `faults` goes with a promise; take it away")
+    if entry.check is None:
+        problems.add(path, f"clause {entry.at}: `faults` goes with a check; take it away")
     if not faults:
         problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
     for number, kind in enumerate(faults):

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["ConstraintContext", "Path", "product_table"]
+__all__ = ["ConstraintContext", "Path", "product_table", "rank_table"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where an entry stands in the file."""
@@ -59,4 +60,20 @@ def product_table(
         for name in names:
             context.problems.known(str(name), known, path, what)
         table[product] = tuple(str(name) for name in names)
+    return table
+
+
+def rank_table(value: object, path: Path, problems: Problems) -> dict[int, tuple[str, ...]]:
+    """Formats by number of dimensions."""
+    table: dict[int, tuple[str, ...]] = {}
+    if not isinstance(value, Mapping):
+        problems.add(path, f"{shown(value)}; expected a list of formats for each number of dimensions, {{2: [NC]}}")
+        return table
+    for rank, names in value.items():
+        if not (str(rank).isdecimal() and isinstance(names, list)):
+            problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
+            continue
+        for name in names:
+            problems.known(name, FORMATS, (*path, rank), "format")
+        table[int(rank)] = tuple(names)
     return table

@@ -17,7 +17,7 @@ __all__ = ["check_arithmetic", "check_precision"]
 def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
     """A dtype that valid calls are made of needs arithmetic in the judge: it could not compare a single value."""
     for item in parameters:
-        if item.kind != "tensor":
+        if not item.holds_tensors:
             continue
         judged = JUDGED_OUTPUTS if item.role == "output" else JUDGED_INPUTS
         for path, dtype in _dtypes(model, item, parameters):

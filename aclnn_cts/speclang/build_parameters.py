@@ -8,13 +8,13 @@ from typing import Any
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import ConstraintContext, product_table
+from aclnn_cts.speclang.build_context import ConstraintContext, product_table, rank_table
 from aclnn_cts.speclang.build_draws import draw_kinds
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
-from aclnn_cts.speclang.shape import compile_shape
+from aclnn_cts.speclang.shape import INDEX, compile_shape
 
 __all__ = ["build_modes", "build_parameters", "build_rows", "kind_of_type", "parameter_kinds"]
 
@@ -28,6 +28,7 @@ _POINTERS = {
     "aclFloatArray": "float_array",
     "aclTensorList": "tensor_list",
 }
+_TENSORS = ("tensor", "tensor_list")
 _ARRAYS = ("int_array", "bool_array", "float_array")
 _DRAWN = ("int", "bool", "double", "scalar", "string")
 """Kinds whose value is that of the draw of their name."""
@@ -72,16 +73,14 @@ def build_parameters(
     for number, item in enumerate(model.parameters):
         path = ("parameters", number)
         kind = context.kinds[item.name]
-        text = item.shape if kind == "tensor" else item.items
-        earlier = [other.name for other in parameters if other.kind in ("tensor", *_ARRAYS)]
-        if kind in ("tensor", *_ARRAYS) and text is None:
+        text = item.shape if kind in _TENSORS else item.items
+        earlier = [other.name for other in parameters if other.kind in (*_TENSORS, *_ARRAYS)]
+        if kind in (*_TENSORS, *_ARRAYS) and text is None:
             problems.add(
-                path, f"{item.name}: {'shape' if kind == 'tensor' else 'items'} missing; say how a valid one is made"
+                path, f"{item.name}: {'shape' if kind in _TENSORS else 'items'} missing; say how a valid one is made"
             )
-        if kind == "tensor_list":
-            problems.add(
-                path, f"{item.name}: no valid call can be made of a list of tensors yet; leave the file a draft"
-            )
+        if (kind == "tensor_list") != (item.length is not None):
+            problems.add(path, f"{item.name}: length missing; say how many tensors a valid list has")
         if (
             kind in _DRAWN
             and item.name not in names
@@ -94,9 +93,11 @@ def build_parameters(
                 reference.startswith("as ") and all(name in earlier for name in _followed(reference))
             ):
                 problems.add((*path, key), f"{shown(reference)}; expected 'as NAME' with an earlier tensor")
-        needs_dtype = kind in ("tensor", "scalar") and item.dtype is None and item.dtypes is None
+        needs_dtype = kind in (*_TENSORS, "scalar") and item.dtype is None and item.dtypes is None
         if needs_dtype and item.name not in context.row_parameters:
             problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
+        known = {**names, **{name: context.kinds[name] for name in earlier}}
+        readable = {**known, INDEX: "int"} if kind == "tensor_list" else known
         templates: dict[str, tuple[Mapping[str, Any], ...]] = {
             data_kind: tuple(
                 {key: _recipe_parameter(key, value, (*path, "data"), context, problems) for key, value in entry.items()}
@@ -110,23 +111,24 @@ def build_parameters(
                 type=item.type,
                 kind=kind,
                 role=item.role,
-                shape=problems.shape(
-                    text, (*path, "shape"), {**names, **{name: context.kinds[name] for name in earlier}}
-                )
-                if text is not None
-                else None,
+                shape=problems.shape(text, (*path, "shape"), readable) if text is not None else None,
+                length=problems.expression(item.length, (*path, "length"), known) if item.length is not None else None,
                 dtypes=product_table(item.dtypes, (*path, "dtypes"), context, DTYPES, "dtype")
                 if item.dtypes is not None
                 else {},
                 dtype_as=_followed(item.dtype)[0] if item.dtype is not None else None,
                 dtype_else=_followed(item.dtype)[1:] if item.dtype is not None else (),
                 formats=product_table(item.formats or ["ND"], (*path, "formats"), context, FORMATS, "format")
-                if kind == "tensor"
+                if kind in _TENSORS
                 else {},
                 format_as=item.format[3:] if item.format is not None and not by_draws else None,
                 format_by=problems.expression(item.format, (*path, "format"), names) if by_draws else None,
+                layouts=rank_table(item.layouts or {}, (*path, "layouts"), problems),
                 strided=item.strided,
-                optional=item.optional,
+                optional=bool(item.optional),
+                optional_when=problems.expression(item.optional, (*path, "optional"), context.kinds)
+                if isinstance(item.optional, str)
+                else None,
                 present=problems.expression(item.present, (*path, "present"), context.kinds)
                 if item.present is not None
                 else None,

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import either, shown
-from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table
+from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table, rank_table
 from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
-from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, ModeSupported, SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, LayoutIn, ModeSupported, SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_list import EachItem, ListLength
 from aclnn_cts.speclang.kinds_number import Holds, Range
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
 from aclnn_cts.speclang.kinds_word import WordIn
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.shape import INDEX
 
 __all__ = ["KINDS"]
 
@@ -25,6 +28,18 @@ MAX_ITEMS = 1024
 """Of an int array: a break makes one of four times as many."""
 
 _Builder: TypeAlias = Callable[[ConstraintModel, Path, ConstraintContext], Rule]
+
+
+def _on_tensors(build: _Builder) -> _Builder:
+    """A kind of rule on a tensor: of a list, every tensor keeps it."""
+
+    def built(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+        if not isinstance(model.of, str) or context.kinds.get(model.of) != "tensor_list":
+            return build(model, path, context)
+        kinds = {**context.kinds, model.of: "tensor", INDEX: "int"}
+        return EachItem(model.of, build(model, path, replace(context, kinds=kinds)))
+
+    return built
 
 
 def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: str) -> str:
@@ -97,6 +112,11 @@ def _format(model: ConstraintModel, path: Path, context: ConstraintContext) -> R
     return FormatIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
 
 
+def _layout(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    table = rank_table(model.in_, (*path, "in"), context.problems)
+    return LayoutIn(of=_of(model, path, context, "tensor"), table=table)
+
+
 def _rows(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     if context.rows is None:
         context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
@@ -116,6 +136,12 @@ def _rank(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
 
 
 def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
+        text = model.is_ if model.is_ is not None else 0
+        if model.is_ is None:
+            context.problems.add(path, "is: missing; say how many tensors the list has")
+        node = context.problems.node(text, (*path, "is"), context.kinds)
+        return ListLength(model.of, str(text) if node is not None else "0")
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
     if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
         context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
@@ -224,23 +250,24 @@ def _same_format(model: ConstraintModel, path: Path, context: ConstraintContext)
 
 KINDS: Mapping[str, _Builder] = {
     "present": _present,
-    "dtype": _dtype,
-    "same_dtype": _same_dtype,
+    "dtype": _on_tensors(_dtype),
+    "same_dtype": _on_tensors(_same_dtype),
     "dtype_rows": _rows,
     "mode": _mode,
-    "format": _format,
-    "same_format": _same_format,
-    "rank": _rank,
+    "format": _on_tensors(_format),
+    "same_format": _on_tensors(_same_format),
+    "layout": _on_tensors(_layout),
+    "rank": _on_tensors(_rank),
     "length": _length,
     "word": _word,
-    "dims": _dims,
+    "dims": _on_tensors(_dims),
     "broadcast": _broadcast,
-    "shape": _shape,
-    "size": _size,
+    "shape": _on_tensors(_shape),
+    "size": _on_tensors(_size),
     "range": _range,
     "holds": _holds,
-    "contiguous": _contiguous,
-    "not_empty": _not_empty,
+    "contiguous": _on_tensors(_contiguous),
+    "not_empty": _on_tensors(_not_empty),
     "finite": _finite,
     "elements": _elements,
 }

@@ -10,7 +10,7 @@ from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Evaluation", "evaluate", "promised_statuses"]
+__all__ = ["Evaluation", "evaluate", "is_broken", "promised_statuses"]
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -55,6 +55,21 @@ def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
     if len(silent) == len(broken):
         promised.append(SUCCESS)
     return tuple(promised)
+
+
+def is_broken(spec: Spec, case: Case) -> bool:
+    """Whether the case breaks any constraint: what `evaluate` finds, without a look behind the first that is broken."""
+    bad = 0
+    for bit, requires, test, _ in spec.compiled[case.target.product]:
+        if bad & requires:
+            bad |= bit
+            continue
+        try:
+            if test(case.arguments, case.target) is False:
+                return True
+        except UNDEFINED:
+            bad |= bit
+    return any(pointer in case.call.null for pointer, _ in spec.pointers)
 
 
 def evaluate(spec: Spec, case: Case) -> Evaluation:

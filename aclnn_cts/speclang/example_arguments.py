@@ -38,12 +38,15 @@ def full_examples(examples: list[dict[str, Any]], kinds: Mapping[str, str], prob
 
 def _argument(value: object, kind: str | None, path: Path, problems: Problems) -> object:
     """One argument as a case file writes it; a mapping is taken as it is."""
-    if kind is None or isinstance(value, dict):
+    if kind is None or value is None or isinstance(value, dict):
         return value
+    if kind == "tensor_list" and isinstance(value, list):
+        items = [_tensor(item, (*path, place), problems) for place, item in enumerate(value)]
+        return {kind: [item.get("tensor", {}) for item in items]}
     return _tensor(value, path, problems) if kind == "tensor" else {kind: value}
 
 
-def _tensor(text: object, path: Path, problems: Problems) -> object:
+def _tensor(text: object, path: Path, problems: Problems) -> dict[str, Any]:
     found = _TENSOR.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         problems.add(

@@ -5,7 +5,8 @@ Nothing after this step knows the short form. Each place in the result keeps the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +62,8 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     places: list[Path] = [*implied.origins, *(file.written(("constraints", number)) for number in range(len(written)))]
     origins: dict[Path, Path] = {**file.origins}
     origins.update((("constraints", number), place) for number, place in enumerate(places))
+    if model.rows is not None:
+        content["rows"] = {key: list(_rows(rows)) for key, rows in model.rows.items()}
     full: dict[str, Any] = {key: value for key, value in content.items() if key not in _SHORT}
     full.update(parameters=drawn, constraints=constraints)
     expanded = replace(file, content=full, origins=origins, source=file.source or file.content)
@@ -101,6 +104,15 @@ def _with_draws(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, A
             item = {**item, "items": f"[{', '.join(places)}]"}  # noqa: PLW2901
         parameters.append(item)
     return {**content, "parameters": parameters, "draws": [*draws, *content.get("draws", [])]}
+
+
+def _rows(rows: Sequence[str | Sequence[str | Sequence[str]]]) -> Iterator[str | list[str]]:
+    """Rows of dtypes, and names as they are: of a list in a row, each dtype makes a row of its own."""
+    for row in rows:
+        if isinstance(row, str):
+            yield row
+        else:
+            yield from map(list, itertools.product(*([item] if isinstance(item, str) else item for item in row)))
 
 
 def _given(value: object) -> object:

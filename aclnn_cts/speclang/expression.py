@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from aclnn_cts.core.case import TensorList
 from aclnn_cts.core.dtypes import itemsize
 from aclnn_cts.core.scalars import number
 from aclnn_cts.core.target import Target
@@ -60,6 +61,13 @@ class Node:
 
 def _shape(value: Value) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else value.shape
+
+
+def _is_empty(value: Value) -> bool:
+    """Whether a dimension of a tensor, or of any tensor of a list, is 0."""
+    if isinstance(value, TensorList):
+        return any(0 in tensor.shape for tensor in value.items)
+    return 0 in _shape(value)
 
 
 def _numel(value: Value) -> int:
@@ -110,7 +118,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "itemsize": (1, lambda value: itemsize(value.dtype)),
     "contiguous": (1, lambda value: value.is_contiguous),
     "offset": (1, lambda value: value.offset),
-    "empty": (1, lambda value: 0 in _shape(value)),
+    "empty": (1, _is_empty),
     "recipe": (1, lambda value: value.data.recipe or "values"),
     "holds": (2, lambda value, what: value.holds(what)),
     "highest": (1, lambda value: value.highest),

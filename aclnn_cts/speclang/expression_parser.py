@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 
@@ -231,8 +232,9 @@ def _meaning(match: re.Match[str], meanings: Mapping[str, str]) -> str:
     return match.group(0).replace(name, meaning if closed else f"({meaning})")
 
 
+@functools.lru_cache(maxsize=4096, typed=True)
 def parse(text: str | float) -> Node:
-    """Parse an expression; a number stands for itself."""
+    """Parse an expression; a number stands for itself. Kept, since the rules of one file repeat each other's parts."""
     if isinstance(text, (int, float)):
         return Node("number", text)
     cursor = Expression(text)

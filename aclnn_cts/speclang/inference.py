@@ -6,15 +6,16 @@ valid ones are made by; the outputs' own patterns then give their shapes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from aclnn_cts.core.case import Argument, Tensor
+from aclnn_cts.core.case import Argument, Tensor, TensorList, tensors_in
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Parameter, Spec
-from aclnn_cts.speclang.shape import ShapeExpression, ShapeItem, compile_shape
+from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem, compile_shape
 
 __all__ = ["infer_outputs"]
 
@@ -25,30 +26,37 @@ def infer_outputs(
     *,
     target: Target,
     format: str,  # noqa: A002 - the word for it
-) -> dict[str, Tensor | None]:
+) -> dict[str, Tensor | TensorList | None]:
     """The outputs that belong to the other arguments, in the prototype's order, contiguous and without contents.
 
     Those that the call does not compute are None.
 
     Raises UsageError where a shape does not follow from the inputs.
     """
-    names = _bound_names(spec, arguments)
-    outputs: dict[str, Tensor | None] = {}
+    names = _bound_names(spec, arguments, target)
+    outputs: dict[str, Tensor | TensorList | None] = {}
     for item in spec.parameters:
         if item.role != "output" or item.shape is None:
             continue
         if not item.is_computed(arguments, target):
             outputs[item.name] = None
             continue
+        known = {**names, **arguments, **outputs}
+        dtype = _dtype(spec, item, {**arguments, **outputs}, target.product)
+        shape = compile_shape(item.shape)
         try:
-            shape = compile_shape(item.shape)({**names, **arguments, **outputs}, target)
+            if item.length is None:
+                outputs[item.name] = Tensor(shape(known, target), dtype, format)
+            else:
+                places = range(int(item.length(known, target)))
+                shapes = [shape({**known, INDEX: place}, target) for place in places]
+                outputs[item.name] = TensorList(tuple(Tensor(sizes, dtype, format) for sizes in shapes))
         except (*UNDEFINED, KeyError, AttributeError):
             raise UsageError(f"{item.name}: its shape {item.shape.text} does not follow from the inputs") from None
-        outputs[item.name] = Tensor(shape, _dtype(spec, item, {**arguments, **outputs}, target.product), format)
     return outputs
 
 
-def _bound_names(spec: Spec, arguments: Mapping[str, Argument]) -> dict[str, Any]:
+def _bound_names(spec: Spec, arguments: Mapping[str, Argument], target: Target) -> dict[str, Any]:
     """Free names by value: of each pattern that has one unknown run at most, until no pattern tells more.
 
     Where two inputs contradict each other, the first in the prototype's order decides: the call is invalid then, which
@@ -58,9 +66,12 @@ def _bound_names(spec: Spec, arguments: Mapping[str, Argument]) -> dict[str, Any
     pending = []
     for item in spec.parameters:
         value = arguments.get(item.name)
-        if item.role == "output" or item.shape is None or not isinstance(value, (Tensor, tuple)):
+        if item.role == "output" or item.shape is None:
             continue
-        pending.append((item.shape, value.shape if isinstance(value, Tensor) else value))
+        places = [value] if isinstance(value, tuple) else [tensor.shape for tensor in tensors_in(value)]
+        for place, sizes in enumerate(places):
+            with contextlib.suppress(*UNDEFINED):
+                pending.append((item.shape.chosen({**arguments, INDEX: place}, target), sizes))
     while True:
         waiting = [(pattern, sizes) for pattern, sizes in pending if not _laid_over(pattern, sizes, names, arguments)]
         if len(waiting) == len(pending):
@@ -106,8 +117,10 @@ def _dtype(spec: Spec, item: Parameter, arguments: Mapping[str, Argument], produ
     """The dtype that follows another's, or the row's; else that of the first input where the output may have it."""
     if item.dtype_as is not None and item.name not in spec.row_parameters:
         names = (item.dtype_as, *item.dtype_else)
-        return next((other.dtype for name in names if isinstance(other := arguments.get(name), Tensor)), "")
-    given = {name: value.dtype for name, value in arguments.items() if isinstance(value, Tensor)}
+        given_dtypes = (tensor.dtype for name in names for tensor in tensors_in(arguments.get(name)))
+        # What it follows may be left out of this call: then it has the dtype that this one would have.
+        return next(given_dtypes, "") or _dtype(spec, spec.parameter(item.dtype_as), arguments, product)
+    given = {name: tensor.dtype for name, value in arguments.items() for tensor in tensors_in(value)[:1]}
     if item.name in spec.row_parameters and spec.rows is not None:
         for row in spec.rows.get(product, ()):
             entry = dict(zip(spec.row_parameters, row, strict=True))

@@ -45,6 +45,8 @@ class Way:
     assign: Mapping[str, Any] = field(default_factory=dict)
     """Draws set to values; later draws keep theirs, moved into their bounds where these no longer admit them."""
     ranks: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """How many tensors a list has."""
     axes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """One dimension of a tensor, or one item of an int array, set to a value."""
     values: Mapping[str, Argument] = field(default_factory=dict)

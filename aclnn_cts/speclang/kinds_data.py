@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import compile_node
+from aclnn_cts.speclang.expression import Compiled, compile_node
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 
@@ -61,7 +61,18 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.recipe == "integers" and not data.exponent:
         low, high = DEFAULT_INTEGERS
         return (data.low if data.low is not None else low), (data.high if data.high is not None else high)
+    if data.recipe == "uniform" and data.low is not None and data.high is not None:
+        return data.low * 2.0 ** (data.exponent or 0), data.high * 2.0 ** (data.exponent or 0)
+    if data.recipe in ("positive", "rstd", "invstd"):
+        return 0.0, math.inf
     raise TypeError(f"recipe {data.recipe} has no known range")
+
+
+def _given(value: object) -> tuple[Tensor, ...]:
+    """The tensors of an argument; a null pointer has no answer (TypeError)."""
+    if value is None:
+        raise TypeError("null pointer")
+    return tensors_in(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +84,16 @@ class Finite(NoLimits):
     @property
     def test(self) -> Test:
         names = self.of
-        return lambda arguments, _target: all([data_is_finite(arguments[name]) for name in names])
+        return lambda arguments, _target: all(
+            [data_is_finite(tensor) for name in names for tensor in _given(arguments[name])]
+        )
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         for name in self.of:
-            tensor = case.arguments[name]
-            if isinstance(tensor, Tensor) and tensor.data is not None:
-                data = Data(recipe="special", seed=tensor.data.seed)
-                yield Way(text=f"{name}: data with inf and nan", data={name: data})
+            for key, tensor in case.tensors():
+                if owner(key) == name and tensor.data is not None:
+                    data = Data(recipe="special", seed=tensor.data.seed)
+                    yield Way(text=f"{key}: data with inf and nan", data={key: data})
 
     def describe(self, product: str) -> str:
         return f"{', '.join(self.of)} hold neither inf nor nan"
@@ -91,16 +104,16 @@ class Finite(NoLimits):
 
 @dataclass(frozen=True, slots=True)
 class Elements(NoLimits):
-    """Every element of an integer tensor lies in a range."""
+    """Every element of a tensor lies in a range; a bound may be None."""
 
     of: str
-    low: str | int
-    high: str | int
+    low: str | int | None
+    high: str | int | None
 
     @property
     def test(self) -> Test:
         of = self.of
-        low, high = compile_node(parse(self.low)), compile_node(parse(self.high))
+        low, high = _bound(self.low, -math.inf), _bound(self.high, math.inf)
 
         def within(arguments: Mapping[str, Any], target: Target) -> bool:
             tensor = arguments[of]
@@ -115,16 +128,30 @@ class Elements(NoLimits):
         tensor = case.arguments[self.of]
         if not isinstance(tensor, Tensor) or tensor.data is None:
             return
-        high = int(compile_node(parse(self.high))(case.arguments, case.target))
-        low = int(compile_node(parse(self.low))(case.arguments, case.target))
+        beside: list[int] = []
+        if self.high is not None:
+            high = int(_bound(self.high, 0)(case.arguments, case.target))
+            beside += [high + 1, high * 2 + 10]
+        if self.low is not None:
+            beside.insert(1, int(_bound(self.low, 0)(case.arguments, case.target)) - 1)
         limit = _INTEGER_LIMITS.get(tensor.dtype, 2**31)
-        for value in (high + 1, low - 1, high * 2 + 10):
+        for value in beside:
             if value < limit and not (value < 0 and tensor.dtype in ("UINT8", "BOOL")):
                 data = Data(values=(value,) * tensor.numel)
                 yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
 
     def describe(self, product: str) -> str:
-        return f"elements of {self.of} lie in [{self.low}, {self.high}]"
+        return f"elements of {self.of} {self._range('lie in [{}, {}]', 'are at least {}', 'are at most {}')}"
 
     def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的元素在 [{self.low}, {self.high}] 内"
+        return f"{self.of} 的元素{self._range('在 [{}, {}] 内', '不小于 {}', '不大于 {}')}"
+
+    def _range(self, both: str, least: str, most: str) -> str:
+        if self.high is None:
+            return least.format(self.low)
+        return most.format(self.high) if self.low is None else both.format(self.low, self.high)
+
+
+def _bound(value: str | int | None, none: float) -> Compiled:
+    """A bound over the arguments of a call."""
+    return (lambda _arguments, _target: none) if value is None else compile_node(parse(value))

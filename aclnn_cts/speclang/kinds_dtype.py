@@ -13,7 +13,7 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["DtypeIn", "DtypeRows", "FormatIn", "ModeSupported", "SameDtype", "SameFormat"]
+__all__ = ["DtypeIn", "DtypeRows", "FormatIn", "LayoutIn", "ModeSupported", "SameDtype", "SameFormat"]
 
 OTHER_DTYPES = (
     "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
@@ -40,7 +40,7 @@ def _other_names(
 def _followers(spec: Spec, case: Case, of: str, what: str) -> dict[str, str]:
     """The dtype or format, as it is now, of each tensor that takes that of another."""
     return {
-        item.name: getattr(tensor_of(case, item.name), what)
+        item.name: getattr(case.arguments[item.name], what)
         for item in spec.parameters
         if (item.dtype_as if what == "dtype" else item.format_as) == of and case.arguments[item.name] is not None
     }
@@ -120,6 +120,34 @@ class FormatIn(_Listed):
         of = self.of
         table = {product: frozenset(names) for product, names in self.table.items()}
         return lambda arguments, target: arguments[of].format in table[target.product]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutIn(NoLimits):
+    """The format is one of those for the tensor's number of dimensions. Of a number without formats it says nothing."""
+
+    of: str
+    table: Mapping[int, tuple[str, ...]]
+
+    @property
+    def test(self) -> Test:
+        of = self.of
+        table = {rank: frozenset(names) for rank, names in self.table.items()}
+        return lambda arguments, _target: arguments[of].format in table[len(arguments[of].shape)]
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        fitting = self.table.get(len(tensor_of(case, self.of).shape), ())
+        names = dict.fromkeys(name for names in self.table.values() for name in names)
+        yield from _other_names(spec, case, self.of, "format", [name for name in names if name not in fitting], ())
+
+    def describe(self, product: str) -> str:
+        return f"format of {self.of} by number of dimensions: {self._listed(', ', '; ')}"
+
+    def describe_zh(self, product: str) -> str:
+        return f"{self.of} 各维数对应的数据格式：{self._listed('、', '；')}"
+
+    def _listed(self, comma: str, between: str) -> str:
+        return between.join(f"{rank} {comma.join(names)}" for rank, names in self.table.items())
 
 
 @dataclass(frozen=True, slots=True)

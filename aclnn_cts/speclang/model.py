@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from aclnn_cts.core.case import Argument, Case
+from aclnn_cts.core.case import Argument, Case, TensorList
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
@@ -35,6 +35,9 @@ class Parameter:
     role: str
     """`input`, `output` or `attribute`."""
     shape: ShapeExpression | None = None
+    """Of a list, that of each tensor: it may read the tensor's place as `index`."""
+    length: Evaluator | None = None
+    """Of a list: how many tensors it has."""
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What generation draws from, by product."""
     dtype_as: str | None = None
@@ -45,19 +48,32 @@ class Parameter:
     format_by: Evaluator | None = None
     """The format that follows from drawn names: one of `formats`."""
     format_as: str | None = None
+    layouts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of `formats`, those for each number of dimensions, where they depend on it."""
     strided: bool = False
     """Whether the document allows a tensor that is not contiguous."""
     optional: bool = False
     """Whether it may be a null pointer in a valid call."""
+    optional_when: Evaluator | None = None
+    """The calls in which it may be; None: all."""
     present: Evaluator | None = None
     """Of an output: whether the call computes it. Where it does not, the pointer may be null."""
     data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
 
     @property
+    def holds_tensors(self) -> bool:
+        """Whether it is a tensor or a list of them."""
+        return self.kind in ("tensor", "tensor_list")
+
+    @property
     def c_type(self) -> str:
         """The C type without qualifiers: `int8_t` for `const int8_t`."""
         return " ".join(word for word in self.type.split() if word != "const")
+
+    def may_be_left_out(self, names: Mapping[str, Any], target: Target) -> bool:
+        """Whether a valid call with these attributes may have a null pointer here."""
+        return self.optional and (self.optional_when is None or bool(self.optional_when(names, target)))
 
     def is_computed(self, arguments: Mapping[str, Any], target: Target) -> bool:
         """Whether a call computes an output; so it is too where a broken call leaves that open."""
@@ -142,7 +158,7 @@ class Clause:
     products: tuple[str, ...] = ()
     """Where it is stated; everywhere where it names none."""
     constraints: tuple[str, ...] = ()
-    promise: str | None = None
+    check: str | None = None
     when: Evaluator | None = None
     when_text: str | None = None
     output: str | None = None
@@ -239,23 +255,26 @@ class Spec:
     """Constraints on the pointers of the call itself, by pointer."""
 
     inputs: tuple[str, ...] = field(init=False, repr=False)
-    """Names of the input tensors."""
+    """Names of the inputs: tensors and lists of tensors."""
     outputs: tuple[str, ...] = field(init=False, repr=False)
-    """Names of the output tensors."""
+    """Names of the outputs: tensors and lists of tensors."""
     conditional: tuple[Parameter, ...] = field(init=False, repr=False)
     """The outputs that only some calls compute."""
     unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
     """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
+    _has_lists: bool = field(init=False, repr=False)
+
     def __post_init__(self) -> None:
         """Gather the names that are asked for with every call."""
-        tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.kind == "tensor")
+        tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.holds_tensors)
         object.__setattr__(self, "inputs", tensors)
         object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
         object.__setattr__(self, "conditional", tuple(item for item in self.parameters if item.present is not None))
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
+        object.__setattr__(self, "_has_lists", any(item.kind == "tensor_list" for item in self.parameters))
 
     @property
     def source(self) -> str:
@@ -285,9 +304,19 @@ class Spec:
         return tuple(clause.at for clause in self.clauses if constraint in clause.constraints)
 
     def computed(self, case: Case) -> tuple[str, ...]:
-        """The outputs that a case asks for: all of them but those whose condition is false."""
+        """The outputs that a case asks for, each tensor of a list: all but those whose condition is false."""
         left_out = [item.name for item in self.conditional if not item.is_computed(case.arguments, case.target)]
-        return tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
+        names = tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
+        return _tensor_names(names, case) if self._has_lists else names
+
+    def given_inputs(self, case: Case) -> tuple[str, ...]:
+        """The input tensors that are no null pointers, each tensor of a list."""
+        names = tuple([name for name in self.inputs if case.arguments.get(name) is not None])
+        return _tensor_names(names, case) if self._has_lists else names
+
+    def output_tensors(self, case: Case) -> frozenset[str]:
+        """The names of all output tensors, each tensor of a list."""
+        return frozenset(_tensor_names(self.outputs, case) if self._has_lists else self.outputs)
 
     def mode(self, case: Case) -> Mode:
         """The compute precision that a case asks for (its own dtype's where the operator has no modes)."""
@@ -299,3 +328,12 @@ class Spec:
         row = self.modes.operand.get(case.product, {}).get(dtype, ())
         operand = row[value] if isinstance(value, int) and 0 <= value < len(row) else None
         return Mode(name=self.modes.names.get(value, "") if isinstance(value, int) else "", operand=operand)
+
+
+def _tensor_names(names: Sequence[str], case: Case) -> tuple[str, ...]:
+    """The names of parameters, those of lists replaced by those of their tensors."""
+    found: list[str] = []
+    for name in names:
+        value = case.arguments.get(name)
+        found += [f"{name}[{place}]" for place in range(len(value))] if isinstance(value, TensorList) else [name]
+    return tuple(found)

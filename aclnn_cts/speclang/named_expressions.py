@@ -29,8 +29,8 @@ _TEXTS = frozenset(
         "type",
         "role",
     }
-    | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "dtype", "format", "recipe"}
-    | {"run", "words", "optional"}
+    | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "layouts", "dtype", "format", "recipe"}
+    | {"run", "words"}
 )
 """Keys whose values are no expressions."""
 _SECTIONS = ("defaults", "parameters", "draws", "constraints")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either
 from aclnn_cts.speclang.expression import Node
-from aclnn_cts.speclang.shape import ShapeExpression
+from aclnn_cts.speclang.shape import INDEX, ShapeExpression
 
 __all__ = ["RUN", "misread", "misread_shape"]
 
@@ -26,9 +26,11 @@ _WORDS = {
 }
 _SIZED = ("tensor", "int_array", RUN)
 _TAKES = {
-    **dict.fromkeys(("rank", "numel", "empty", "shape", "broadcast", "broadcasts"), _SIZED),
-    **dict.fromkeys(("dim", "format", "itemsize", "contiguous", "offset", "recipe"), ("tensor",)),
-    "dtype": ("tensor", "scalar"),
+    **dict.fromkeys(("rank", "numel", "shape", "broadcast", "broadcasts"), _SIZED),
+    "empty": (*_SIZED, "tensor_list"),
+    **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
+    **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
+    "dtype": ("tensor", "scalar", "tensor_list"),
     "value": ("scalar",),
     "given": POINTERS,
     **dict.fromkeys(("len", "item"), ("int_array", "bool_array", "float_array", "tensor_list", RUN)),
@@ -75,10 +77,15 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
 
 def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:
     """The same for a shape expression: `*` takes what has sizes, and what has sizes takes a `*`."""
+    if shape.condition is not None and shape.otherwise is not None:
+        rest = misread(Node("or", operands=(shape.condition,)), kinds) or misread_shape(shape.otherwise, kinds)
+        if rest is not None:
+            return rest
     for item in shape.items:
         name = str(item.node.value) if item.node.kind == "name" else None
         kind = kinds.get(name) if name is not None else None
-        if item.spliced and kind is not None and kind not in _SIZED:
+        beside = ("tensor_list",) if INDEX in kinds else ()
+        if item.spliced and kind is not None and kind not in (*_SIZED, *beside):
             return f"*{name}: {name} is a number; leave the * out"
         if not item.spliced and kind in _WORDS:
             return f"{name} is {_WORDS[kind]}; write *{name} for all its sizes"

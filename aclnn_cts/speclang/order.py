@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.kinds import Constraint, Test
+from aclnn_cts.speclang.kinds import Constraint, Rule, Test
+from aclnn_cts.speclang.kinds_list import EachItem
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, NotEmpty, Rank
 
@@ -21,13 +22,12 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
     """
     ranks: dict[str, list[str]] = {}
     for item in constraints:
-        if isinstance(item.rule, Rank):
-            ranks.setdefault(item.rule.of, []).append(item.id)
+        if isinstance(rule := _on_a_tensor(item), Rank):
+            ranks.setdefault(rule.of, []).append(item.id)
     completed = []
     for item in constraints:
-        implied = (
-            ranks.get(item.rule.of, []) if isinstance(item.rule, (Broadcast, Dims, ShapeIs, SizeIs, NotEmpty)) else []
-        )
+        rule = _on_a_tensor(item)
+        implied = ranks.get(rule.of, []) if isinstance(rule, (Broadcast, Dims, ShapeIs, SizeIs, NotEmpty)) else []
         completed.append(replace(item, requires=tuple(dict.fromkeys((*item.requires, *implied)))))
     waiting = {item.id: item for item in completed}
     ordered: list[Constraint] = []
@@ -39,6 +39,11 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
             del waiting[item.id]
         ordered.extend(ready)
     return tuple(ordered)
+
+
+def _on_a_tensor(item: Constraint) -> Rule:
+    """The rule, or what each tensor of a list keeps."""
+    return item.rule.rule if isinstance(item.rule, EachItem) else item.rule
 
 
 def compile_constraints(

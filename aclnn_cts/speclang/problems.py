@@ -20,6 +20,7 @@ from aclnn_cts.speclang.yaml_file import YamlFile
 __all__ = ["Problems"]
 
 _ECHO = 60
+_RENAMED = {"promise": "check", "promises": "checks"}
 _UNION_BRANCHES = frozenset(
     {"bool", "int", "float", "str", "list[str]", "list[any]", "dict[str,list[str]]", "list[union[int,str]]"}
 )
@@ -76,10 +77,9 @@ class Problems:
             place = printable(".".join(str(part) for part in self.file.written(path)), ECHO_LIMIT)
             if item["type"] == "extra_forbidden":
                 known = _fields_at(model, path[:-1])
-                self.add(
-                    path,
-                    f"unknown key {shown(path[-1])}; expected any of {', '.join(known)}{nearest(str(path[-1]), known)}",
-                )
+                new = _RENAMED.get(str(path[-1]), "")
+                hint = f"; it is now called {new}" if new in known else nearest(str(path[-1]), known)
+                self.add(path, f"unknown key {shown(path[-1])}; expected any of {', '.join(known)}{hint}")
             elif item["type"] == "missing":
                 self.add(path, f"{place}: missing; add it")
             elif item["type"] == "too_short":

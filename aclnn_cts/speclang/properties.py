@@ -25,22 +25,25 @@ class Property:
     """What follows the parameter's name in the id."""
     value: str | None = None
     """The key of the constraint that takes the property's value; None where the property is a yes or no."""
-    of: tuple[str, ...] = ("tensor",)
+    of: tuple[str, ...] = ("tensor", "tensor_list")
     strength: str = "limit"
     """Where it names no code."""
 
 
 PROPERTIES: Mapping[str, Property] = {
     "null": Property(kind="present", suffix="null", of=POINTERS, strength="open"),
-    "dtypes": Property(kind="dtype", suffix="dtype", value="in", of=("tensor", "scalar")),
+    "dtypes": Property(kind="dtype", suffix="dtype", value="in", of=("tensor", "tensor_list", "scalar")),
     "same_dtype_as": Property(kind="same_dtype", suffix="same_dtype", value="as"),
     "formats": Property(kind="format", suffix="format", value="in"),
     "same_format_as": Property(kind="same_format", suffix="same_format", value="as"),
     "rank": Property(kind="rank", suffix="rank", value="in"),
-    "length": Property(kind="length", suffix="length", value="is", of=("int_array", "bool_array", "float_array")),
-    "broadcasts_with": Property(kind="broadcast", suffix="broadcast", value="as"),
+    "layouts": Property(kind="layout", suffix="layout", value="in"),
+    "length": Property(
+        kind="length", suffix="length", value="is", of=("int_array", "bool_array", "float_array", "tensor_list")
+    ),
+    "broadcasts_with": Property(kind="broadcast", suffix="broadcast", value="as", of=("tensor",)),
     "same_shape_as": Property(kind="shape", suffix="shape", value="is"),
-    "dims": Property(kind="dims", suffix="dims", value="in", of=("tensor", "int_array")),
+    "dims": Property(kind="dims", suffix="dims", value="in", of=("tensor", "tensor_list", "int_array")),
     "range": Property(kind="range", suffix="range", value="in", of=("int", "double")),
     "words": Property(kind="word", suffix="word", value="in", of=("string",)),
     "strided": Property(kind="contiguous", suffix="contiguous", strength="open"),
@@ -109,7 +112,10 @@ def imply(
             is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
             paths: list[Path] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
             entries = tiers[number].get(key, ())
-            _add(implied, str(item["name"]), key, entries, paths, replaced, problems, present=item.get("present"))
+            needed = item.get("present")
+            if isinstance(item.get("optional"), str):
+                needed = f"not ({item['optional']})"
+            _add(implied, str(item["name"]), key, entries, paths, replaced, problems, needed=needed)
     _group_what_breaks_together(implied)
     return drawn, implied
 
@@ -123,17 +129,17 @@ def _add(
     replaced: frozenset[str],
     problems: Problems,
     *,
-    present: object = None,
+    needed: object = None,
 ) -> None:
     """Add the constraints of one property of one parameter, unless they are written out.
 
-    `present` is the condition under which an output is computed.
+    `needed` is the condition under which an output is computed, or an input may not be left out.
     """
     earlier: list[str] = []
     for tier, path in zip(tiers, paths, strict=True):
         made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
-        if key == "null" and present is not None:
-            made.setdefault("when", present)
+        if key == "null" and needed is not None:
+            made.setdefault("when", needed)
         earlier.append(made["id"])
         if "group" in tier:
             implied.grouped.add(made["id"])
@@ -156,8 +162,8 @@ def _group_what_breaks_together(implied: Implied) -> None:
     together = [(members, "dtype" if len(groups) == 1 else f"{members[0]['of']}.dtype") for members in groups]
     together.append(([item for item in free if item["kind"] == "not_empty"], "empty"))
     for members, name in together:
-        promises = {(item["strength"], str(item.get("status"))) for item in members}
-        if len(members) > 1 and len(promises) == 1:
+        checks = {(item["strength"], str(item.get("status"))) for item in members}
+        if len(members) > 1 and len(checks) == 1:
             for item in members:
                 item["group"] = name
 
@@ -178,7 +184,7 @@ def _tiers(
     common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
     if key in item:
         own = _entries(key, item[key], path, problems)
-    elif (key == "empty" and "same_shape_as" in item) or (key == "null" and item.get("optional")):
+    elif (key == "empty" and "same_shape_as" in item) or (key == "null" and item.get("optional") is True):
         return []
     elif PROPERTIES[key].value is None or any("is" in entry for entry in common):
         own = [{}]
@@ -193,27 +199,27 @@ def _tiers(
 
 
 def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter's entry over the default's; a promise of its own replaces the whole promise."""
-    promise = ("strength", "status", "group", _NONE) if {"strength", "status", _NONE} & set(own) else ()
-    return {**{key: value for key, value in common.items() if key not in promise}, **own}
+    """A parameter's entry over the default's; an outcome of its own replaces the whole default."""
+    check = ("strength", "status", "group", _NONE) if {"strength", "status", _NONE} & set(own) else ()
+    return {**{key: value for key, value in common.items() if key not in check}, **own}
 
 
 def _entries(key: str, value: object, path: Path, problems: Problems) -> list[dict[str, Any]]:
-    """A property as mappings: it is written as a value, a mapping, a list of mappings, or a word for a promise."""
+    """A property as mappings: it is written as a value, a mapping, a list of mappings, or a word for a check."""
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
         return [_entry(key, entry, (*path, number), problems) for number, entry in enumerate(value)]
     return [_entry(key, value, path, problems)]
 
 
 def _entry(key: str, value: object, path: Path, problems: Problems) -> dict[str, Any]:
-    if isinstance(value, dict) and (_KEYS & set(value) or key != "dtypes"):
+    if isinstance(value, dict) and (_KEYS & set(value) or key not in ("dtypes", "layouts")):
         for name in value:
             problems.known(name, sorted(_KEYS), (*path, name), "key")
         return {**value, "is": _value(key, value["is"], path, problems)} if "is" in value else dict(value)
-    is_promise = isinstance(value, str) and (value in STATUSES or value in (*_STRENGTHS, _NONE, ANY_ERROR))
+    is_check = isinstance(value, str) and (value in STATUSES or value in (*_STRENGTHS, _NONE, ANY_ERROR))
     if PROPERTIES[key].value is None or path[0] == "defaults":
-        if is_promise:
-            return _promise(str(value))
+        if is_check:
+            return _check(str(value))
         if isinstance(value, bool) and key in ("strided", "empty"):
             return {_NONE: True} if value else {"strength": "limit"}
         if PROPERTIES[key].value is None:
@@ -227,7 +233,7 @@ def _expected(key: str) -> str:
     return words if key == "null" else f"true, false, {words}"
 
 
-def _promise(word: str) -> dict[str, Any]:
+def _check(word: str) -> dict[str, Any]:
     if word == _NONE:
         return {_NONE: True}
     return {"strength": word} if word in _STRENGTHS else {"status": word}
@@ -263,7 +269,12 @@ def _constraint(
     made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
         others = str(tier.get("is")).split(" or ") if entry.kind.startswith("same_") else []
-        needed = [*earlier, *dict.fromkeys(item for other in others for item in _compared(name, other, made, implied))]
+        listed = [item["id"] for key in ("formats", "rank") for item in implied.of(name, key)]
+        needed = [
+            *earlier,
+            *(listed if entry.kind == "layout" else ()),
+            *dict.fromkeys(item for other in others for item in _compared(name, other, made, implied)),
+        ]
         if needed:
             made["requires"] = needed
     return {**made, **{key: value for key, value in rest.items() if value is not None}}
@@ -283,7 +294,11 @@ def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied) 
 
 def role_of(item: Mapping[str, Any], kind: str) -> str:
     """The role of a parameter: the one that is written, else by its C type."""
-    by_type = ("input" if "const" in str(item["type"]).split() else "output") if kind == "tensor" else "attribute"
+    by_type = (
+        ("input" if "const" in str(item["type"]).split() else "output")
+        if kind in ("tensor", "tensor_list")
+        else "attribute"
+    )
     return str(item.get("role") or by_type)
 
 
@@ -293,8 +308,10 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
     made["role"] = role_of(item, kind)
     if kind == "scalar" and tiers["dtypes"]:
         made["dtypes"] = tiers["dtypes"][-1].get("is")
-    if kind != "tensor":
+    if kind not in ("tensor", "tensor_list"):
         return made
+    if kind == "tensor_list" and tiers["length"]:
+        made["length"] = tiers["length"][-1].get("is")
     if tiers["same_shape_as"]:
         made.setdefault("shape", f"[*{tiers['same_shape_as'][-1].get('is')}]")
     for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
@@ -302,6 +319,8 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
             made[single] = f"as {tiers[same][-1].get('is')}"
         elif tiers[key] and not str(made.get(single, "")).startswith("as "):
             made[key] = tiers[key][-1].get("is")
+    if tiers["layouts"]:
+        made["layouts"] = tiers["layouts"][-1].get("is")
     if item.get("strided") is True:
         made["strided"] = True
     return made

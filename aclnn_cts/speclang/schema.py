@@ -84,12 +84,14 @@ class ParameterModel(_Strict):
     role: Literal["input", "output", "attribute"]
     shape: StrictStr | None = None
     items: StrictStr | None = None
+    length: Scalar | None = None
     dtypes: StrictStr | Names | ByProduct | None = None
     dtype: StrictStr | None = None
     formats: Names | ByProduct | None = None
     format: StrictStr | None = None
+    layouts: Any = None
     strided: StrictBool = False
-    optional: StrictBool = False
+    optional: StrictBool | StrictStr = False
     present: Scalar | None = None
     data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
 
@@ -166,7 +168,7 @@ class ClauseModel(_Strict):
     zh: StrictStr
     certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
     constraints: Names | None = None
-    promise: StrictStr | None = None
+    check: StrictStr | None = None
     when: StrictStr | None = None
     output: StrictStr | None = None
     faults: Names | None = None
@@ -341,7 +343,7 @@ class ShortParameterModel(_Strict):
     items: StrictStr | None = None
     dtype: StrictStr | None = None
     format: StrictStr | None = None
-    optional: StrictBool = False
+    optional: StrictBool | StrictStr = False
     present: Scalar | None = None
     data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
     null: Any = None
@@ -350,6 +352,7 @@ class ShortParameterModel(_Strict):
     formats: Any = None
     same_format_as: Any = None
     rank: Any = None
+    layouts: Any = None
     broadcasts_with: Any = None
     same_shape_as: Any = None
     length: Any = None
@@ -373,6 +376,7 @@ class ShortOperatorModel(_OperatorFile):
     """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
 
     family: StrictStr | None = None
+    rows: dict[StrictStr, list[StrictStr | list[StrictStr | Names]]] | None = None  # type: ignore[assignment]  # wider
     let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
     defaults: dict[StrictStr, Any] = {}
     sentences: dict[StrictStr, dict[StrictStr, Any]] = {}
@@ -404,7 +408,7 @@ class SentenceModel(_Strict):
     en: StrictStr
     zh: StrictStr
     certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
-    promise: StrictStr | None = None
+    check: StrictStr | None = None
     when: StrictStr | None = None
     faults: Names | None = None
     interface: StrictStr | None = None
@@ -415,10 +419,10 @@ class SentenceModel(_Strict):
 class WordingModel(_Strict):
     """`wording.yaml`: the stock sentences that the short form of a spec names by a word."""
 
-    promises: dict[StrictStr, Names]
+    checks: dict[StrictStr, Names]
     reasons: dict[StrictStr, Bilingual]
     sections: dict[StrictStr, dict[StrictStr, SentenceModel]]
-    takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format", "word"], Bilingual]
+    takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format", "format_on", "word"], Bilingual]
     rules: dict[StrictStr, Bilingual]
     open_rules: dict[StrictStr, Bilingual]
     errors: dict[StrictStr, Bilingual]
@@ -456,7 +460,7 @@ class OverflowModel(_Strict):
 
 
 class ProductModel(_Strict):
-    """One product: its chips and what promises depend on."""
+    """One product: its chips and what the rules of documents depend on."""
 
     title: Bilingual
     short_soc: StrictStr

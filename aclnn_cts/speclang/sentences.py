@@ -73,7 +73,9 @@ class Sentences:
         **fields: str | tuple[str, ...],
     ) -> dict[str, str]:
         """What valid calls take, on some products where they are named."""
-        texts = wording().takes["dtype_on" if what == "dtype" and on else what]
+        texts = wording().takes[what]
+        if on and what in ("dtype", "format"):
+            texts = wording().takes["dtype_on" if what == "dtype" else "format_on"]
         return {
             language: getattr(texts, language).format(
                 product=_titles(on, language),
@@ -123,6 +125,9 @@ class Sentences:
                 return next(iter(lists.values()), "")
             between, form = ("；", "{}（{}）") if language == "zh" else ("; ", "{} ({})")
             return between.join(form.format(values, _titles([name], language)) for name, values in lists.items())
+        if rule["kind"] == "layout" and isinstance(rule.get("in"), Mapping):
+            comma, between = (", ", "; ") if language == "en" else ("、", "；")
+            return between.join(f"{rank} {comma.join(names)}" for rank, names in rule["in"].items())
         if "is" in rule:
             return str(rule["is"])
         bounds = rule.get("in")

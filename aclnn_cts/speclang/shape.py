@@ -1,6 +1,7 @@
 """Shape expressions: `[To, B, Co]`, `[*A, *G]`, `[*x[0:rank(x) - rank(gamma)]]`.
 
-An item is an expression, a run or a tensor's whole shape (`*x`), the shape that several broadcast to
+`[H, W] if flag else [H]` chooses one of two. An item is an expression, a run or a tensor's whole shape (`*x`), the
+shape that several broadcast to
 (`*broadcast(x, y)`), or a slice of one. They say how a valid tensor is constructed and what a shape must equal.
 """
 
@@ -10,12 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aclnn_cts.core.case import Tensor, TensorList
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
 
-__all__ = ["ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
+__all__ = ["INDEX", "ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
+
+INDEX = "index"
+"""What the shape of a tensor of a list calls its place, from 0 on. `*other` is then the tensor of that place there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +39,29 @@ class ShapeExpression:
 
     text: str
     items: tuple[ShapeItem, ...]
+    condition: Node | None = None
+    """Where it is false, the shape is that of `otherwise`."""
+    otherwise: ShapeExpression | None = None
 
     def names(self) -> frozenset[str]:
         """Every name that it reads."""
         nodes = [part for item in self.items for part in (item.node, item.start, item.stop) if part is not None]
-        return frozenset().union(*(node.names() for node in nodes))
+        found: frozenset[str] = frozenset().union(*(node.names() for node in nodes))
+        if self.condition is None or self.otherwise is None:
+            return found
+        return found | self.condition.names() | self.otherwise.names()
+
+    def chosen(self, arguments: Mapping[str, Any], target: Target) -> ShapeExpression:
+        """Of two lists the one that the condition chooses, by one of `UNDEFINED` where that has no value."""
+        if self.condition is None or self.otherwise is None:
+            return self
+        if compile_node(self.condition)(arguments, target):
+            return ShapeExpression(text=self.text, items=self.items)
+        return self.otherwise.chosen(arguments, target)
 
     def whole(self) -> str | None:
         """The name whose shape it copies, if it is `[*name]`."""
-        only = self.items[0] if len(self.items) == 1 else None
+        only = self.items[0] if len(self.items) == 1 and self.condition is None else None
         if only is not None and only.spliced and only.node.kind == "name" and only.start is only.stop is None:
             return str(only.node.value)
         return None
@@ -51,15 +70,25 @@ class ShapeExpression:
 def parse_shape(text: str) -> ShapeExpression:
     """Parse a shape expression; ExpressionError says what is wrong."""
     cursor = Expression(text)
+    shape = _shape(cursor)
+    if cursor.peek()[0] != "end":
+        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
+    return shape
+
+
+def _shape(cursor: Expression) -> ShapeExpression:
+    """One list in brackets, or two with a condition between them; the second may be such a pair again."""
     cursor.expect("[")
     items: list[ShapeItem] = []
     while not cursor.take("]"):
         if items:
             cursor.expect(",")
         items.append(_item(cursor))
-    if cursor.peek()[0] != "end":
-        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
-    return ShapeExpression(text=text, items=tuple(items))
+    if not cursor.take("if"):
+        return ShapeExpression(text=cursor.text, items=tuple(items))
+    condition = cursor.disjunction()
+    cursor.expect("else")
+    return ShapeExpression(text=cursor.text, items=tuple(items), condition=condition, otherwise=_shape(cursor))
 
 
 def _item(cursor: Expression) -> ShapeItem:
@@ -83,8 +112,13 @@ def _item(cursor: Expression) -> ShapeItem:
 
 def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target], tuple[int, ...]]:
     """A function of `(arguments, target)` that gives the shape; names map to sizes, runs (tuples) or tensors."""
+    if shape.condition is not None and shape.otherwise is not None:
+        condition = compile_node(shape.condition)
+        then = compile_shape(ShapeExpression(text=shape.text, items=shape.items))
+        otherwise = compile_shape(shape.otherwise)
+        return lambda arguments, target: (then if condition(arguments, target) else otherwise)(arguments, target)
     if (name := shape.whole()) is not None:
-        return lambda arguments, _target: _sizes(arguments[name])
+        return lambda arguments, _target: _sizes(arguments[name], arguments)
     parts = [(_compile_item(item), item.spliced) for item in shape.items]
     if not any(spliced for _, spliced in parts):
         plain = [part for part, _ in parts]
@@ -102,7 +136,10 @@ def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target
     return build
 
 
-def _sizes(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a run or a tensor
+def _sizes(value: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:  # noqa: ANN401 - a run, a tensor or a list
+    if isinstance(value, TensorList):
+        tensor: Tensor = value.items[arguments[INDEX]]
+        return tensor.shape
     sizes: tuple[int, ...] = value if isinstance(value, tuple) else value.shape
     return sizes
 
@@ -114,11 +151,11 @@ def _compile_item(item: ShapeItem) -> Compiled:
     start = compile_node(item.start) if item.start is not None else None
     stop = compile_node(item.stop) if item.stop is not None else None
     if start is None and stop is None:
-        return lambda arguments, target: _sizes(whole(arguments, target))
+        return lambda arguments, target: _sizes(whole(arguments, target), arguments)
 
     def splice(arguments: Mapping[str, Any], target: Target) -> tuple[int, ...]:
         first = start(arguments, target) if start is not None else None
         last = stop(arguments, target) if stop is not None else None
-        return _sizes(whole(arguments, target))[first:last]
+        return _sizes(whole(arguments, target), arguments)[first:last]
 
     return splice

@@ -29,7 +29,6 @@ _KIND_WORDS = {
     "int_array": ["array"],
     "bool_array": ["bool_array"],
     "float_array": ["float_array"],
-    "tensor_list": ["list"],
 }
 """What is implied of a parameter that is neither a tensor nor a number."""
 _OVER = frozenset({"say", "of"})
@@ -102,8 +101,9 @@ class StockClauses:
             return words
         parameter = next(item for item in self.parameters if item["name"] == name)
         words = _KIND_WORDS.get(self.kinds[name], ["number"])
-        if self.kinds[name] == "tensor":
-            words = [parameter["role"], *(["strided"] if parameter.get("strided") else []), "dtypes", "formats"]
+        if self.kinds[name] in ("tensor", "tensor_list"):
+            role = "list_" * (self.kinds[name] == "tensor_list") + str(parameter["role"])
+            words = [role, *(["strided"] if parameter.get("strided") else []), "dtypes", "formats"]
         words = [*words, *(["optional"] if parameter.get("optional") else [])]
         words += ["left_out"] if "present" in parameter else []
         own = [rule for rule in self.constraints if rule.get("of") == name and rule["id"] not in named]
@@ -129,12 +129,12 @@ class StockClauses:
             yield self._completed({**clause, **{key: value for key, value in fields.items() if key not in _OVER}}, path)
 
     def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
-        """A clause with the words for its promise and its reason replaced by what they stand for."""
+        """A clause with the words for its check and its reason replaced by what they stand for."""
         made = dict(clause)
-        promises, reasons = wording().promises, wording().reasons
-        if isinstance(made.get("promise"), str) and made["promise"] in promises:
-            made.setdefault("faults", promises[made["promise"]])
-            made["promise"] = "values"
+        checks, reasons = wording().checks, wording().reasons
+        if isinstance(made.get("check"), str) and made["check"] in checks:
+            made.setdefault("faults", checks[made["check"]])
+            made["check"] = "values"
         reason = made.get("untestable")
         if isinstance(reason, str) and self.problems.known(reason, reasons, (*path, "untestable"), "reason"):
             made["untestable"] = reasons[reason].model_dump()
@@ -155,7 +155,7 @@ class StockClauses:
                 yield self._sentence(stock[word], name)
                 return
             if section == "products" and word in self.content["products"]:
-                yield {**self.sentences.takes("product", [word]), "promise": "runs", "products": [word]}
+                yield {**self.sentences.takes("product", [word]), "check": "runs", "products": [word]}
                 return
             if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
                 yield from found
@@ -211,12 +211,14 @@ class StockClauses:
         if word in DTYPES:
             return [self._dtype(names, word, on)]
         if word in FORMATS:
-            return [self._format(names[0], word)]
+            return [self._format(names[0], word, on)]
         if word == "formats":
             drawn = (item.get("formats") for item in self.parameters if item["name"] == names[0])
             lists = self.sentences.by_product(next(drawn, None))
             formats = dict.fromkeys(name for row in lists.values() for name in row)
-            return [self._format(names[0], item) for item in formats]
+            where = {name: [product for product, row in lists.items() if name in row] for name in formats}
+            everywhere = len(self.content["products"])
+            return [self._format(names[0], name, on if len(on) < everywhere else None) for name, on in where.items()]
         if word == "words":
             return self._words(names[0])
         if word != "dtypes":
@@ -226,15 +228,17 @@ class StockClauses:
             return [self._dtype(names, dtype, None) for dtype in next(iter(lists.values()))]
         return [self._dtype(names, dtype, [product]) for product, row in lists.items() for dtype in row]
 
-    def _format(self, name: str, word: str) -> _Clause:
-        texts = self.sentences.takes("format", name=name, format=word)
-        return {**texts, "promise": "values", "when": f"format({name}) == {word}"}
+    def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
+        """The sentence on a format, on the products that list it."""
+        texts = self.sentences.takes("format", on or (), name=name, format=word)
+        clause = {**texts, "check": "values", "when": f"format({name}) == {word}"}
+        return {**clause, "products": list(on)} if on else clause
 
     def _words(self, name: str) -> list[_Clause]:
         """One sentence for each word of a text."""
         rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "word")
         return [
-            {**self.sentences.takes("word", name=name, word=word), "promise": "values", "when": f'{name} == "{word}"'}
+            {**self.sentences.takes("word", name=name, word=word), "check": "values", "when": f'{name} == "{word}"'}
             for word in next(rules, ())
         ]
 
@@ -245,7 +249,7 @@ class StockClauses:
             on = [] if len(on) == len(self.content["products"]) else on
         when = " or ".join(f"dtype({name}) == {dtype}" for name in names)
         texts = self.sentences.takes("dtype", on, name=tuple(names), dtype=dtype)
-        return {**texts, "promise": "values", "when": when, **({"products": list(on)} if on else {})}
+        return {**texts, "check": "values", "when": when, **({"products": list(on)} if on else {})}
 
     def _dtypes(self, name: str) -> Mapping[str, Sequence[str]]:
         """The dtypes of a tensor by product, after its rule."""
@@ -264,7 +268,7 @@ class StockClauses:
                 pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=False))
                 when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying if place < len(names))
                 texts = self.sentences.takes("row", [product], row=pairs)
-                yield {**texts, "promise": "values", "when": when, "products": [product]}
+                yield {**texts, "check": "values", "when": when, "products": [product]}
             if whole:
                 yield {**self.sentences.takes("rows", [product]), "constraints": whole, "products": [product]}
 

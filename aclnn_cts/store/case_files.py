@@ -24,7 +24,7 @@ _LINES = ".jsonl"
 
 @dataclass(frozen=True, slots=True)
 class CaseEntry:
-    """One document of a file. A bare case stands for the trial that its promise makes of it."""
+    """One document of a file. A bare case stands for the trial that its check makes of it."""
 
     where: str
     """The file, and the line in a file of lines."""

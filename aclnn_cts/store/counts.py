@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from aclnn_cts.core.aims import JUDGED, Aim, aim_of, compares_values
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.case_text import case_text
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.observations import Observation, observations_of
@@ -128,7 +129,7 @@ class LawCount(msgspec.Struct):
 
 
 class CoverageCount(msgspec.Struct):
-    """How much of one sort of thing that can be covered was (`campaign.corpus.promise_coverage`)."""
+    """How much of one sort of thing that can be covered was (`campaign.corpus.check_coverage`)."""
 
     met: int = 0
     of: int = 0
@@ -204,7 +205,7 @@ class OperatorSummary(msgspec.Struct):
     unjudged: dict[str, Unjudged] = {}
     """Why trials have no verdict."""
     observed: dict[str, Observed] = {}
-    """What was recorded and breaks no promise, by kind and constraint."""
+    """What was recorded and breaks no rule, by kind and constraint."""
 
     @property
     def total(self) -> Counts:
@@ -246,7 +247,9 @@ class OperatorSummary(msgspec.Struct):
             verdict,
             waived=bool(record.waiver),
             # The names are looked at of few operators and aims alone.
-            dtypes=(f"{name} {tensor.dtype}" for name, tensor in case.tensors()) if self.dtypes else (),
+            dtypes=dict.fromkeys(f"{owner(name)} {tensor.dtype}" for name, tensor in case.tensors())
+            if self.dtypes
+            else (),
             rule=record.signature.constraint,
         )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
@@ -318,6 +321,12 @@ class OperatorSummary(msgspec.Struct):
                 number=known.number if known is not None else 0,
             )
         self.observed[key].number += 1
+
+    def copy(self) -> OperatorSummary:
+        """The same counts, apart from these."""
+        copied = OperatorSummary()
+        copied.include(self)
+        return copied
 
     def include(self, other: OperatorSummary) -> None:
         """Add the counts of another part of the same run."""

@@ -18,7 +18,7 @@ _ID = attrgetter("id")
 
 
 class Coverage(msgspec.Struct):
-    """Counts by operator and constraint id, and by operator and promise for laws."""
+    """Counts by operator and constraint id, and by operator and check for laws."""
 
     held: dict[str, dict[str, int]] = {}
     broken: dict[str, dict[str, int]] = {}
@@ -29,6 +29,11 @@ class Coverage(msgspec.Struct):
     cells: dict[str, dict[str, int]] = {}
     """Calls that were judged on values, by cell of size regime, dtype and layout."""
 
+    @property
+    def operators(self) -> frozenset[str]:
+        """All that are counted."""
+        return frozenset().union(self.held, self.broken, self.laws, self.withheld, self.cells)
+
     def add(self, operators: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
         """Count the cases of some trials, each with its operator."""
         for operator in dict.fromkeys(operators):
@@ -36,17 +41,17 @@ class Coverage(msgspec.Struct):
             _add(self.held.setdefault(operator, {}), _counted(evaluation.held for evaluation in mine))
             _add(self.broken.setdefault(operator, {}), _counted(evaluation.broken for evaluation in mine))
 
-    def add_law(self, operator: str, promise: str) -> None:
+    def add_law(self, operator: str, check: str) -> None:
         """Count one trial of a law."""
-        _add(self.laws.setdefault(operator, {}), {promise: 1})
+        _add(self.laws.setdefault(operator, {}), {check: 1})
 
     def add_cells(self, operator: str, cells: Iterable[str]) -> None:
         """Count one call that was judged on values."""
         _add(self.cells.setdefault(operator, {}), dict.fromkeys(cells, 1))
 
-    def withhold(self, operator: str, promise: str, number: int) -> None:
+    def withhold(self, operator: str, check: str, number: int) -> None:
         """Count trials of a law that were not generated."""
-        _add(self.withheld.setdefault(operator, {}), {promise: number})
+        _add(self.withheld.setdefault(operator, {}), {check: number})
 
     def include(self, other: Coverage) -> None:
         """Add another's counts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,6 +22,8 @@ __all__ = ["Beginning", "Checkout", "MadeBy", "checkout"]
 _ROOT = Path(__file__).resolve().parents[2]
 _PRIVATE = ("machine.name", "python.executable")
 """What a run's own manifest tells of its machine, and a published document need not."""
+_PATH = re.compile(r"(-\w(?=[/~.])|[^/~]*[=,:]|)((?:[/~]|\.\.?/).*)", re.DOTALL)
+"""A word that names a file from the root, a home or the current folder, alone or behind an option."""
 _NO_PART = (":!benchmarks", ":!docs", ":!tests", ":!*.md", ":!reports/*.json")
 """Files of a checkout that have no part in what is measured; some are written from what was."""
 
@@ -36,7 +40,7 @@ class MadeBy(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that differ between two measurements of the same thing."""
 
     command: str
-    """As it would be typed."""
+    """As it would be typed at the top of the checkout; a file elsewhere has its name alone."""
     harness: str
     """The version."""
     sha256: str
@@ -60,7 +64,7 @@ class Beginning:
         self._began = time.monotonic()
         environment = environment_facts()
         self._made = MadeBy(
-            command=shlex.join(["aclnn-cts", *words]),
+            command=shlex.join(["aclnn-cts", *(_published(word) for word in words)]),
             harness=__version__,
             sha256=sources_hash(),
             parts=dict(harness_parts()),
@@ -77,6 +81,16 @@ class Beginning:
     def ended(self) -> MadeBy:
         """What it was made by, with the seconds up to now."""
         return msgspec.structs.replace(self._made, seconds=round(time.monotonic() - self._began, 1))
+
+
+def _published(word: str) -> str:
+    """The word without folders of this machine."""
+    found = _PATH.fullmatch(word)
+    if found is None:
+        return word
+    before, text = found.groups()
+    path = Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - links are not followed, `..` is
+    return before + (path.relative_to(_ROOT).as_posix() if path.is_relative_to(_ROOT) else path.name)
 
 
 def checkout(root: Path = _ROOT, *, leave_out: Sequence[str] = _NO_PART) -> Checkout | None:

@@ -151,7 +151,7 @@ def default_run_path(command: str, adapter: str, *, now: datetime | None = None,
 def failure_name(signature: Signature) -> str:
     """The name of a finding's trial file: what a person looks for, and a hash that tells signatures apart."""
     digest = hashlib.sha256(signature_key(signature).encode()).hexdigest()[:10]
-    return f"{_slug(f'{signature.operator}-{signature.promise}-{signature.kind}')}-{digest}.json"
+    return f"{_slug(f'{signature.operator}-{signature.check}-{signature.kind}')}-{digest}.json"
 
 
 def _slug(text: str) -> str:

@@ -63,13 +63,13 @@ class Plan(str, Enum):
     """What was run, and so what it must come to."""
 
     PROFILE = "profile"
-    """Every dtype, rule and promise of the operators."""
+    """Every dtype, rule and check of the operators."""
     STATUSES = "statuses"
     """The same with the first phase alone: statuses, and no values."""
     CASES = "cases"
     """Chosen cases."""
-    PROMISE = "promise"
-    """One promise of one operator: a test of the gate."""
+    CHECK = "check"
+    """One check of one operator: a test of the gate."""
     CAMPAIGN = "campaign"
 
 
@@ -284,7 +284,7 @@ _WHAT = {
     Plan.PROFILE: "valid calls were judged on values",
     Plan.STATUSES: "calls were judged by their status",
     Plan.CASES: "cases were judged",
-    Plan.PROMISE: "trials were judged",
+    Plan.CHECK: "trials were judged",
 }
 
 
@@ -331,7 +331,7 @@ _SCOPE_ORDER = (
     OutOfScope.PRODUCT,
     OutOfScope.STATUSES,
     OutOfScope.PHASES,
-    OutOfScope.MANNERS,
+    OutOfScope.CALL_MODES,
     OutOfScope.STRIDED_INPUTS,
     OutOfScope.STRIDED_OUTPUTS,
     OutOfScope.DTYPE,

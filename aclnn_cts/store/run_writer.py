@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import os
 import shutil
@@ -86,7 +85,8 @@ class RunWriter:
         self, records: Sequence[Record], *, coverage: Coverage | None = None, state: Mapping[str, object] | None = None
     ) -> None:
         """Store a batch, its counts and `state` in one commit, then the trial file of each new finding."""
-        summary = copy.deepcopy(self.summary)
+        operators = {record.trial.case.operator for record in records}
+        summary = self.summary.apart(operators if coverage is None else operators | coverage.operators)
         for record in records:
             summary.add(record)
         if coverage is not None:
@@ -102,7 +102,7 @@ class RunWriter:
         forget: Sequence[str] = (),
     ) -> None:
         """Store the counts of many trials with the records of a few of them, in one commit with `state`."""
-        summary = copy.deepcopy(self.summary)
+        summary = self.summary.apart(part.operators)
         summary.include(part)
         self._commit(summary, records, state=state, forget=forget)
 

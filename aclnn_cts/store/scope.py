@@ -14,7 +14,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.aims import Aim, aim_of
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Tensor, owner
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import HarnessError, nearest
@@ -36,7 +36,7 @@ class Asked(Protocol):
     @property
     def case(self) -> Case: ...
     @property
-    def manner(self) -> Mapping[str, str | int | bool]: ...
+    def call_mode(self) -> Mapping[str, str | int | bool]: ...
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,14 +84,14 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         case = call.case
         if not self.phases and (case.call.phases == 1 or case.call.null):
             return OutOfScope.PHASES
-        if set(call.manner) - set(self.call_modes):
-            return OutOfScope.MANNERS
+        if set(call.call_mode) - set(self.call_modes):
+            return OutOfScope.CALL_MODES
         return self._excluded_tensors(case, spec, broken=broken)
 
     def _excluded_tensors(self, case: Case, spec: Spec, *, broken: bool) -> str:
         whole = self.strided_inputs and self.strided_outputs and self.dtypes is None and self.formats is None
         for name, tensor in () if whole else case.tensors():
-            output = name in spec.outputs
+            output = owner(name) in spec.outputs
             if _is_view(tensor) and not (self.strided_outputs if output else self.strided_inputs):
                 return OutOfScope.STRIDED_OUTPUTS if output else OutOfScope.STRIDED_INPUTS
             if not _has(self.dtypes, tensor.dtype):
@@ -135,7 +135,7 @@ def declared_scope(capabilities: Capabilities, *, adapter: str) -> Scope:
         phases=capabilities.phases,
         statuses=capabilities.statuses,
         rejections=capabilities.rejections,
-        call_modes=tuple(sorted(capabilities.manners)),
+        call_modes=tuple(sorted(capabilities.call_modes)),
     )
 
 

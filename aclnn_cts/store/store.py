@@ -41,7 +41,7 @@ def _row(record: Record) -> tuple[object, ...]:
         record.trial_id,
         case.operator,
         case.product,
-        record.trial.promise,
+        record.trial.check,
         case.origin.kind,
         case.origin.constraint or signature.constraint,
         verdict.result,
@@ -61,7 +61,7 @@ _COLUMNS = (
     ("trial_id", "TEXT NOT NULL"),
     ("operator", "TEXT NOT NULL"),
     ("product", "TEXT NOT NULL"),
-    ("promise", "TEXT NOT NULL"),
+    ("check_id", "TEXT NOT NULL"),
     ("kind", "TEXT NOT NULL"),
     ("constraint_id", "TEXT NOT NULL"),
     ("result", "TEXT NOT NULL"),
@@ -105,7 +105,7 @@ CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 
 _FINAL_INDEXES = """
 CREATE INDEX IF NOT EXISTS records_by_result ON records (result, operator);
-CREATE INDEX IF NOT EXISTS records_by_operator ON records (operator, promise, kind);
+CREATE INDEX IF NOT EXISTS records_by_operator ON records (operator, check_id, kind);
 CREATE INDEX IF NOT EXISTS records_by_constraint ON records (constraint_id);
 CREATE INDEX IF NOT EXISTS records_by_share ON records (operator, mode, dtype, share);
 CREATE INDEX IF NOT EXISTS records_by_waiver ON records (waiver) WHERE waiver != '';

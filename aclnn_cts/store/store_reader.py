@@ -33,7 +33,7 @@ _STEPS_PER_BYTE = 10
 """A record has hundreds of bytes and takes some hundred steps; a damaged tree of pages can be walked for ever."""
 _TEXT = 1 << 20
 """Bytes of a value that is neither a record nor a state."""
-_RECORD = ("sequence", "trial_id", "operator", "promise", "result", "signature", "record")
+_RECORD = ("sequence", "trial_id", "operator", "check_id", "result", "signature", "record")
 _INTEGER = (int,)
 _DAMAGED = "the file is damaged or its disk is"
 
@@ -45,7 +45,7 @@ class Query:
     trial_id: str | None = None
     operator: str | None = None
     product: str | None = None
-    promise: str | None = None
+    check_id: str | None = None
     kind: str | None = None
     constraint_id: str | None = None
     result: str | None = None
@@ -156,15 +156,15 @@ class ResultReader:
         count = -1 if limit is None else limit
         sql = f"SELECT {', '.join(_RECORD)} FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
         before = -math.inf
-        for sequence, trial_id, operator, promise, result, signature, content in self._rows(
+        for sequence, trial_id, operator, check, result, signature, content in self._rows(
             sql, (*values, count), _types(_RECORD)
         ):
             where = f"{self.path} (record {sequence})"
             record = decode_record(content, where=where)
-            said = (record.trial_id, record.trial.case.operator, record.trial.promise, record.verdict.result)
+            said = (record.trial_id, record.trial.case.operator, record.trial.check, record.verdict.result)
             failed = record.verdict.result == Result.FAILED
             if (
-                said != (trial_id, operator, promise, result)
+                said != (trial_id, operator, check, result)
                 or signature != (signature_key(record.signature) if failed else None)
                 or not (worst_first or sequence > before)
             ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -51,6 +51,22 @@ class Summary(msgspec.Struct):
     def operator(self, name: str) -> OperatorSummary:
         """One operator's part, made on first use."""
         return self.operators.get(name) or self.operators.setdefault(name, OperatorSummary())
+
+    def apart(self, operators: Collection[str]) -> Summary:
+        """The same summary, in which these operators can be counted on without a change of this one.
+
+        Others share their counts with it: a copy of all of them would cost more than a batch of small calls.
+        """
+        counted = {name: part.copy() if name in operators else part for name, part in self.operators.items()}
+        return msgspec.structs.replace(
+            self,
+            operators=counted,
+            waivers=dict(self.waivers),
+            violations=list(self.violations),
+            problems=list(self.problems),
+            notices=list(self.notices),
+            notes=list(self.notes),
+        )
 
     def demand(
         self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = (), cells: Iterable[str] = ()

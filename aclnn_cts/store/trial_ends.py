@@ -14,7 +14,7 @@ _COLUMNS = (
     "trial_id",
     "operator",
     "product",
-    "promise",
+    "check_id",
     "kind",
     "result",
     "skip_reason",
@@ -34,7 +34,7 @@ class End:
     trial_id: str
     operator: str
     product: str
-    promise: str
+    check: str
     kind: str
     result: str
     skip_reason: str

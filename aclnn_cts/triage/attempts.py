@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from aclnn_cts.checks.laws import PREFIX, law_of, usable
-from aclnn_cts.checks.promises import check_trial
-from aclnn_cts.core.case import Argument
+from aclnn_cts.checks.registry import check_trial
+from aclnn_cts.core.case import Argument, Case
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.law import with_arguments
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
@@ -79,8 +80,13 @@ class Attempts:
         return trial is not None and trial.id != self.best.id and self.fails(trial)
 
 
+def _argument(case: Case, name: str) -> Argument:
+    """An argument, or one tensor of a list."""
+    return case.arguments[name] if name in case.arguments else case.tensor(name)
+
+
 def _changed(trial: Trial, spec: Spec, changes: Mapping[str, Argument]) -> Trial | None:
-    case = msgspec.structs.replace(trial.case, arguments={**trial.case.arguments, **changes})
+    case = with_arguments(trial.case, changes)
     before = {item.id for item in evaluate(spec, trial.case).broken}
     if {item.id for item in evaluate(spec, case).broken} != before:
         return None
@@ -88,17 +94,15 @@ def _changed(trial: Trial, spec: Spec, changes: Mapping[str, Argument]) -> Trial
     if (twin := parameters.get("twin")) is not None:
         old = case_from_json(twin, where="trial: $.parameters.twin")
         # What the break itself has changed stays different in the twin.
-        alike = {
-            name: value for name, value in changes.items() if old.arguments.get(name) == trial.case.arguments[name]
-        }
-        mended = msgspec.structs.replace(old, arguments={**old.arguments, **alike})
+        alike = {name: value for name, value in changes.items() if _argument(old, name) == _argument(trial.case, name)}
+        mended = with_arguments(old, alike)
         if evaluate(spec, mended).broken:
             return None
         parameters["twin"] = case_to_json(mended, origin=False)
     made = msgspec.structs.replace(trial, case=case, parameters=parameters)
     try:
         check_trial(made, spec, where="shrinking")
-        if trial.promise.startswith(PREFIX) and not usable(law_of(spec, trial.promise), spec, made):
+        if trial.check.startswith(PREFIX) and not usable(law_of(spec, trial.check), spec, made):
             return None
     except (UsageError, HarnessError):
         return None

@@ -59,14 +59,14 @@ def compare_runs(before: Path, after: Path) -> Comparison:
             ends=tuple(
                 EndChange(
                     operator=operator,
-                    promise=promise,
+                    check=check,
                     before=was,
                     after=now,
-                    number=gathered.numbers[operator, promise, was, now],
+                    number=gathered.numbers[operator, check, was, now],
                     causes=line.told_causes(),
                     trials=line.told_trials(),
                 )
-                for (operator, promise, was, now), line in sorted(gathered.ends.items(), key=lambda item: item[0])
+                for (operator, check, was, now), line in sorted(gathered.ends.items(), key=lambda item: item[0])
             ),
             added=gathered.counted(added=True),
             removed=gathered.counted(added=False),

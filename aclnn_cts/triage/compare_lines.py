@@ -156,7 +156,7 @@ class Gathered:
         return finding
 
     def take_alone(self, end: End, *, added: bool) -> None:
-        key = (end.operator, end.product, end.promise, end.kind)
+        key = (end.operator, end.product, end.check, end.kind)
         self.alone[added][key] += 1
         if end.result != Result.FAILED:
             return
@@ -181,7 +181,7 @@ class Gathered:
             word = "fixed" if after.result == Result.PASSED else "unjudged"
             self._change(self.finding(before), word, before, after)
         if not now and before.text != after.text and not (was and after.result == Result.PASSED):
-            key = (before.operator, before.promise, before.text, after.text)
+            key = (before.operator, before.check, before.text, after.text)
             self.numbers[key] += 1
             self.ends.setdefault(key, _Line()).change(before, after, self.causes)
         if before.result == after.result == Result.PASSED:
@@ -216,7 +216,7 @@ class Gathered:
     def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
         failed = self.alone_failed[added]
         return tuple(
-            CaseCount(operator=operator, product=product, promise=promise, kind=kind, number=number, failed=failed[key])
+            CaseCount(operator=operator, product=product, check=check, kind=kind, number=number, failed=failed[key])
             for key, number in sorted(self.alone[added].items())
-            for operator, product, promise, kind in (key,)
+            for operator, product, check, kind in (key,)
         )

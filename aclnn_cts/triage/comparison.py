@@ -173,7 +173,7 @@ class EndChange(msgspec.Struct, frozen=True, kw_only=True):
     """Trials of both runs that ended otherwise without failing in the second, other than by being fixed."""
 
     operator: str
-    promise: str
+    check: str
     before: str
     """`passed`, `failed`, `error`, or `skipped: REASON`."""
     after: str
@@ -187,7 +187,7 @@ class CaseCount(msgspec.Struct, frozen=True, kw_only=True):
 
     operator: str
     product: str
-    promise: str
+    check: str
     kind: str
     number: int
     failed: int

@@ -32,7 +32,7 @@ class Member:
     run: int
     stored: Signature
     """As the run keeps it: the name of their trial file follows from it."""
-    promise: str
+    check: str
     """Of the trials."""
     kind: str
     symptom: str
@@ -44,7 +44,7 @@ class Member:
     smallest: Record
     number: int = 0
     sorts: set[tuple[str, str, str]] = field(default_factory=set)
-    """Promise, mode and dtype of the trials."""
+    """Check, mode and dtype of the trials."""
     dtypes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By argument and dtype: the trials."""
     alone: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class Member:
     def add(self, record: Record) -> None:
         """Count one, and keep it where it shows the failure better than any so far."""
         self.number += 1
-        self.sorts.add((self.promise, record.verdict.mode, record.signature.dtype))
+        self.sorts.add((self.check, record.verdict.mode, record.signature.dtype))
         self.dtypes.update((name, tensor.dtype) for name, tensor in record.trial.case.tensors())
         facts = record.verdict.facts
         if (alone := facts.get(ALONE_FACT)) is not None:
@@ -77,14 +77,14 @@ class Members:
     def add(self, record: Record, run: int) -> Member:
         """Count a failure of the run of that number."""
         found = fingerprint(record)
-        key = (run, record.signature, record.trial.promise, found, record.waiver)
+        key = (run, record.signature, record.trial.check, found, record.waiver)
         member = self.known.get(key)
         if member is None:
             campaign = run in self.campaigns
             member = self.known[key] = Member(
                 run=run,
                 stored=record.signature,
-                promise=record.trial.promise,
+                check=record.trial.check,
                 kind=record.verdict.kind,
                 symptom=found.answer,
                 waiver=record.waiver,
@@ -98,7 +98,7 @@ class Members:
 
 
 def _is_related(signature: Signature) -> bool:
-    if signature.promise in LIFE_CYCLES or signature.promise.startswith(PREFIX):
+    if signature.check in LIFE_CYCLES or signature.check.startswith(PREFIX):
         return True
     return bool(signature.constraint) and signature.kind not in _ACCEPTED
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aclnn_cts.checks.promises import derived_trial
+from aclnn_cts.checks.registry import derived_trial
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
@@ -33,7 +33,7 @@ DEATH_COST = 50
 """What a trial counts of them that ends or hangs the implementation, which takes seconds or a minute each time."""
 
 SEARCHED = ("values", "status")
-"""Promises whose trials Hypothesis can draw."""
+"""Checks whose trials Hypothesis can draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class Found:
     smallest: Record | None
 
 
-def trial_strategy(spec: Spec, target: Target, promise: str) -> SearchStrategy[Trial]:
+def trial_strategy(spec: Spec, target: Target, check: str) -> SearchStrategy[Trial]:
     """Trials of `values` (valid cases) or `status` (any of the constraints broken that may be sent)."""
     from hypothesis import strategies as st  # noqa: PLC0415 - gates and shrinking alone pay for it
 
-    if promise == "values":
-        return valid_cases(spec, target).map(lambda case: Trial(promise, _searched(case)))
+    if check == "values":
+        return valid_cases(spec, target).map(lambda case: Trial(check, _searched(case)))
     constraints = [item for item in spec.constraints_for(target.product) if not item.unsafe]
     broken = [invalid_cases(spec, target, item) for item in constraints]
-    return st.one_of(*(cases.map(lambda derived: derived_trial(promise, derived)) for cases in broken))
+    return st.one_of(*(cases.map(lambda derived: derived_trial(check, derived)) for cases in broken))
 
 
 def _searched(case: Case) -> Case:

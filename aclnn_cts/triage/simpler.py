@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor, owner
+from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.model import Spec
@@ -30,7 +31,7 @@ _SIMPLE = (
 
 def shrink_values(attempts: Attempts, spec: Spec) -> None:
     """Contents: zeros, ones, one element, small integers; few elements become explicit and simple one by one."""
-    inputs = [name for name in spec.inputs if isinstance(attempts.best.case.arguments.get(name), Tensor)]
+    inputs = spec.given_inputs(attempts.best.case)
     for name in inputs:
         tensor = _tensor(attempts.best.case, name)
         if tensor is None or tensor.data is None or tensor.data in _SIMPLE[:1]:
@@ -50,7 +51,7 @@ def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
         made = case_arrays(attempts.best.case, [name])[name]
     except UsageError:
         return
-    values = [_number(value) for value in made.reshape(-1).tolist()]
+    values = [_number(value) for value in components(made).reshape(-1).tolist()]
     for start, stop in _pieces(len(values)):
         kept = values[start:stop]
         if any(kept) and attempts.changed(
@@ -109,7 +110,7 @@ def make_plain(attempts: Attempts, spec: Spec) -> None:
         if tensor.format != "ND"
     }
     # Formats may have to be equal, and those of outputs may have to stay.
-    inputs = {name: tensor for name, tensor in named.items() if name in spec.inputs}
+    inputs = {name: tensor for name, tensor in named.items() if owner(name) in spec.inputs}
     if named and not attempts.changed(spec, named) and not (inputs and attempts.changed(spec, inputs)):
         for name, tensor in named.items():
             attempts.changed(spec, {name: tensor})
@@ -127,5 +128,4 @@ def _contiguous(tensor: Tensor) -> Tensor:
 
 
 def _tensor(case: Case, name: str) -> Tensor | None:
-    value = case.arguments.get(name)
-    return value if isinstance(value, Tensor) else None
+    return case.tensor(name)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.checks.laws import PREFIX, law_of, usable
-from aclnn_cts.checks.promises import derived_trial
+from aclnn_cts.checks.registry import derived_trial
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.errors import UsageError
@@ -60,11 +60,11 @@ class Structure:
         if self.way is not None:
             constraint = spec.constraint(str(origin.case.origin.constraint))
             derived = break_by(self.sampler, constraint, drawing, self.way, twin=case)
-            return None if derived is None else self._after(derived_trial(origin.promise, derived))
+            return None if derived is None else self._after(derived_trial(origin.check, derived))
         if evaluate(spec, case).broken:
             return None
-        trial = self._after(Trial(origin.promise, case, origin.parameters))
-        if origin.promise.startswith(PREFIX) and not usable(law_of(spec, origin.promise), spec, trial):
+        trial = self._after(Trial(origin.check, case, origin.parameters))
+        if origin.check.startswith(PREFIX) and not usable(law_of(spec, origin.check), spec, trial):
             return None
         return trial
 

@@ -8,8 +8,8 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.plan import STATUS_PROMISES
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.plan import STATUS_CHECKS
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip, Verdict
@@ -23,7 +23,7 @@ __all__ = ["calls_before", "calls_of", "needs_no_second_phase", "withheld"]
 
 
 def calls_before(trial: Trial) -> list[Asked]:
-    """The calls that a trial makes first, in the ordinary manner."""
+    """The calls that a trial makes first, in the ordinary call mode."""
     return [Asked(item.case) for item in trial.after for _ in range(item.times)]
 
 
@@ -34,10 +34,10 @@ def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilit
     count makes the whole call instead.
     """
     spec = specs[trial.case.operator]
-    cases = promise(trial.promise, where="trial").calls(trial, spec)
+    cases = check(trial.check, where="trial").calls(trial, spec)
     if "twin" in trial.parameters and capabilities.rejections and not capabilities.phases:
         cases = (*map(_whole, cases[:-1]), cases[-1])
-    calls = asked_calls(trial, spec, cases, known=capabilities.manners)
+    calls = asked_calls(trial, spec, cases, known=capabilities.call_modes)
     return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
 
 
@@ -46,8 +46,8 @@ def _whole(case: Case) -> Case:
 
 
 def needs_no_second_phase(trial: Trial) -> bool:
-    """Whether first phases alone say anything of a trial's promise."""
-    return trial.promise in STATUS_PROMISES or trial.case.call.phases == 1
+    """Whether first phases alone say anything of a trial's check."""
+    return trial.check in STATUS_CHECKS or trial.case.call.phases == 1
 
 
 def withheld(
@@ -55,7 +55,7 @@ def withheld(
 ) -> Verdict | None:
     """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
     if settings.phases == 1 and not needs_no_second_phase(trial):
-        message = f"{trial.promise}: the first phase alone says nothing of it (--phases one)"
+        message = f"{trial.check}: the first phase alone says nothing of it (--phases one)"
         return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
     if trial.after:
         if (size := trial.nbytes) > max(settings.max_bytes, trial.case.nbytes):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.checks.laws import LAW_KIND, PREFIX
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.checks.sentinel import device_check, sentinel
 from aclnn_cts.core.aims import compares_values, is_valid_call
 from aclnn_cts.core.case import Case
@@ -127,11 +127,11 @@ class Bench:
         """The trials of a part of a plan."""
         sampler = self.sampler(self.specs[part.operator])
         number = 0
-        for trial in promise(part.promise, where="plan").trials(part, sampler, seed=seed):
+        for trial in check(part.check, where="plan").trials(part, sampler, seed=seed):
             number += 1
             yield trial
         if part.kind == LAW_KIND and number < part.count:
-            self._withheld.withhold(part.operator, part.promise, part.count - number)
+            self._withheld.withhold(part.operator, part.check, part.count - number)
 
     def one(self, trial: Trial, *, fresh: bool = False) -> Record:
         """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
@@ -265,8 +265,8 @@ class Bench:
                 meanwhile.prepared.advance()
             started = time.perf_counter()
             attempt = batch.performed[first:last]
-            if trial.promise.startswith(PREFIX):
-                coverage.add_law(trial.case.operator, trial.promise)
+            if trial.check.startswith(PREFIX):
+                coverage.add_law(trial.case.operator, trial.check)
             sampled = is_sampled(trial_id, every=self.sample)
             verdict = unsafe or self._verdicts.verdict(
                 trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled

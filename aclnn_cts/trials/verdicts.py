@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.promises import judges_values, promise
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.checks.registry import check, judges_values
+from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.observations import strict, with_executor
 from aclnn_cts.core.outcome import Ended
@@ -28,7 +28,7 @@ __all__ = ["Verdicts"]
 
 @dataclass(slots=True, kw_only=True)
 class Verdicts:
-    """Judges trials by their promises."""
+    """Judges trials by their checks."""
 
     specs: Specs
     judges: Judges
@@ -80,7 +80,7 @@ class Verdicts:
         if sampled:
             judge = judge.thorough
         try:
-            verdict = promise(trial.promise, where="trial").judge(trial, attempt, judge, evaluation)
+            verdict = check(trial.check, where="trial").judge(trial, attempt, judge, evaluation)
         except (UsageError, HarnessError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
@@ -114,7 +114,7 @@ class Verdicts:
             or signature(
                 verdict,
                 operator=trial.case.operator,
-                promise=VALUE_CHECK if failed_on_values(verdict) else trial.promise,
+                check=VALUE_CHECK if failed_on_values(verdict) else trial.check,
                 constraint=constraint if evaluation.broken else "",
                 dtype=_dtype_class(spec, trial.case),
             ),
@@ -127,7 +127,6 @@ class Verdicts:
 def _dtype_class(spec: Spec, case: Case) -> str:
     """The dtype that findings are told apart by: that of the first output."""
     for name in spec.outputs:
-        tensor = case.arguments.get(name)
-        if isinstance(tensor, Tensor):
+        for tensor in tensors_in(case.arguments.get(name)):
             return tensor.dtype
     return ""

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions, bind_operator
+from aclnn_cts.adapters.cann.call_modes import available
 from aclnn_cts.adapters.cann.device import Device, installed_versions, open_device, recent_message
 from aclnn_cts.adapters.cann.execution import Api
 from aclnn_cts.adapters.cann.library import Library, Missing, load_library
-from aclnn_cts.adapters.cann.manners import available
 from aclnn_cts.adapters.cann.products import Chip, chip_of
 from aclnn_cts.adapters.cann.search import RUNTIME as RUNTIME_NAMES
 from aclnn_cts.adapters.cann.search import given, search
@@ -136,7 +136,7 @@ class CannAdapter:
                 call_seconds=limit if device is not None else 0.0,
                 target=_target(chip, target, facts),
                 deterministic=facts["deterministic"] == "true" or None,
-                manners=available(api.runtime, api.meta),
+                call_modes=available(api.runtime, api.meta),
             ),
             environment=MappingProxyType(facts),
             device=device,

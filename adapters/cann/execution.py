@@ -12,10 +12,10 @@ import time
 from dataclasses import dataclass, field
 
 from aclnn_cts.adapters.cann.bindings import Functions, OperatorFunctions
+from aclnn_cts.adapters.cann.call_modes import whole_number
 from aclnn_cts.adapters.cann.descriptors import Descriptors
 from aclnn_cts.adapters.cann.device import recent_message
 from aclnn_cts.adapters.cann.errors import RUNTIME_ERRORS, SUCCESS, ended_by, error_name
-from aclnn_cts.adapters.cann.manners import whole_number
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
@@ -138,8 +138,8 @@ class Execution:
             self._needed = size.value
 
     def allocate_workspace(self) -> None:
-        """As much as phase one asked for, between guard bands, or as the manner of the call says."""
-        wanted = self.call.manner.get("workspace")
+        """As much as phase one asked for, between guard bands, or as its call mode says."""
+        wanted = self.call.call_mode.get("workspace")
         size = self._needed or 0
         if wanted == "larger":
             size = 2 * size + _FRESH_SLACK
@@ -155,7 +155,7 @@ class Execution:
         address = workspace.address if workspace is not None and not missing else None
         size = workspace.size if workspace is not None else 0
         executor = self._executor
-        if not repeatable and self.call.manner.get("executor") != "twice":
+        if not repeatable and self.call.call_mode.get("executor") != "twice":
             self._executor = 0
         self._synchronised = None
         self._status_two = self.functions.phase_two(address, size, executor, stream)

@@ -1,4 +1,4 @@
-"""An open installation: calls go through the two phases, one after the other or as their manner says.
+"""An open installation: calls go through the two phases, one after the other or as their call mode says.
 
 The operator library caches the plan of a call that it has accepted, by all of the call but addresses and contents, and
 checks no argument of one that it finds there. Calls that differ in what a check reads differ in that key, so that a
@@ -15,12 +15,12 @@ from types import MappingProxyType
 import msgspec
 
 from aclnn_cts.adapters.cann.bindings import OperatorFunctions, bind_operator
+from aclnn_cts.adapters.cann.call_modes import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.descriptors import cache_key
 from aclnn_cts.adapters.cann.device import Device
 from aclnn_cts.adapters.cann.errors import SUCCESS
 from aclnn_cts.adapters.cann.execution import GIVEN_UP, Api, Execution
 from aclnn_cts.adapters.cann.library import Library, Missing
-from aclnn_cts.adapters.cann.manners import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.memory import RuntimeFailure
 from aclnn_cts.adapters.cann.streams import Streams
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
@@ -84,15 +84,15 @@ class CannSession:
         spec = self.specs.get(call.case.operator)
         if spec is None:
             raise Inexpressible(f"no document here speaks of {call.case.operator}")
-        unknown = sorted(set(call.manner) - self.capabilities.manners)
+        unknown = sorted(set(call.call_mode) - self.capabilities.call_modes)
         if unknown:
-            raise Inexpressible(f"{', '.join(unknown)}: not a manner of calling that this installation has")
+            raise Inexpressible(f"{', '.join(unknown)}: not a call mode that this installation has")
         both = call.buffers is not None and call.case.call.phases != 1
         if both and self.device is None:
             raise Inexpressible("there is no CANN runtime here, so that first phases alone can be called")
         if self.capabilities.hardware:
             # Trials have asked too. Here nothing gets past, whoever calls.
-            reason = hazard(spec, call.case, both_phases=both, manner=call.manner)
+            reason = hazard(spec, call.case, both_phases=both, call_mode=call.call_mode)
             if reason:
                 raise Inexpressible(f"never sent to a real device: {reason}")
 
@@ -137,12 +137,12 @@ class CannSession:
         if not going:
             return
         # The order of interleaved calls is turned round: each executor must know its own call.
-        interleaved = any(run.call.manner.get("order") == "interleaved" for run in going)
+        interleaved = any(run.call.call_mode.get("order") == "interleaved" for run in going)
         for run in reversed(going) if interleaved else going:
             repeat = whole_number(run.call, "repeat", default=1)
             if repeat > 1:
                 run.make_repeatable()
-            for turn in range(2 if run.call.manner.get("executor") == "twice" else repeat):
+            for turn in range(2 if run.call.call_mode.get("executor") == "twice" else repeat):
                 if turn:
                     self._wait((run,))
                     run.refill()
@@ -198,7 +198,7 @@ class CannSession:
         return msgspec.structs.replace(first, facts={**first.facts, **facts})
 
     def _wants_fresh_process(self, calls: Sequence[Call]) -> bool:
-        return any(call.manner.get("cache") == "cold" and cache_key(call.case) in self._accepted for call in calls)
+        return any(call.call_mode.get("cache") == "cold" and cache_key(call.case) in self._accepted for call in calls)
 
     def _remembered(self, run: Execution) -> Outcome:
         """The outcome of a call, with the fact whether the library met it cold where it accepted it."""

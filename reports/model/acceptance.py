@@ -15,6 +15,7 @@ from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
+    CheckRow,
     ClauseRow,
     ConstraintRow,
     CoverageMap,
@@ -22,7 +23,6 @@ from aclnn_cts.reports.model.acceptance_rows import (
     Ends,
     ObservationRow,
     PrecisionRow,
-    PromiseRow,
 )
 from aclnn_cts.triage.comparison import Comparison
 
@@ -170,7 +170,7 @@ class TrialRow:
     operator: str
     product: str
     """With the words `software device` where one stood in for it."""
-    promise: str
+    check: str
     kind: str
     constraint: str
     result: str
@@ -202,7 +202,7 @@ class Acceptance:
     """Whether complete runs of a sufficient profile judged every operator and product."""
     ends: Ends
     operators: tuple[OperatorPart, ...]
-    promises: tuple[PromiseRow, ...]
+    checks: tuple[CheckRow, ...]
     clauses: tuple[ClauseRow, ...]
     constraints: tuple[ConstraintRow, ...]
     observations: tuple[ObservationRow, ...]
@@ -214,7 +214,7 @@ class Acceptance:
     coverage: tuple[CoverageMap, ...]
     determinism: tuple[DeterminismPart, ...]
     laws: tuple[tuple[str, str, str, str], ...]
-    """Operator, promise, and what the law says in English and Chinese."""
+    """Operator, check, and what the law says in English and Chinese."""
     findings: tuple[FindingCard, ...]
     waivers: tuple[WaiverRow, ...]
     credibility: Credibility

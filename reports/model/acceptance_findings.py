@@ -27,6 +27,8 @@ class WorstElement:
 
     output: str
     index: tuple[int, ...]
+    place: str
+    """The element in words: `gradInput[1, 2].im`."""
     got: float | str
     expected: float | str
     bound: float
@@ -137,7 +139,7 @@ class FindingMember:
     """Failures of a finding that a run keeps under one signature."""
 
     run: str
-    promise: str
+    check: str
     """Of the trials."""
     kind: str
     constraint: str
@@ -158,8 +160,8 @@ class FindingCard:
     """`F1`, `F2`, ... in this report."""
     severity: str
     operator: str
-    promise: str
-    """`values` for all that one fault of a call's values breaks; `members` has the promises that met it."""
+    check: str
+    """`values` for all that one fault of a call's values breaks; `members` has the checks that met it."""
     kind: str
     """The gravest of its failures', where several kinds are taken together."""
     kinds: Mapping[str, int]
@@ -175,7 +177,7 @@ class FindingCard:
     waived: int
     waivers: tuple[str, ...]
     of: int
-    """Judged trials of the operator with the members' promises, modes and dtypes: what `number` is a part of."""
+    """Judged trials of the operator with the members' checks, modes and dtypes: what `number` is a part of."""
     runs: tuple[str, ...]
     message: str
     """Of the smallest case, as recorded."""
@@ -183,7 +185,7 @@ class FindingCard:
     """Operator (empty: the interface) and address of those that it contradicts."""
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
-    case_promise: str
+    case_check: str
     """Of the trial that the figures are of."""
     case_kind: str
     chosen_of: int
@@ -233,12 +235,12 @@ class FindingCard:
     shared: SharedCondition | None = None
     """What the failing calls of the run that met it most share and its passing calls do not, where anything."""
 
-    def by_promise(self, *, joined: bool) -> dict[str, int]:
-        """Failures by promise, the most first: those that are the finding by themselves, or only look like it."""
+    def by_check(self, *, joined: bool) -> dict[str, int]:
+        """Failures by check, the most first: those that are the finding by themselves, or only look like it."""
         found: dict[str, int] = {}
         for item in self.members:
             if item.joined == joined:
-                found[item.promise] = found.get(item.promise, 0) + item.number
+                found[item.check] = found.get(item.check, 0) + item.number
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

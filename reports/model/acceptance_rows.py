@@ -9,6 +9,7 @@ from aclnn_cts.core.verdict import MagnitudeCounts, Skip
 
 __all__ = [
     "CampaignCoverage",
+    "CheckRow",
     "ClauseRow",
     "ConstraintRow",
     "CoverageMap",
@@ -17,7 +18,6 @@ __all__ = [
     "MagnitudeBin",
     "ObservationRow",
     "PrecisionRow",
-    "PromiseRow",
     "RepeatRow",
     "ToleranceRow",
 ]
@@ -56,11 +56,11 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromiseRow:
-    """One promise of one operator."""
+class CheckRow:
+    """One check of one operator."""
 
     operator: str
-    promise: str
+    check: str
     ends: Ends
     findings: tuple[str, ...]
     withheld: int = 0
@@ -76,12 +76,12 @@ class RepeatRow:
     """One way in which one operator was asked for the same result again."""
 
     operator: str
-    promise: str
+    check: str
     ends: Ends
     """Nothing planned: the runs did not try it."""
     findings: tuple[str, ...]
     compared: int
-    """Trials whose calls of one case all came back with outputs; 0 where the promise makes no such calls."""
+    """Trials whose calls of one case all came back with outputs; 0 where the check makes no such calls."""
     alike: int
     """Of these, those whose outputs all had the same bits, judged or not."""
 
@@ -126,7 +126,7 @@ class ConstraintRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationRow:
-    """What calls that break a constraint did beside what the document suggests, breaking no promise."""
+    """What calls that break a constraint did beside what the document suggests, breaking no rule."""
 
     operator: str
     kind: str
@@ -151,9 +151,9 @@ class ClauseRow:
     products: tuple[str, ...]
     """Where the document states it; everywhere where it names none."""
     encoding: str
-    """`constraints`, `promise`, `interface`, `example` or `untestable`."""
+    """`constraints`, `check`, `interface`, `example` or `untestable`."""
     constraints: tuple[str, ...]
-    promise: str
+    check: str
     condition: str
     faults: tuple[str, ...]
     """The kinds of fault that contradict it; all where it names none."""
@@ -165,7 +165,7 @@ class ClauseRow:
     """Of an untested clause."""
     in_scope: bool
     held: int
-    """Trials whose case keeps it (of a constraint) or meets its condition (of a promise)."""
+    """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
     broken: int
     """Trials whose case breaks its constraints."""
     passed: int

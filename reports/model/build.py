@@ -28,11 +28,11 @@ from aclnn_cts.reports.model.findings import finding_cards, take_findings
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.reports.model.rows import (
     campaign_rows,
+    check_rows,
     constraint_rows,
     coverage_maps,
     observation_rows,
     operator_part,
-    promise_rows,
     regime_maps,
 )
 from aclnn_cts.reports.model.runs import (
@@ -133,7 +133,7 @@ def acceptance(
     )
     targets = [run.manifest.target for run in runs]
     programs = Programs(specs=specs, spec_folders=tuple(spec_folders))
-    promises = tuple(row for tally in collected.operators.values() for row in promise_rows(tally, summary, ids))
+    checks = tuple(row for tally in collected.operators.values() for row in check_rows(tally, summary, ids))
     findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
@@ -141,7 +141,7 @@ def acceptance(
         suffices=_suffices(runs),
         ends=ends_of(summary.total),
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
-        promises=promises,
+        checks=checks,
         clauses=clauses,
         constraints=tuple(
             row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
@@ -156,7 +156,7 @@ def acceptance(
             for entry in (*coverage_maps(tally, targets), *regime_maps(name, summary.operator(name).cells))
         ),
         determinism=tuple(
-            determinism_part(tally, [row for row in promises if row.operator == name], targets)
+            determinism_part(tally, [row for row in checks if row.operator == name], targets)
             for name, tally in collected.operators.items()
         ),
         laws=tuple(

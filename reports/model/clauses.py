@@ -39,12 +39,10 @@ class ClauseRows:
             certainty=clause.certainty,
             products=clause.products,
             encoding=next(
-                name
-                for name in ("constraints", "promise", "interface", "example", "untestable")
-                if getattr(clause, name)
+                name for name in ("constraints", "check", "interface", "example", "untestable") if getattr(clause, name)
             ),
             constraints=clause.constraints,
-            promise=clause.promise or "",
+            check=clause.check or "",
             condition=clause.when_text or "",
             faults=clause.faults,
             interface=clause.interface or "",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.clauses.clause_evidence import Speakers
 from aclnn_cts.core.aims import is_valid_call
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Tensor, owner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import Ended
@@ -30,7 +30,7 @@ ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
 
 SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
-"""Promises whose trials make one call several times."""
+"""Checks whose trials make one call several times."""
 
 _MESSAGES = 12
 _OBSERVATIONS = tuple(kind.value for kind in Observation)
@@ -85,44 +85,44 @@ class OperatorTally:
     spec: Spec
     speakers: Speakers
     precision: PrecisionTally
-    promises: dict[str, EndsTally] = field(default_factory=dict)
+    checks: dict[str, EndsTally] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Counter[str]] = field(default_factory=dict)
-    """By promise: facts that were recorded and not judged, and how often."""
+    """By check: facts that were recorded and not judged, and how often."""
     broken: dict[str, EndsTally] = field(default_factory=dict)
     """By constraint: the trials that break it."""
     returned: dict[str, Counter[str]] = field(default_factory=dict)
     not_enforced: Counter[str] = field(default_factory=Counter)
     maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By promise, mode and dtype."""
+    """By check, mode and dtype."""
     dtypes: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
-    """By promise, dtype of the first output, argument and its dtype: judged trials."""
+    """By check, dtype of the first output, argument and its dtype: judged trials."""
     compared: Counter[str] = field(default_factory=Counter)
-    """By promise: trials that made one call several times and got outputs each time."""
+    """By check: trials that made one call several times and got outputs each time."""
     alike: Counter[str] = field(default_factory=Counter)
     """Of these, those with the same bits each time."""
 
     def add(self, record: Record, member: Member | None = None) -> None:
         """Count one record, with the member of a finding that a failure is."""
-        promise, verdict, case = record.trial.promise, record.verdict, record.trial.case
-        self.promises.setdefault(promise, EndsTally()).add(record)
+        check, verdict, case = record.trial.check, record.verdict, record.trial.case
+        self.checks.setdefault(check, EndsTally()).add(record)
         self.speakers.add(record, member)
         self.precision.add(record)
         for deviation in verdict.deviations:
             share = math.inf if math.isnan(deviation.share) else deviation.share
-            if share > self.worst.get(promise, 0.0):
-                self.worst[promise] = share
+            if share > self.worst.get(check, 0.0):
+                self.worst[check] = share
         for name in (FINER_FACT, *_OBSERVATIONS, GROWN_BYTES):
             if verdict.facts.get(name):
-                self.facts.setdefault(promise, Counter())[name] += 1
-        if promise in SAME_CALLS:
-            self._compare(promise, record)
+                self.facts.setdefault(check, Counter())[name] += 1
+        if check in SAME_CALLS:
+            self._compare(check, record)
         judged = verdict.result in (Result.PASSED, Result.FAILED)
         if judged:
-            self.judged[promise, verdict.mode, record.signature.dtype] += 1
+            self.judged[check, verdict.mode, record.signature.dtype] += 1
             first = record.signature.dtype
-            self.dtypes.update((promise, first, name, tensor.dtype) for name, tensor in case.tensors())
+            self.dtypes.update((check, first, name, tensor.dtype) for name, tensor in case.tensors())
         if is_valid_call(record.trial):
             if judged:
                 self._place(record)
@@ -133,20 +133,20 @@ class OperatorTally:
             self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
             self.not_enforced[constraint] += bool(verdict.facts.get(Observation.LIMIT.value))
 
-    def _compare(self, promise: str, record: Record) -> None:
+    def _compare(self, check: str, record: Record) -> None:
         """Whether the outputs of one call that was made several times had the same bits, by their SHA-256."""
         calls = record.attempts[0] if record.attempts else ()
         if any(item.ended != Ended.RETURNED or item.status for item in calls):
             return
         bits = [{name: state.sha256 for name, state in item.buffers.items() if state.sha256} for item in calls]
         if len(bits) > 1 and all(bits):
-            self.compared[promise] += 1
-            self.alike[promise] += all(item == bits[0] for item in bits[1:])
+            self.compared[check] += 1
+            self.alike[check] += all(item == bits[0] for item in bits[1:])
 
     def _place(self, record: Record) -> None:
         """Where a judged valid call stands in the coverage maps."""
         dtype = record.signature.dtype or "-"
-        tensors = [tensor for name, tensor in record.trial.case.tensors() if name not in self.spec.outputs]
+        tensors = [tensor for name, tensor in record.trial.case.tensors() if owner(name) not in self.spec.outputs]
         if not tensors:
             return
         first = tensors[0]

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import precision_of
-from aclnn_cts.reports.model.acceptance_rows import DeterminismPart, Ends, PromiseRow, RepeatRow
+from aclnn_cts.reports.model.acceptance_rows import CheckRow, DeterminismPart, Ends, RepeatRow
 from aclnn_cts.reports.model.collect import OperatorTally
 
 __all__ = ["REPEATS", "determinism_part"]
 
 REPEATS = ("law/repeat", "life-cycle/cold-warm", "life-cycle/two-streams", "life-cycle/repeatable")
-"""Promises that ask for one result again: the same call again, cold and warm, beside another, from one executor."""
+"""Checks that ask for one result again: the same call again, cold and warm, beside another, from one executor."""
 
 _SECTION = "repeatable"
 
 
-def determinism_part(
-    tally: OperatorTally, promises: Sequence[PromiseRow], targets: Iterable[Target]
-) -> DeterminismPart:
-    """One operator; `promises` are its rows, `targets` those of the runs."""
-    rows: Mapping[str, PromiseRow] = {row.promise: row for row in promises}
+def determinism_part(tally: OperatorTally, checks: Sequence[CheckRow], targets: Iterable[Target]) -> DeterminismPart:
+    """One operator; `checks` are its rows, `targets` those of the runs."""
+    rows: Mapping[str, CheckRow] = {row.check: row for row in checks}
     spec = tally.spec
     precision = precision_of(spec)
     promised: dict[tuple[str, str, str, str], None] = {}
     held = 0
     for target in targets:
         models = [
-            precision.model(operator=spec.operator, output=name, dtype=dtype, target=target)
+            precision.model(operator=spec.operator, output=name, dtype=component(dtype), target=target)
             for name in spec.outputs
             for dtype in _dtypes(tally, name, target.product)
         ]
@@ -48,7 +46,7 @@ def determinism_part(
         rows=tuple(
             RepeatRow(
                 operator=spec.operator,
-                promise=name,
+                check=name,
                 ends=rows[name].ends if name in rows else Ends(),
                 findings=rows[name].findings if name in rows else (),
                 compared=tally.compared[name],
@@ -64,4 +62,4 @@ def _dtypes(tally: OperatorTally, name: str, product: str) -> list[str]:
     parameter = tally.spec.parameter(name)
     while parameter.dtype_as is not None:
         parameter = tally.spec.parameter(parameter.dtype_as)
-    return [dtype for dtype in parameter.dtypes.get(product, ()) if dtype in FLOATING]
+    return [dtype for dtype in parameter.dtypes.get(product, ()) if dtype in INEXACT]

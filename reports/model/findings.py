@@ -92,7 +92,7 @@ def _card(
         id=identifier,
         severity=severity(failures.kind).value,
         operator=signature.operator,
-        promise=signature.promise,
+        check=signature.check,
         kind=failures.kind,
         kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
         members=tuple(_members(failures, runs)),
@@ -108,7 +108,7 @@ def _card(
         message=((small.message if small is not None else "") or message_of(record, failures.values_of))[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
-        case_promise=record.trial.promise,
+        case_check=record.trial.check,
         case_kind=record.verdict.kind,
         chosen_of=sum(item.number for item in failures.members if gravity(item.kind) == grave),
         shrunk=small is not None,
@@ -168,18 +168,18 @@ def _shared(failures: Failures, runs: Sequence[RunDirectory]) -> SharedCondition
 def deciding_dtypes(failures: Failures, judged: Mapping[tuple[str, str, str, str], int]) -> str:
     """The dtypes of all failures: of the first output, and (named) of the argument that decides.
 
-    `judged` are trials by promise, dtype of the first output, argument and its dtype. An argument decides where at
+    `judged` are trials by check, dtype of the first output, argument and its dtype. An argument decides where at
     least half of the trials with its dtypes fail, and others have further ones; of several, the one whose dtypes are
     rarest.
     """
-    sorts = {(promise, dtype) for item in failures for promise, _, dtype in item.sorts}
+    sorts = {(check, dtype) for item in failures for check, _, dtype in item.sorts}
     failed: dict[str, Counter[str]] = {}
     for item in failures:
         for (name, dtype), number in item.dtypes.items():
             failed.setdefault(name, Counter())[dtype] += number
     ran: dict[str, Counter[str]] = {}
-    for (promise, output, name, dtype), number in judged.items():
-        if (promise, output) in sorts:
+    for (check, output, name, dtype), number in judged.items():
+        if (check, output) in sorts:
             ran.setdefault(name, Counter())[dtype] += number
     shares: dict[str, float] = {}
     for name, dtypes in failed.items():
@@ -196,10 +196,10 @@ def deciding_dtypes(failures: Failures, judged: Mapping[tuple[str, str, str, str
 def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[FindingMember]:
     """Those that are the finding by themselves, then those that look like it, the most frequent first."""
     for joined, members in ((False, failures.members), (True, failures.joined)):
-        for item in sorted(members, key=lambda item: (-item.number, item.promise, item.kind, item.run)):
+        for item in sorted(members, key=lambda item: (-item.number, item.check, item.kind, item.run)):
             yield FindingMember(
                 run=_name(runs[item.run]),
-                promise=item.promise,
+                check=item.check,
                 kind=item.kind,
                 constraint=item.stored.constraint,
                 symptom=item.symptom,
@@ -269,6 +269,7 @@ def _worst(record: Record) -> tuple[WorstElement, ...]:
         WorstElement(
             output=deviation.output,
             index=deviation.index,
+            place=deviation.place,
             got=deviation.got,
             expected=deviation.expected,
             bound=deviation.bound,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration, row_labels
@@ -68,7 +68,7 @@ def _add(found: dict[str, Possible], sampler: Sampler) -> None:
     layouts = LAYOUTS if set(inputs) & set(sampler.strided) else LAYOUTS[:1]
     for row, label in zip(sampler.dtype_rows, row_labels(sampler.dtype_rows), strict=True):
         dtype = row[spec.outputs[0]]
-        family = "float" if row[first] in FLOATING else "other"
+        family = "float" if row[first] in INEXACT else "other"
         found["contents"].add(dtype, (template.recipe for template in sampler.templates(first, family)))
         found["layout"].add(dtype, layouts)
         found["rank"].add(dtype, _ranks(sampler, label, first))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
-from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, ToleranceResult, ToleranceVerdict
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.finer import FINER_FACT
@@ -178,11 +177,11 @@ class PrecisionTally:
     def add(self, record: Record) -> None:
         """Count the deviations of one record; what a law compares is no output's error."""
         verdict, trial = record.verdict, record.trial
-        if not verdict.deviations or trial.promise.startswith(PREFIX):
+        if not verdict.deviations or trial.check.startswith(PREFIX):
             return
         for deviation in verdict.deviations:
-            tensor = trial.case.arguments.get(deviation.output)
-            dtype = tensor.dtype if isinstance(tensor, Tensor) else record.signature.dtype
+            tensor = trial.case.tensor(deviation.output)
+            dtype = record.signature.dtype if tensor is None else tensor.dtype
             key = (deviation.output, dtype, verdict.mode)
             found = self._outputs.get(key)
             if found is None:

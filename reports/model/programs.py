@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aclnn_cts.checks.laws import PREFIX
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Family, Fault
@@ -48,11 +48,11 @@ def programs_of(
     item: Trial | Case = trial
     call = (1, 1)
     try:
-        calls = promise(trial.promise, where="trial").calls(trial, spec)
+        calls = check(trial.check, where="trial").calls(trial, spec)
         call = (0, len(calls)) if len(calls) > 1 else (1, 1)
-        by_itself = trial.promise.startswith(PREFIX) and record.signature.kind in _BY_ITSELF
+        by_itself = trial.check.startswith(PREFIX) and record.signature.kind in _BY_ITSELF
         if by_itself and facts.call and trial.id == record.trial_id:
-            # The calls of a law are made in the ordinary manner, so that one of them is at fault by itself.
+            # The calls of a law are made in the ordinary call mode, so that one of them is at fault by itself.
             call = (facts.call, facts.calls)
             item = calls[facts.call - 1]
         texts = programs.texts(item, languages)

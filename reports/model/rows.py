@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.clauses.counted import Said
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
@@ -12,11 +12,11 @@ from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.reports.model.acceptance import OperatorPart
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
+    CheckRow,
     ConstraintRow,
     CoverageMap,
     Ends,
     ObservationRow,
-    PromiseRow,
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
@@ -29,11 +29,11 @@ from aclnn_cts.triage.dedup import Member
 
 __all__ = [
     "campaign_rows",
+    "check_rows",
     "constraint_rows",
     "coverage_maps",
     "observation_rows",
     "operator_part",
-    "promise_rows",
     "regime_maps",
 ]
 
@@ -54,19 +54,19 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     )
 
 
-def promise_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]) -> Iterator[PromiseRow]:
-    """The promises of an operator in the order of a run; `ids` are those of findings."""
-    order = {name: number for number, name in enumerate(PROMISES)}
+def check_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]) -> Iterator[CheckRow]:
+    """The checks of an operator in the order of a run; `ids` are those of findings."""
+    order = {name: number for number, name in enumerate(CHECKS)}
     laws = summary.operator(tally.spec.operator).laws
-    names = sorted({*tally.promises, *laws}, key=lambda name: (order.get(name, len(order)), name))
+    names = sorted({*tally.checks, *laws}, key=lambda name: (order.get(name, len(order)), name))
     mine = {member: entry for member, entry in ids.items() if member.stored.operator == tally.spec.operator}
     for name in names:
-        ends = tally.promises[name].ends() if name in tally.promises else Ends()
-        yield PromiseRow(
+        ends = tally.checks[name].ends() if name in tally.checks else Ends()
+        yield CheckRow(
             operator=tally.spec.operator,
-            promise=name,
+            check=name,
             ends=ends,
-            findings=tuple(dict.fromkeys(entry for member, entry in mine.items() if member.promise == name)),
+            findings=tuple(dict.fromkeys(entry for member, entry in mine.items() if member.check == name)),
             withheld=laws[name].withheld if name in laws else 0,
             worst=plain(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),

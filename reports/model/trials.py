@@ -26,7 +26,7 @@ def trial_rows(
 ) -> Iterator[TrialRow]:
     """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
     cards: dict[tuple[str, ...], str] = {
-        (item.run, item.file, item.promise, item.kind, item.symptom, item.waiver): card.id
+        (item.run, item.file, item.check, item.kind, item.symptom, item.waiver): card.id
         for card in findings
         for item in card.members
     }
@@ -44,7 +44,7 @@ def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> 
     if record.verdict.result != Result.FAILED or not cards:
         return ""
     file, kind = failure_name(record.signature), record.verdict.kind
-    return cards.get((run, file, record.trial.promise, kind, symptom(record), record.waiver), "")
+    return cards.get((run, file, record.trial.check, kind, symptom(record), record.waiver), "")
 
 
 def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:
@@ -55,7 +55,7 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         trial_id=record.trial_id,
         operator=case.operator,
         product=case.product + stand_in,
-        promise=record.trial.promise,
+        check=record.trial.check,
         kind=case.origin.kind,
         constraint=case.origin.constraint or signature.constraint,
         result=verdict.result,

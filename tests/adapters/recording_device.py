@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions
+from aclnn_cts.adapters.cann.call_modes import available
 from aclnn_cts.adapters.cann.device import Device
 from aclnn_cts.adapters.cann.execution import Api
 from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
-from aclnn_cts.adapters.cann.manners import available
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.speclang.load import load_specs
@@ -257,7 +257,7 @@ def open_session(device: RecordingDevice, *, hardware: bool = False) -> CannSess
     """A session on it."""
     runtime, meta = cast("Functions", _Named(device, RUNTIME)), cast("Functions", _Named(device, META))
     capabilities = Capabilities(
-        statuses=True, phases=True, in_place=True, hardware=hardware, manners=available(runtime, meta)
+        statuses=True, phases=True, in_place=True, hardware=hardware, call_modes=available(runtime, meta)
     )
     return CannSession(
         api=Api(runtime, meta),

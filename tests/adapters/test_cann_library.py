@@ -41,6 +41,7 @@ PARAMETERS: dict[str, list[Any]] = {
         ctypes.c_int8,
         POINTER,
     ],
+    "aclnnBatchNormBackward": [*[POINTER] * 7, ctypes.c_bool, ctypes.c_double, *[POINTER] * 4],
     "aclnnDropoutBackward": [*[POINTER] * 2, ctypes.c_double, POINTER],
     "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
     "aclnnLayerNormBackward": [POINTER] * 11,
@@ -49,6 +50,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnMaxPool2dWithIndicesBackward": [*[POINTER] * 7, ctypes.c_bool, POINTER],
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
+    "aclnnSigmoidBackward": [POINTER] * 3,
     "aclnnTanhBackward": [POINTER] * 3,
     "aclnnUpsampleBilinear2dBackwardV2": [
         *[POINTER] * 3,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.adapters.cann.manners import BOTH_PHASES, FIRST_PHASE
+from aclnn_cts.adapters.cann.call_modes import BOTH_PHASES, FIRST_PHASE
 from aclnn_cts.adapters.cann.memory import WORKSPACE
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.adapters.results import perform
@@ -42,9 +42,9 @@ def upsample() -> Case:
 def call(case: Case, *, group: int | None = None, **words: str | int | bool) -> Call:
     outputs = frozenset(SPECS[case.operator].outputs)
     if case.call.phases == 1:
-        return Call(case, None, manner=words, group=group)
+        return Call(case, None, call_mode=words, group=group)
     arrays = case_arrays(case, [name for name in SPECS[case.operator].inputs if case.arguments[name] is not None])
-    return Call(case, prepare(case, outputs=outputs, arrays=arrays), manner=words, group=group)
+    return Call(case, prepare(case, outputs=outputs, arrays=arrays), call_mode=words, group=group)
 
 
 def left(device: RecordingDevice) -> dict[str, int]:
@@ -307,15 +307,15 @@ def test_a_workspace_holds_no_zeros() -> None:
 
 
 @pytest.mark.parametrize("name", [*FIRST_PHASE, *BOTH_PHASES, "repeat"])
-def test_manners_are_those_that_the_release_has(name: str) -> None:
+def test_call_modes_are_those_that_the_release_has(name: str) -> None:
     old = RecordingDevice(lacks=frozenset({"aclSetAclOpExecutorRepeatable", "aclrtMalloc"}))
-    assert name in open_session(RecordingDevice()).capabilities.manners
-    assert (name in open_session(old).capabilities.manners) == (name in FIRST_PHASE)
+    assert name in open_session(RecordingDevice()).capabilities.call_modes
+    assert (name in open_session(old).capabilities.call_modes) == (name in FIRST_PHASE)
 
 
-def test_an_unknown_manner_or_operator_is_inexpressible() -> None:
+def test_an_unknown_call_mode_or_operator_is_inexpressible() -> None:
     session = open_session(RecordingDevice(lacks=frozenset({"aclnnRmsNormGrad"})))
-    with pytest.raises(Inexpressible, match="speed: not a manner"):
+    with pytest.raises(Inexpressible, match="speed: not a call mode"):
         session.run([call(softmax(), speed=3)])
     with pytest.raises(Inexpressible, match="no document here speaks of aclnnNothing"):
         session.run([Call(Case("aclnnNothing", {}))])

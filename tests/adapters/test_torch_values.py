@@ -67,11 +67,19 @@ def computed(
     return {name: torch.tensor(np.array(buffer.view)) for name, buffer in buffers.outputs.items()}
 
 
-def check(session: Session, operator: str, arguments: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+def check(
+    session: Session,
+    operator: str,
+    arguments: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    *,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+) -> None:
     found = computed(session, operator, arguments, outputs)
     for name, expected in outputs.items():
         if expected is not None:
-            torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-12, equal_nan=True)
+            torch.testing.assert_close(found[name], expected, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def gradients(forward: Callable[..., Any], inputs: Sequence[Any], gradient: Any) -> list[Any]:
@@ -271,7 +279,15 @@ def test_batch_and_group_norm(session: Session) -> None:
         arguments = {"gradOut": g, "input": x, "weight": weight, "runningMean": mean, "runningVar": var}
         arguments |= {"saveMean": mean, "saveInvstd": 1 / torch.sqrt(var + 1e-5), "training": training, "eps": 1e-5}
         arguments |= {"outputMask": (True, True, True)}
-        check(session, "BatchNormBackward", arguments, dict(zip(outputs, found, strict=True)))
+        # Its statistics are given to torch in FLOAT, as those of FLOAT16 and BF16 have to be.
+        check(
+            session,
+            "BatchNormBackward",
+            {name: it.float() if isinstance(it, torch.Tensor) else it for name, it in arguments.items()},
+            {name: it.float() for name, it in zip(outputs, found, strict=True)},
+            rtol=1e-4,
+            atol=1e-5,
+        )
         check(session, "FastBatchNormBackward", arguments | {"version": 0}, dict(zip(outputs, found, strict=True)))
     grouped = x.reshape(2, 2, 6)
     mean = grouped.mean(2)
@@ -602,24 +618,80 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
         "train": True,
     }
     attributes |= {"batchSizesOptional": None, "dropout": 0.0, "outputMask": (True, True, True, True)}
-    for name, layer, gates, states in (("GRU", torch.gru, 3, ("dh",)), ("Lstm", torch.lstm, 4, ("dh", "dc"))):
-        shapes = [(4 * gates, 3), (4 * gates, 4), *[(4 * gates,)] * (2 * has_bias)]
-        params = [draw(*shape, low=-0.5, high=0.5, seed=number) for number, shape in enumerate(shapes)]
-        start = [draw(1, 2, 4, seed=140 + number) for number in range(len(states))]
-        given = {state: draw(1, 2, 4, seed=150 + number) for number, state in enumerate(states)}
-        leaves = [it.clone().requires_grad_() for it in (x, *start, *params)]
-        hx = leaves[1] if name == "GRU" else leaves[1:3]
-        options = {"num_layers": 1, "dropout": 0.0, "train": True, "bidirectional": False, "batch_first": False}
-        results = layer(leaves[0], hx, leaves[1 + len(start) :], has_biases=has_bias, **options)
-        expected = list(torch.autograd.grad(results, leaves, [g, *given.values()]))
-        tensors = {"input": x, "dy": g, **given}
-        tensors |= {f"hx[{place}]": it for place, it in enumerate(start)}
-        tensors |= {f"params[{place}]": it for place, it in enumerate(params)}
-        outputs = ["dxOut", "dhPrevOut", *(["dcPrevOut"] if name == "Lstm" else []), "dparamsOut"]
-        case = Case(f"aclnn{name}Backward", attributes | dict.fromkeys(outputs, 0))
-        bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
-        binding = TorchBinding(shipped()[case.operator], device=torch.device("cpu"))
-        found, facts = binding.run(bound)
-        flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
-        torch.testing.assert_close(flat, expected)
-        assert set(facts) == set(shipped()[case.operator].recomputed)
+    gates, states = 4, ("dh", "dc")
+    shapes = [(4 * gates, 3), (4 * gates, 4), *[(4 * gates,)] * (2 * has_bias)]
+    params = [draw(*shape, low=-0.5, high=0.5, seed=number) for number, shape in enumerate(shapes)]
+    start = [draw(1, 2, 4, seed=140 + number) for number in range(len(states))]
+    given = {state: draw(1, 2, 4, seed=150 + number) for number, state in enumerate(states)}
+    leaves = [it.clone().requires_grad_() for it in (x, *start, *params)]
+    options = {"num_layers": 1, "dropout": 0.0, "train": True, "bidirectional": False, "batch_first": False}
+    results = torch.lstm(leaves[0], leaves[1:3], leaves[3:], has_biases=has_bias, **options)
+    expected = list(torch.autograd.grad(results, leaves, [g, *given.values()]))
+    tensors = {"input": x, "dy": g, **given}
+    tensors |= {f"hx[{place}]": it for place, it in enumerate(start)}
+    tensors |= {f"params[{place}]": it for place, it in enumerate(params)}
+    outputs = ["dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"]
+    case = Case("aclnnLstmBackward", attributes | dict.fromkeys(outputs, 0))
+    bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
+    binding = TorchBinding(shipped()[case.operator], device=torch.device("cpu"))
+    found, facts = binding.run(bound)
+    flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
+    torch.testing.assert_close(flat, expected)
+    assert set(facts) == set(shipped()[case.operator].recomputed)
+
+
+def _steps(x: Any, params: list[Any], start: Any, layers: int) -> dict[str, list[Any]]:
+    """What a GRU of two directions saves, with the rows of z, r and n in its parameters."""
+    saved: dict[str, list[Any]] = {name: [] for name in ("r", "z", "n", "h_n", "h")}
+    for layer in range(layers):
+        for direction in range(2):
+            cell = 2 * layer + direction
+            w_ih, w_hh, b_ih, b_hh = params[4 * cell : 4 * cell + 4]
+            state, rows = start[cell], {}
+            for t in range(len(x)) if direction == 0 else reversed(range(len(x))):
+                iz, ir, i_n = (x[t] @ w_ih.T + b_ih).chunk(3, 1)
+                hz, hr, hn = (state @ w_hh.T + b_hh).chunk(3, 1)
+                r, z = torch.sigmoid(ir + hr), torch.sigmoid(iz + hz)
+                n = torch.tanh(i_n + r * hn)
+                state = (1 - z) * n + z * state
+                rows[t] = (r, z, n, hn, state)
+            for name, parts in zip(saved, zip(*(rows[t] for t in range(len(x))), strict=True), strict=True):
+                saved[name].append(torch.stack(parts))
+        x = torch.cat(saved["h"][-2:], 2)
+    return saved
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
+    """With the gates of the forward pass the gradients are those of torch.gru, whose rows are r, z and n."""
+    from aclnn_cts.adapters.torch_bindings import TorchBinding, shipped  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
+
+    def swapped(tensor: Any) -> Any:
+        first, second, last = tensor.chunk(3, 0)
+        return torch.cat([second, first, last])
+
+    x, start = draw(5, 2, 3), draw(4, 2, 4, seed=141)
+    widths = [3, 3, 8, 8]
+    shapes = [shape for width in widths for shape in ((12, width), (12, 4), (12,), (12,))]
+    params = [draw(*shape, low=-0.5, high=0.5, seed=number) for number, shape in enumerate(shapes)]
+    saved = _steps(x, params, start, layers=2)
+    if batch_first:
+        x = x.transpose(0, 1).contiguous()
+    dy, dh = draw(*x.shape[:2], 8, seed=131), draw(4, 2, 4, seed=150)
+    leaves = [it.clone().requires_grad_() for it in (x, start, *map(swapped, params))]
+    options = {"num_layers": 2, "dropout": 0.0, "train": True, "bidirectional": True, "batch_first": batch_first}
+    results = torch.gru(leaves[0], leaves[1], leaves[2:], has_biases=True, **options)
+    dx, before, *rest = torch.autograd.grad(results, leaves, [dy, dh])
+    tensors = {"input": x, "dy": dy, "dh": dh, "hx[0]": start}
+    tensors |= {f"params[{place}]": it for place, it in enumerate(params)}
+    tensors |= {f"{name}[{place}]": it for name, items in saved.items() for place, it in enumerate(items)}
+    attributes = {"hasBias": True, "numLayers": 2, "bidirectional": True, "batchFirst": batch_first}
+    outputs = ("dxOut", "dhPrevOut", "dparamsOut")
+    case = Case("aclnnGRUBackward", attributes | dict.fromkeys(outputs, 0))
+    bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
+    found, facts = TorchBinding(shipped()[case.operator], device=torch.device("cpu")).run(bound)
+    expected = [dx, before, *map(swapped, rest)]
+    got = [found["dxOut"], found["dhPrevOut"], *found["dparamsOut"]]
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+    assert facts["gates"] == "given to torch"

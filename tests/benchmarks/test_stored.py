@@ -11,7 +11,16 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import HarnessError
-from benchmarks import bench, bench_fuzz, bench_report, campaign_faults, campaign_memory, overlapping, stored
+from benchmarks import (
+    bench,
+    bench_fuzz,
+    bench_report,
+    bench_size,
+    campaign_faults,
+    campaign_memory,
+    overlapping,
+    stored,
+)
 from benchmarks.bench_gate import COMMANDS, measured
 from benchmarks.measure import Figure
 from benchmarks.shown import row, tally
@@ -223,6 +232,7 @@ def test_memory_that_grows_is_not_flat(last: float, missed: bool) -> None:
         (bench.main, ["--store", "softmax_backward"], "--store keeps the figures of all operators"),
         (bench_fuzz.main, ["--store", "softmax_backward"], "--store keeps the figures of all operators"),
         (bench_fuzz.main, ["--only", "memory,speed"], "--only: speed; expected of rates, scaling, overlap, memory"),
+        (bench_size.main, ["--store", "--no-peak"], "--store keeps the figures of 1,048,576 elements"),
         (bench_report.main, ["--store", "--records", "5"], "--store keeps the figures of 100,000 records of torch"),
     ],
 )
@@ -243,7 +253,8 @@ def test_what_is_stored_in_the_repository_is_shown_and_can_be_measured_again(pat
     assert found.machine.versions.keys() >= {"Python", "NumPy"}
     assert found.date
     assert found.commit
-    shown = {source for section in SECTIONS for source in section.sources} | {"findings", "gate", "planned-regimes"}
+    shown = {source for section in SECTIONS for source in section.sources}
+    shown |= {"findings", "gate", "planned-regimes", "size"}
     assert path.stem in shown, "no page shows these figures"
     make, target, arguments = shlex.split(found.command)
     assert make == "make"

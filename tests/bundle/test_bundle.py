@@ -57,7 +57,7 @@ def small_run(path: Path) -> RunDirectory:
         make_record(2, dtype="BF16", waiver="known", share=math.inf, **FAILED),
         make_record(3, result=Result.SKIPPED, kind=Skip.OPEN),
         make_record(4, result=Result.ERROR),
-        make_record(5, facts={"far": -math.inf}, case_kind="invalid", promise="status", constraint="dim.range"),
+        make_record(5, facts={"far": -math.inf}, case_kind="invalid", check="status", constraint="dim.range"),
     ]
     spec = (package_folder() / "softmax_backward.yaml").read_bytes()
     facts = adapter_facts({"device": "software device standing in for Ascend910B3", "version": "loopback"})

@@ -11,8 +11,8 @@ import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.campaign import resuming
+from aclnn_cts.campaign.corpus.check_coverage import check_coverage
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.promise_coverage import promise_coverage
 from aclnn_cts.campaign.kept_coverage import NAMED
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
@@ -121,7 +121,7 @@ def test_what_an_implementation_cannot_be_given_stands_apart(ran: Run) -> None:
     run = ran("fuzz", "conv_tbc_backward", "--adapter", "torch", "--chunks", "4", "--chunk-trials", "16")
     limits = run.directory.summary().operator("aclnnConvTbcBackward").coverage["limits"]
     sampler = Sampler(load_specs()["aclnnConvTbcBackward"], Target())
-    every = promise_coverage(Factors(sampler), seed=0, unsafe=False, phases=2).limits
+    every = check_coverage(Factors(sampler), seed=0, unsafe=False, phases=2).limits
     assert limits.met == limits.of == len(every) - limits.apart
     assert 0 < limits.apart < len(every)
     assert f"100% -{limits.apart}" in run.out
@@ -136,7 +136,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     found = findings(run)
     assert len(found) == 1
     finding = found[0]
-    assert (finding.signature.promise, finding.kind) == ("values", "value")
+    assert (finding.signature.check, finding.kind) == ("values", "value")
     assert finding.failures > 3
     assert finding.confirmed == Confirmed.ALWAYS
     assert finding.alone == (3, 3)

@@ -48,7 +48,7 @@ class House:
         )
 
     def finding(self, *, on: int = 0, kind: str = Fault.VALUE, confirmed: str = "", waiver: str = "") -> Finding:
-        signature = Signature(operator=SOFTMAX, promise="values", kind=kind, symptom=str(len(self.findings)))
+        signature = Signature(operator=SOFTMAX, check="values", kind=kind, symptom=str(len(self.findings)))
         found = Finding(
             signature=signature,
             slot=f"worker {on}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
@@ -11,6 +13,7 @@ from aclnn_cts.core.verdict import FAILED_CHECKS, VALUE_CHECK, Result
 from aclnn_cts.judgement.law import RELATION_FACT
 from tests.support.emulated_laws import ORDERS, Emulated
 from tests.support.laws import bench, hand_written, pairs, records
+from tests.support.targets import first_fast
 
 FAULTS = {
     "law/adjoint": "gain",
@@ -39,7 +42,7 @@ EMULATED = [(law, operator) for law, operator in pairs() if operator in hand_wri
 """`oracle check` emulates what is stated by its formula alone, and holds its laws."""
 
 
-@pytest.mark.parametrize(("law", "operator"), EMULATED)
+@pytest.mark.parametrize(("law", "operator"), first_fast(EMULATED, of=lambda pair: pair[0]))
 def test_the_law_finds_its_fault(law: str, operator: str) -> None:
     made = bench(Emulated(fault=FAULTS[law]), DETERMINISTIC)
     failed = [record for record in records(made, law, operator, 24) if record.verdict.result == Result.FAILED]
@@ -48,23 +51,24 @@ def test_the_law_finds_its_fault(law: str, operator: str) -> None:
     assert {record.verdict.kind for record in failed} <= {Fault.VALUE, Fault.LAW, Fault.SPECIAL, Fault.MODEL}
     for record in failed:
         first = record.verdict.facts[FAILED_CHECKS][0]
-        assert record.signature.promise == (law if first == RELATION_FACT else VALUE_CHECK)
+        assert record.signature.check == (law if first == RELATION_FACT else VALUE_CHECK)
         assert record.signature.output
     # Precision is no excuse for any of these faults but the two that are of the size of a rounding.
     if FAULTS[law] not in ("wavers", "narrowed"):
         assert any(record.verdict.kind != Fault.MODEL for record in found)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("operator", hand_written())
-def test_correct_arithmetic_is_never_accused(order: str, operator: str) -> None:
+@pytest.mark.parametrize(
+    ("operator", "order"), first_fast(itertools.product(reversed(hand_written()), ORDERS), of=lambda pair: pair[1])
+)
+def test_correct_arithmetic_is_never_accused(operator: str, order: str) -> None:
     made = bench(Emulated(order=order), DETERMINISTIC)
     for law in (law for law, of in EMULATED if of == operator):
         for record in records(made, law, operator, 10, seed=ORDERS.index(order)):
             assert record.verdict.result in (Result.PASSED, Result.SKIPPED), record.verdict.message
 
 
-@pytest.mark.parametrize("product", ["atlas-inference", "atlas-training"])
+@pytest.mark.parametrize("product", first_fast(["atlas-inference", "atlas-training"]))
 def test_the_reference_keeps_every_law_on_other_products(product: str) -> None:
     target = Target(product=product)
     made = bench(ReferenceAdapter(), target)
@@ -72,10 +76,10 @@ def test_the_reference_keeps_every_law_on_other_products(product: str) -> None:
         if product in made.specs[operator].products:
             results = [record.verdict.result for record in records(made, law, operator, 6)]
             assert results
-            assert set(results) <= {Result.PASSED, Result.SKIPPED}
+            assert set(results) <= {Result.PASSED, Result.SKIPPED}, (law, operator)
 
 
-def test_a_call_that_wavers_is_a_fact_where_nothing_promises_the_same_bits() -> None:
+def test_a_call_that_wavers_is_a_fact_where_nothing_checks_the_same_bits() -> None:
     made = bench(Emulated(fault="wavers"))
     found = records(made, "law/repeat", "aclnnConvTbcBackward", 24)
     assert any(record.verdict.result == Result.PASSED for record in found)
@@ -85,7 +89,12 @@ def test_a_call_that_wavers_is_a_fact_where_nothing_promises_the_same_bits() -> 
     assert any(record.verdict.kind == Fault.LAW for record in promised)
 
 
-@pytest.mark.parametrize("operator", sorted({operator for law, operator in EMULATED if law == "law/repeat"}))
+@pytest.mark.parametrize(
+    "operator",
+    first_fast(
+        sorted({operator for law, operator in EMULATED if law == "law/repeat"}), of="aclnnSoftmaxBackward".__eq__
+    ),
+)
 def test_another_order_of_a_sum_shows(operator: str) -> None:
     """In narrow outputs too, but for a softmax, where other factors than the gradient keep sums from cancelling."""
     made = bench(Emulated(fault="order varies"), DETERMINISTIC)

@@ -62,8 +62,8 @@ def test_wrong_values_fail_memory_trials(operator: str) -> None:
     wrong = [item for item in found if item.verdict.kind == Fault.VALUE]
     assert wrong
     for item in wrong:
-        assert item.trial.promise == "memory"
-        assert item.signature.promise == "values"
+        assert item.trial.check == "memory"
+        assert item.signature.check == "values"
         assert item.verdict.facts[FAILED_CHECKS] == ["values"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from aclnn_cts.campaign.corpus.promise_coverage import Share
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.fleet.dispatch import Health, Slot
 from aclnn_cts.campaign.session import Ended
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
@@ -28,6 +28,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.summary import Summary
 from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.support.lines import places_of
 
 RUN = Path("runs/20260101-000000-fuzz-cann")
 
@@ -45,7 +46,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
         Finding(
             signature=Signature(
                 operator="aclnnUpsampleNearestExact1dBackward",
-                promise="values",
+                check="values",
                 kind="value beyond the assumed model",
                 output="gradInput",
                 mode="ALLOW_FP32_DOWN_PRECISION",
@@ -184,9 +185,7 @@ def test_the_end_has_the_shape_of_a_run_s_with_what_was_covered(terminal: bool, 
         "Next: aclnn-cts report ",
         "RESULT ",
     )
-    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
-    assert places == sorted(places)
-    assert places[-1] == len(lines) - 1
+    places_of(lines, starts)
     assert "-31" in out.getvalue()
 
 

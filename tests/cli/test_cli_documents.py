@@ -12,7 +12,7 @@ DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
 TWIST = str(DOCUMENTS / "aclnnTwistBackward.md")
 Call = Callable[..., Called]
 
-FUNCTION = "clauses: {function: [{en: 'Its gradient.', zh: '其梯度。', promise: values}]}\n"
+FUNCTION = "clauses: {function: [{en: 'Its gradient.', zh: '其梯度。', check: values}]}\n"
 
 
 def settled(call: Call) -> None:

@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.core.dtypes import DTYPES, component, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import widened
@@ -144,21 +144,21 @@ JUDGED = [
     ("product_unknown", [("[atlas-training, atlas-a2]", "[atlas-training, atlas-a7]")], (3,)),
     ("product_twice", [("[atlas-training, atlas-a2]", "[atlas-a2, atlas-a2]")], (3,)),
     ("product_none", [("[atlas-training, atlas-a2]", "[]")], (3,)),
-    ("input_complex", [(X, X.replace("FLOAT16", "COMPLEX64"))], (5, 7)),
+    ("input_of_complex_halves", [(X, X.replace("FLOAT16", "COMPLEX32"))], (5, 7)),
     ("input_of_eight_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [FLOAT8_E5M2]}"))], (5, 7)),
     ("output_of_integers", [(X, X.replace("FLOAT16", "INT32"))], (7,)),
     (
-        "table_complex",
+        "table_of_complex_halves",
         [
-            ("parameters:\n", "tables: {all: {atlas-a2: [FLOAT, COMPLEX128]}}\nparameters:\n"),
+            ("parameters:\n", "tables: {all: {atlas-a2: [FLOAT, COMPLEX32]}}\nparameters:\n"),
             (X, X.replace(LISTED, "all")),
         ],
         (4, 8),
     ),
     (
-        "row_complex",
+        "row_of_complex_halves",
         [
-            ("parameters:\n", "rows:\n  parameters: [x]\n  atlas-a2:\n    - [FLOAT]\n    - [COMPLEX64]\nparameters:\n"),
+            ("parameters:\n", "rows:\n  parameters: [x]\n  atlas-a2:\n    - [FLOAT]\n    - [COMPLEX32]\nparameters:\n"),
             (X, 'role: input, shape: "[N, M]"'),
         ],
         (8, 12),
@@ -212,13 +212,14 @@ def test_lint_accepts_the_dtypes_that_the_judge_computes_with(role: str) -> None
 def computes(dtype: str, role: str) -> bool:
     try:
         if role == "output":
-            load_precision().model(operator="aclnnTakeColumns", output="out", dtype=dtype)
+            load_precision().model(operator="aclnnTakeColumns", output="out", dtype=component(dtype))
             return True
         ones = np.ones(3).astype(numpy_dtype(dtype))
     except KeyError:
         return False
     case = Case("aclnnTakeColumns", {"x": Tensor((3,), dtype)}, Target())
-    return ones.dtype.kind != "c" and widened(case, {"x": ones})["x"].tolist() == [1, 1, 1]
+    one = [1, 0] if ones.dtype.kind == "c" else 1
+    return bool(widened(case, {"x": ones})["x"].tolist() == [one] * 3)
 
 
 def test_a_spec_of_a_product_that_only_it_names_can_be_run(call: Call, tmp_path: Path) -> None:

@@ -24,22 +24,22 @@ def mine(*, claims: str | None = None, digest: str | None = None) -> dict[str, o
     """The operator of the fixtures in the folder `mine`, and what `ops` says of it."""
     for suffix in ("yaml", "py"):
         Path("mine").mkdir(exist_ok=True)
-        shutil.copy(FIXTURES / "specs" / f"sigmoid_backward.{suffix}", "mine")
+        shutil.copy(FIXTURES / "specs" / f"logistic_backward.{suffix}", "mine")
     if claims is not None:
         Path("mine/claims").mkdir(exist_ok=True)
-        head = "format: aclnn-cts/claims/1\noperator: aclnnSigmoidBackward\n"
-        document = "document: {title: aclnnSigmoidBackward, language: zh}\n"
-        Path("mine/claims/sigmoid_backward.yaml").write_text(head + document + claims, encoding="utf-8")
+        head = "format: aclnn-cts/claims/1\noperator: aclnnLogisticBackward\n"
+        document = "document: {title: aclnnLogisticBackward, language: zh}\n"
+        Path("mine/claims/logistic_backward.yaml").write_text(head + document + claims, encoding="utf-8")
     if digest is not None:
-        checked = Checked(sha256=digest or oracle_digest("sigmoid_backward", [Path("mine")]), calls=1, seed=0)
-        Path("mine/checked.json").write_text(record_text({"sigmoid_backward": checked}), encoding="utf-8")
+        checked = Checked(sha256=digest or oracle_digest("logistic_backward", [Path("mine")]), calls=1, seed=0)
+        Path("mine/checked.json").write_text(record_text({"logistic_backward": checked}), encoding="utf-8")
     return {}
 
 
 def entry(call: Call, *words: str) -> dict[str, object]:
     found = call("ops", "--json", "--specs", "mine", *words)
     assert found.code == 0
-    [one] = [line for line in found.lines if line["operator"] == "aclnnSigmoidBackward"]
+    [one] = [line for line in found.lines if line["operator"] == "aclnnLogisticBackward"]
     return dict(one)
 
 

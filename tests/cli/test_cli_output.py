@@ -158,7 +158,7 @@ def write_cases(call: Call, folder: Path) -> None:
     broken["arguments"]["dim"] = {"int": 12}
     broken["arguments"]["out"] = None
     (folder / "broken.json").write_text(json.dumps(broken))
-    trial = {"format": "aclnn-cts/trial/1", "promise": "values", "case": case, "parameters": {}}
+    trial = {"format": "aclnn-cts/trial/2", "check": "values", "case": case, "parameters": {}}
     (folder / "trial.json").write_text(json.dumps(trial))
     conv = json.loads(call("cases", "conv_tbc_backward", "--kind", "valid", "-n", "1").out)
     conv["product"] = "atlas-inference"

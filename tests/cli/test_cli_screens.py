@@ -18,6 +18,7 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Origin, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from tests.cli.conftest import Called
+from tests.support.lines import places_of
 
 Call = Callable[..., Called]
 
@@ -202,8 +203,7 @@ def test_the_end_of_make_run_begins_with_the_verdict(call: Call) -> None:
         "Next: ",
         "RESULT ",
     )
-    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
-    assert places == sorted(places)
-    assert (places[0], places[-1]) == (0, len(lines) - 1)
+    places = places_of(lines, starts)
+    assert places[0] == 0
     assert lines[places[-2]] == "Next: aclnn-cts report run -o report.html"
     assert lines[-1].startswith("RESULT verdict=conforms-with-waivers judged=")

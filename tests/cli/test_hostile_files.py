@@ -137,7 +137,7 @@ def test_atk_words_that_are_lists_are_not_carried_over(call: Call, tmp_path: Pat
 def test_nul_in_the_path_of_a_pinned_case(call: Call, tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(
         "subject: s\nwaivers:\n  - {id: a, reason: r, owner: o, expiry: 2099-01-01,"
-        ' scope: {adapter: torch, kind: value, promise: values}, cases: ["a\\0b"]}\n'
+        ' scope: {adapter: torch, kind: value, check: values}, cases: ["a\\0b"]}\n'
     )
     called = call("run", "--adapter", "reference", "--waivers", str(tmp_path / "w.yaml"), "-o", str(tmp_path / "run"))
     assert "NUL" in refused(called)

@@ -102,7 +102,7 @@ def test_a_store_with_anything_of_its_own(call: Call, path: Path, statement: str
         ("trial_number", "trial_id", 7.5),
         ("operator", "operator", "aclnnOther"),
         ("result", "result", "wonderful"),
-        ("promise", "promise", "\x1b[2J"),
+        ("check_id", "check_id", "\x1b[2J"),
         ("signature_no_json", "signature", "{"),
         ("signature_none", "signature", None),
         ("signature_deep", "signature", "[" * 500_000),
@@ -162,6 +162,7 @@ def test_settings_of_other_types(call: Call, path: Path, name: str, value: Any) 
     assert f"$.settings.{name}" in refused(call("report", str(path), "-o", "r.html"), "manifest.json")
 
 
+@pytest.mark.slow
 def test_hostile_runs_and_bundles_take_little_memory() -> None:
     """Each in a process that is measured; the soak reads more of them, by every command, and looks at the clock too."""
     words = [sys.executable, "-m", "tests.soak.hostile_runs", "--quick", "--seconds", "1000"]
@@ -290,7 +291,7 @@ def test_unknown_criteria_are_a_problem(bundle: Path, tmp_path: Path) -> None:
 @named(
     ("before", "after"),
     [
-        ("check", b'"promise":"values"', b'"promise":"wonders"'),
+        ("check", b'"check":"values"', b'"check":"wonders"'),
         ("key_twice", b'"waiver":""', b'"waiver":"","waiver":""'),
     ],
 )

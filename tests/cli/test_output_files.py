@@ -325,7 +325,7 @@ def test_a_key_is_never_replaced(call: Call, place: Path, key: str, words: tuple
         ("cases", '{"format":"aclnn-cts/case/1"'),
         ("import-atk", '{"format":"aclnn-cts/case/1"'),
         ("report markdown", "## aclnn-cts: "),
-        ("shrink", '{\n  "format": "aclnn-cts/trial/1"'),
+        ("shrink", '{\n  "format": "aclnn-cts/trial/2"'),
         ("repro cpp", "// aclnnSoftmaxBackward: "),
         ("waive add", "# Drafted from "),
         ("faults", '{\n  "format": "aclnn-cts/kill-matrix/1"'),

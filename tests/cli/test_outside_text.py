@@ -115,6 +115,7 @@ def own_adapter(monkeypatch: pytest.MonkeyPatch) -> str:
     return "evil_adapter:Evil"
 
 
+@pytest.mark.slow
 def test_what_an_adapter_says(call: Call, own_adapter: str, tmp_path: Path) -> None:
     lines = [json.dumps(case_to_json(softmax_case(seed))) for seed in range(2)]
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
@@ -179,8 +180,8 @@ def changed(place: str) -> dict[str, Any]:
         "argument_of_an_unknown_kind": lambda: case["arguments"].update({EVIL: {EVIL: EVIL}}),
         "tensor_of_a_name": lambda: case["arguments"].update({EVIL: {"tensor": {"shape": EVIL}}}),
         "kind": lambda: case["arguments"].update(out={EVIL: 1}),
-        "check": lambda: document.update(promise=EVIL),
-        "law": lambda: document.update(promise=f"law:{EVIL}"),
+        "check": lambda: document.update(check=EVIL),
+        "law": lambda: document.update(check=f"law:{EVIL}"),
         "parameter": lambda: document.update(parameters={EVIL: EVIL}),
         "operator": lambda: case.update(operator=EVIL),
         "product": lambda: case.update(product=EVIL),
@@ -231,13 +232,13 @@ def test_what_an_atk_file_holds(call: Call, tmp_path: Path) -> None:
 
 def test_what_a_spec_and_a_waiver_hold(call: Call, tmp_path: Path) -> None:
     word = '"' + EVIL.encode("unicode_escape").decode().replace("\\u", "\\u") + '"'
-    spec = (FIXTURES / "specs/sigmoid_backward.yaml").read_text()
-    (tmp_path / "sigmoid_backward.yaml").write_text(f"{spec}\n{word}: 1\n")
-    assert clean(call("spec", "lint", "sigmoid_backward.yaml")).code == 1
-    clean(call("spec", "lint", "--json", "sigmoid_backward.yaml"))
+    spec = (FIXTURES / "specs/logistic_backward.yaml").read_text()
+    (tmp_path / "logistic_backward.yaml").write_text(f"{spec}\n{word}: 1\n")
+    assert clean(call("spec", "lint", "logistic_backward.yaml")).code == 1
+    clean(call("spec", "lint", "--json", "logistic_backward.yaml"))
     (tmp_path / "w.yaml").write_text(
         f"subject: {word}\nwaivers:\n  - {{id: a, reason: {word}, owner: {word}, expiry: {word}, {word}: 1,"
-        f" scope: {{adapter: {word}, kind: {word}, promise: {word}, when: {word}, version: {word}}}, cases: "
+        f" scope: {{adapter: {word}, kind: {word}, check: {word}, when: {word}, version: {word}}}, cases: "
         f"[{word}]}}\n"
     )
     assert clean(call("run", "--adapter", "reference", "--waivers", "w.yaml")).code == 2

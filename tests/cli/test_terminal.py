@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -12,17 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from aclnn_cts.campaign.status import Status
 from aclnn_cts.cli import screen
 from aclnn_cts.cli.campaign_screen import CampaignScreen
 from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, progress_line
 from aclnn_cts.core.verdict import Result
+from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
+from aclnn_cts.store.summary import Summary
 from tests.cli.conftest import Called
 from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, SMALL, WRONG
 from tests.reports.synthetic import record, softmax_case
+from tests.support.lines import places_of
 
 Call = Callable[..., Called]
 ROOT = Path(__file__).parents[2]
@@ -73,6 +78,7 @@ def test_an_interrupt_shows_the_findings_so_far(call: Call, monkeypatch: pytest.
     assert "kept in run" in called.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_campaign_shows_the_findings_so_far(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(self: CampaignScreen, status: Status) -> None:
         if status.findings:
@@ -87,17 +93,44 @@ def test_an_interrupted_campaign_shows_the_findings_so_far(call: Call, monkeypat
     assert "go on with" in called.err
 
 
-def test_a_terminal_shows_at_once_what_begins_and_then_how_far_it_is(call: Call, tmp_path: Path) -> None:
+def on_a_terminal(*words: str, folder: Path) -> tuple[int, str]:
+    """The exit code, and what a terminal shows of standard error."""
     ours, theirs = pty.openpty()
-    words = (sys.executable, "-m", "aclnn_cts", *RUN, "reference")
+    command = (sys.executable, "-m", "aclnn_cts", *words)
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
         os.close(theirs)
         shown = b"".join(iter(lambda: read(ours), b"")).decode()
         os.close(ours)
-        assert process.wait() == 0
+    return process.returncode, shown
+
+
+def test_a_terminal_shows_at_once_what_begins_and_then_how_far_it_is(call: Call, tmp_path: Path) -> None:
+    code, shown = on_a_terminal(*RUN, "reference", folder=tmp_path)
+    assert code == 0
     assert shown.startswith("softmax_backward on reference ...")
     assert re.search(r"\d:\d\d:\d\d  4 trials, \d+/s, 0 findings", shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("fuzz", "--adapter", "nothing:Here"), "all operators on nothing:Here ..."),
+        (("replay", "nothing.json", "--adapter", "reference"), "nothing.json on reference ..."),
+        (("report", "a", "b", "-o", "report.html"), "report of a, b ..."),
+        (("shrink", "nothing.json"), "shrinking nothing.json ..."),
+        (("compare", "a", "b"), "a against b ..."),
+        (("bundle", "a", "-o", "a.bundle"), "packing a ..."),
+        (("verify", "a.bundle"), "checking a.bundle ..."),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_command_that_takes_its_time_says_first_what_it_does(
+    words: tuple[str, ...], begins: str, tmp_path: Path
+) -> None:
+    code, shown = on_a_terminal(*words, folder=tmp_path)
+    assert code == 2
+    assert shown.startswith(f"{begins}\r\n")
 
 
 def read(descriptor: int) -> bytes:
@@ -118,12 +151,11 @@ def test_the_end_is_in_order_and_its_last_line_is_whole(call: Call, monkeypatch:
         "Next: aclnn-cts replay ",
         "RESULT verdict=fails ",
     )
-    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
-    assert places == sorted(places)
-    assert places[-1] == len(lines) - 1
+    places_of(lines, starts)
     assert lines[-1].endswith("run=run")
 
 
+@pytest.mark.slow
 def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(call: Call, tmp_path: Path) -> None:
     assert call(*RUN, WRONG).code == 1
     [file] = (tmp_path / "run" / "failures").iterdir()
@@ -134,8 +166,11 @@ def test_replay_of_a_file_says_what_became_of_it_and_makes_no_directory(call: Ca
         ("wrong_adapters:Wrong,fault=special", "different"),
     ):
         called = call("replay", f"run/failures/{file.name}", "--adapter", adapter)
-        assert called.out.startswith(f"{answer}: ")
-        assert called.out.splitlines()[-1].endswith(" run=-")
+        following = "Next: aclnn-cts run" if answer == "fixed" else "Next: aclnn-cts replay"
+        lines = called.out.splitlines()
+        places = places_of(lines, ("Verdict: ", "Judged: ", f"{answer}: ", following, "RESULT "))
+        assert places[0] == 0
+        assert lines[-1].endswith(" run=-")
         assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} <= before
     said = call("replay", f"run/failures/{file.name}", "--adapter", WRONG, "--json", "-o", "again")
     assert json.loads(said.out.splitlines()[0])["answer"] == "same"
@@ -173,11 +208,20 @@ def test_a_campaign_ends_as_a_run_does_and_names_the_sizes_that_it_did_not_reach
         "Report: aclnn-cts report night ",
         "RESULT verdict=fails ",
     )
-    places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
-    assert places == sorted(places)
-    assert places[-1] == len(lines) - 1
+    places_of(lines, starts)
     summary = json.loads(Path("night/summary.json").read_text())
     cells = summary["operators"]["aclnnSoftmaxBackward"]["cells"]
     empty = sum(not number for number in cells.values())
     assert f"Not reached: {empty} cells:" in lines
     assert empty
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_words_of_size_regimes_are_whole_at_every_width(width: int) -> None:
+    summary, out = Summary(), io.StringIO()
+    names = [f"{regime.value} FLOAT16 contiguous" for regime in Regime]
+    summary.demand("aclnnSoftmaxBackward", cells=names)
+    screen.show_regimes(Console(file=out, width=width, highlight=False), summary)
+    words = re.findall(r"\w+", out.getvalue())
+    assert {"FLOAT16", "contiguous", *(regime.value for regime in Regime)} <= set(words)
+    assert max(map(len, out.getvalue().splitlines())) <= width

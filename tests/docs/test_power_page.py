@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aclnn_cts.mutants.kill_matrix import read_matrix
+from aclnn_cts.mutants.generated_power import read_generated
+from aclnn_cts.mutants.kill_matrix import read_matrix, shipped_matrix
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.provenance import Beginning, Checkout
 from docs import power
@@ -46,3 +47,16 @@ def test_the_page_tells_how_many_seeds_were_run(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_matrix_of_an_earlier_version_does_not_say() -> None:
     assert "is not known" in made_by_text(None)
+
+
+def test_measurements_of_one_profile_stand_under_one_heading() -> None:
+    matrices = [read_generated(path) for path in shipped_matrix().parent.glob("generated_*.json")]
+    lines = list(power.power_page(load_specs()))
+    for profile in {matrix.profile for matrix in matrices}:
+        assert lines.count(f"### On the {profile} profile") == 1
+    for matrix in matrices:
+        assert made_by_text(matrix.made_by) in lines
+        for row in matrix.survivors:
+            assert any(
+                line.startswith(f"| `{row.id}` | {row.text} |") and f"| {row.reached:,} |" in line for line in lines
+            )

@@ -25,6 +25,7 @@ def block(text: str, language: str) -> str:
     return str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_a_program_does_what_its_report_says(path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")

@@ -42,7 +42,7 @@ draws:
   - {name: reverse, one_of: [false, true]}
 clauses:
   function:
-    - {en: "It is the gradient of the twist.", zh: "求扭转的梯度。", promise: values}
+    - {en: "It is the gradient of the twist.", zh: "求扭转的梯度。", check: values}
 """
 
 

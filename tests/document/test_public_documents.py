@@ -1,4 +1,4 @@
-"""All published documents, where they lie beside the checkout: what the fixtures promise holds for each."""
+"""All published documents, where they lie beside the checkout: what the fixtures check holds for each."""
 
 from __future__ import annotations
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Case, Data, Tensor
-from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.executor import Asked, Performed, Performer
-from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.judging import Judge, widened
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
@@ -33,13 +32,9 @@ SPECS = load_specs()
 def inputs(case: Case, spec_inputs: tuple[str, ...]) -> OracleInput | None:
     """The question that a case puts to the oracles; None where its data hold inf or nan."""
     arrays = case_arrays(case, spec_inputs)
-    tensors = {}
-    for name, array in arrays.items():
-        tensor = case.arguments[name]
-        assert isinstance(tensor, Tensor)
-        tensors[name] = array.astype(np.float64) if tensor.dtype in FLOATING else array.astype(np.int64)
-        if not np.isfinite(tensors[name]).all():
-            return None
+    tensors = widened(case, arrays)
+    if not all(np.isfinite(array).all() for array in tensors.values()):
+        return None
     return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
 
 

@@ -23,7 +23,7 @@ def finding(
     if kind == Fault.VALUE:
         fingerprint = msgspec.structs.replace(fingerprint, looks=Looks.WRONG)
     return Finding(
-        signature=Signature(operator=SOFTMAX, promise="values", kind=kind, output=output, dtype=dtype),
+        signature=Signature(operator=SOFTMAX, check="values", kind=kind, output=output, dtype=dtype),
         fingerprints=((fingerprint, 3),),
         confirmed=confirmed,
         failures=3,

@@ -64,7 +64,7 @@ def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int
 def test_findings_that_are_grouped_again_are_the_same(
     failures: dict[Fingerprint, int], waived: dict[Fingerprint, int], confirmed: str
 ) -> None:
-    signature = Signature(operator=OP, promise="values", kind=Fault.VALUE)
+    signature = Signature(operator=OP, check="values", kind=Fault.VALUE)
     kept = [
         Finding(signature=signature, fingerprints=tuple(failures.items()), confirmed=confirmed),
         Finding(signature=signature, fingerprints=tuple(waived.items()), waiver="accepted"),

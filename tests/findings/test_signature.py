@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.case import CallOptions, Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
@@ -53,7 +53,7 @@ def failed(
         verdict=Verdict(result=Result.FAILED, kind=kind, facts=facts),
         signature=Signature(
             operator=trial.case.operator,
-            promise=trial.promise,
+            check=trial.check,
             kind=kind,
             constraint=constraint,
             output=output,
@@ -72,23 +72,23 @@ def died(trial: Trial, *, signal: int = 6, constraint: str = "") -> Record:
 
 
 def passing(trial: Trial) -> Record:
-    empty = Signature(operator=trial.case.operator, promise=trial.promise, kind="")
+    empty = Signature(operator=trial.case.operator, check=trial.check, kind="")
     return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=Verdict(result=Result.PASSED), signature=empty)
 
 
 def never(trial: Trial) -> Record:
-    raise AssertionError(f"{trial.promise} needs no execution")
+    raise AssertionError(f"{trial.check} needs no execution")
 
 
 def of(records: Mapping[str, Callable[[Trial], Record]]) -> Execute:
-    """By promise; everything else passes."""
-    return lambda trial: records.get(trial.promise, passing)(trial)
+    """By check; everything else passes."""
+    return lambda trial: records.get(trial.check, passing)(trial)
 
 
 def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
     records = [wrong(Trial(name, VALID), kind) for name in ("values", "example", "memory") for kind in VALUE_KINDS]
     [signature] = {with_root_cause(record, SPECS, never).signature for record in records}
-    assert (signature.promise, signature.kind, signature.symptom) == ("values", Fault.VALUE, "")
+    assert (signature.check, signature.kind, signature.symptom) == ("values", Fault.VALUE, "")
     # The record says what it was.
     assert {with_dedup_key(record).verdict.kind for record in records} == set(VALUE_KINDS)
     other = with_dedup_key(wrong(Trial("values", VALID), output="other")).signature
@@ -96,36 +96,39 @@ def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
     assert with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature != signature
 
 
+WITH_ANOTHER = ("life-cycle/two-streams", "life-cycle/interleaved", "life-cycle/other-attributes")
+
+
 @pytest.mark.parametrize("name", [name for name in LIFE_CYCLES if name != "life-cycle/repeated-failure"])
 @pytest.mark.parametrize("kind", [*VALUE_KINDS, Fault.GUARD, Fault.INPUT, Fault.UNWRITTEN])
 def test_a_life_cycle_whose_call_is_wrong_by_itself_has_its_finding(name: str, kind: str) -> None:
     other = {"other": case_to_json(softmax((2, 9)).case, origin=False)}
-    trial = Trial(name, VALID, other if name in ("life-cycle/two-streams", "life-cycle/interleaved") else {})
+    trial = Trial(name, VALID, other if name in WITH_ANOTHER else {})
     record = wrong(trial, kind)
     alone = of({"values": lambda call: wrong(call, kind)})
     assert (
         with_root_cause(record, SPECS, alone).signature == with_dedup_key(wrong(Trial("values", VALID), kind)).signature
     )
     # What does not fail alone, or otherwise, is a fault of the life cycle.
-    assert with_root_cause(record, SPECS, of({})).signature.promise == name
+    assert with_root_cause(record, SPECS, of({})).signature.check == name
     elsewhere = of({"values": lambda call: wrong(call, kind, output="other")})
-    assert with_root_cause(record, SPECS, elsewhere).signature.promise == name
+    assert with_root_cause(record, SPECS, elsewhere).signature.check == name
 
 
 def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
     law = Trial("law/repeat", VALID)
     record = wrong(law, Fault.LAW)
     assert (
-        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.promise
+        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.check
         == "values"
     )
     # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
     for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
         kept = with_root_cause(wrong(law, kind), SPECS, of({})).signature
-        assert (kept.promise, kept.kind) == ("law/repeat", Fault.LAW)
+        assert (kept.check, kept.kind) == ("law/repeat", Fault.LAW)
         assert kind_of(kept, [kind]) == kind
     stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).signature
-    assert (stray.promise, stray.kind) == ("values", Fault.GUARD)
+    assert (stray.check, stray.kind) == ("values", Fault.GUARD)
 
 
 def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
@@ -135,7 +138,7 @@ def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
         for constraint, dtype in (("gradOutput.null", "FLOAT"), ("output.null", "BF16"), ("out.null", ""))
     ]
     signatures = {with_root_cause(record, SPECS, of({"status": passing})).signature for record in records}
-    assert signatures == {Signature(operator=VALID.operator, promise=name, kind=Fault.LEAK)}
+    assert signatures == {Signature(operator=VALID.operator, check=name, kind=Fault.LEAK)}
 
 
 def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
@@ -147,23 +150,23 @@ def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
         return failed(call, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
 
     found = with_root_cause(record, SPECS, of({"status": once})).signature
-    assert (found.promise, found.constraint, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
+    assert (found.check, found.constraint, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
     # A status that changes on the way is a fault of many calls.
     alone = with_root_cause(record, SPECS, of({"status": passing})).signature
-    assert (alone.promise, alone.constraint, alone.dtype) == (trial.promise, "", "")
+    assert (alone.check, alone.constraint, alone.dtype) == (trial.check, "", "")
 
 
 def test_a_crash_of_many_calls_is_kept_apart_from_that_of_one() -> None:
     trial = Trial("life-cycle/repeated-failure", BROKEN)
     record = died(trial, constraint="gradOutput.null")
     many = with_root_cause(record, SPECS, of({"status": passing})).signature
-    assert (many.promise, many.constraint, many.symptom) == (trial.promise, "", "signal 6")
+    assert (many.check, many.constraint, many.symptom) == (trial.check, "", "signal 6")
     one = with_root_cause(
         record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})
     ).signature
-    assert (one.promise, one.constraint) == ("status", "gradOutput.null")
+    assert (one.check, one.constraint) == ("status", "gradOutput.null")
     otherwise = of({"status": lambda call: died(call, signal=11, constraint="gradOutput.null")})
-    assert with_root_cause(record, SPECS, otherwise).signature.promise == trial.promise
+    assert with_root_cause(record, SPECS, otherwise).signature.check == trial.check
 
 
 @pytest.mark.parametrize("name", ["status", "boundary"])
@@ -176,7 +179,7 @@ def test_what_a_valid_twin_does_too_is_no_matter_of_the_constraint(name: str) ->
         == with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature
     )
     kept = with_root_cause(record, SPECS, of({})).signature
-    assert (kept.promise, kept.constraint) == ("status", "gradOutput.null")
+    assert (kept.check, kept.constraint) == ("status", "gradOutput.null")
     # The status of a broken call is no matter of the twin, which is not asked for it.
     refused = failed(trial, Fault.STATUS, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
     assert with_root_cause(refused, SPECS, never).signature.constraint == "gradOutput.null"
@@ -213,7 +216,7 @@ def test_calls_that_are_tried_alone() -> None:
     trial = Trial("life-cycle/cold-warm", VALID)
     assert shown_by(trial, values, SPECS) == [Trial("values", VALID), trial]
     # A finding of the life cycle itself is shown by nothing plainer.
-    assert shown_by(trial, msgspec.structs.replace(values, promise=trial.promise), SPECS) == [trial]
+    assert shown_by(trial, msgspec.structs.replace(values, check=trial.check), SPECS) == [trial]
 
 
 def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
@@ -238,7 +241,7 @@ def test_what_met_a_fault_of_its_call_is_known_again() -> None:
     assert same_finding(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
     assert not same_finding(values, wrong(Trial("values", VALID), Fault.GUARD))
     assert not same_finding(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.GUARD))
-    cold = msgspec.structs.replace(values, promise="life-cycle/cold-warm")
+    cold = msgspec.structs.replace(values, check="life-cycle/cold-warm")
     assert same_finding(cold, wrong(Trial("life-cycle/cold-warm", VALID)))
     assert not same_finding(cold, wrong(Trial("values", VALID)))
 
@@ -250,7 +253,7 @@ _KINDS = [fault.value for fault in Fault]
     st.builds(
         Signature,
         operator=st.just(VALID.operator),
-        promise=st.sampled_from(sorted(PROMISES)),
+        check=st.sampled_from(sorted(CHECKS)),
         kind=st.sampled_from(_KINDS),
         constraint=st.sampled_from(["", "gradOutput.null"]),
         output=st.sampled_from(["", "out"]),

@@ -40,10 +40,19 @@ PARAMETERS: dict[str, list[Data]] = {
     "uniform": [Data(low=-5, high=9)],
     "softmax": [Data(axis=0)],
     "rstd": [Data(epsilon=0.5)],
+    "mean": [Data(axis=1)],
+    "invstd": [Data(axis=-1, epsilon=0.5)],
     "wide": [Data(low=-3, high=12)],
     "cancel": [Data(axis=1)],
 }
-SHAPES = {("rstd", 0): SHAPE[:2], ("rstd", 1): SHAPE[:2], ("argmax", 0): (5, 7, 1), ("argmax", 1): (5, 4, 2)}
+SHAPES = {
+    **{(recipe, 0): SHAPE[:2] for recipe in ("rstd", "mean", "invstd")},
+    ("rstd", 1): SHAPE[:2],
+    ("mean", 1): SHAPE[1:2],
+    ("invstd", 1): SHAPE[2:],
+    ("argmax", 0): (5, 7, 1),
+    ("argmax", 1): (5, 4, 2),
+}
 """Of tensors that are computed from `x`, where they are smaller."""
 DTYPE_NAMES = [name for name, dtype in DTYPES.items() if dtype.kind != "other"]
 

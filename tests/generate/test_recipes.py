@@ -1,4 +1,4 @@
-"""What each recipe promises of its elements, whatever the words."""
+"""What each recipe guarantees of its elements, whatever the words."""
 
 from __future__ import annotations
 
@@ -175,6 +175,28 @@ def test_rstd_belongs_to_x(seed: int, outer: list[int], inner: list[int]) -> Non
 
 
 @few
+@given(seed=seeds, shape=st.lists(st.integers(1, 5), min_size=1, max_size=3), data=st.data())
+def test_mean_and_invstd_belong_to_one_place_along_an_axis(seed: int, shape: list[int], data: st.DataObject) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    x = Tensor(shape=tuple(shape), dtype="FLOAT16", data=Data(recipe="normal", seed=seed, mean=3.0))
+    of_x = {
+        name: Tensor(
+            shape=(shape[axis],),
+            dtype="DOUBLE",
+            data=Data(recipe=name, of="x", axis=axis, epsilon=0.25 if name == "invstd" else None),
+        )
+        for name in ("mean", "invstd")
+    }
+    made = case_arrays(Case(operator="aclnnBatchNormBackward", arguments={**of_x, "x": x}), [*of_x, "x"])
+    lines = np.moveaxis(made["x"], axis, 0).reshape(shape[axis], -1)
+    for line, mean, invstd in zip(lines.tolist(), made["mean"], made["invstd"], strict=True):
+        exact = sum(map(Fraction, line)) / len(line)
+        variance = sum((Fraction(value) - exact) ** 2 for value in line) / len(line)
+        assert math.isclose(mean, exact, rel_tol=1e-13, abs_tol=1e-13)
+        assert math.isclose(invstd, 1 / math.sqrt(variance + Fraction(1, 4)), rel_tol=1e-12)
+
+
+@few
 @given(data=st.data(), recipe=st.sampled_from(["normal", "integers", "special"]))
 def test_argmax_is_the_first_largest_element_of_each_window(data: st.DataObject, recipe: str) -> None:
     kernel, dilation, stride = (
@@ -228,6 +250,18 @@ def test_rstd_of_what_has_no_rows_is_positive(x: Tensor | None) -> None:
     case = Case(operator="a", arguments={"x": x, "rstd": Tensor(shape=(2, 3), dtype="FLOAT", data=data)})
     values = case_arrays(case, ["x", "rstd"])["rstd"]
     assert 0.25 < values.min() <= values.max() < 4.0
+
+
+@pytest.mark.parametrize("axis", [0, 2, -3])
+def test_statistics_along_an_axis_that_does_not_fit_are_others(axis: int) -> None:
+    x = Tensor(shape=(7, 6), dtype="FLOAT", data=Data(recipe="normal", mean=100.0))
+    arguments = {
+        name: Tensor(shape=(6,), dtype="FLOAT", data=Data(recipe=name, of="x", axis=axis))
+        for name in ("mean", "invstd")
+    }
+    made = case_arrays(Case(operator="a", arguments={"x": x, **arguments}), ["x", "mean", "invstd"])
+    assert np.abs(made["mean"]).max() <= NORMAL_REACH
+    assert 0.25 < made["invstd"].min() <= made["invstd"].max() < 4.0
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -74,7 +74,7 @@ def test_the_terminal_names_empty_cells() -> None:
     summary.demand(SOFTMAX, cells=["tiny FLOAT contiguous", "long FLOAT strided"])
     summary.operator(SOFTMAX).reach({"tiny FLOAT contiguous": 7})
     out = Console(file=io.StringIO(), width=100)
-    screen._show_regimes(out, summary)
+    screen.show_regimes(out, summary)
     shown = out.file.getvalue()  # type: ignore[attr-defined]
     assert "FLOAT contiguous" in shown
     assert re.search(r"Not reached: 1 cell:\n +Softmax FLOAT strided: long\n", shown)

@@ -186,7 +186,7 @@ def test_a_wrong_value_and_its_sentence() -> None:
         ),
     )
     assert (
-        signature(verdict, operator="aclnnRmsNormGrad", promise="values", dtype="FLOAT16").text()
+        signature(verdict, operator="aclnnRmsNormGrad", check="values", dtype="FLOAT16").text()
         == "aclnnRmsNormGrad | values | value | dxOut | USE_HF32 | FLOAT16"
     )
 
@@ -388,7 +388,7 @@ def test_wrong_values_beyond_a_limit() -> None:
     verdict = status(ACCEPTED, "limit", LIMIT, lambda: values(got=got))
     assert (verdict.result, verdict.kind) == (Result.FAILED, Fault.LIMIT_VALUE)
     assert verdict.message.startswith("dim.range is broken, the call succeeded, and dgammaOut[2] is 3, expected -3 ")
-    found = signature(verdict, operator="aclnnRmsNormGrad", promise="status", constraint="dim.range")
+    found = signature(verdict, operator="aclnnRmsNormGrad", check="status", constraint="dim.range")
     assert found.text() == "aclnnRmsNormGrad | status | wrong value beyond a limit | dim.range | dgammaOut"
 
 

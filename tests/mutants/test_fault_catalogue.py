@@ -115,7 +115,7 @@ faults:
     operator: aclnnSoftmaxBackward
     class: numerical
     sentence: "It is wrong."
-    promises: [values]
+    checks: [values]
     clauses: [function.2]
 decoys: []
 empty: []
@@ -126,7 +126,7 @@ empty: []
     ("old", "new", "message"),
     [
         ("aclnnSoftmaxBackward", "aclnnSoftmaxBackwrd", r":4: unknown operator .*did you mean 'aclnnSoftmaxBackward'"),
-        ("[values]", "[value]", r":7: unknown promise 'value'"),
+        ("[values]", "[value]", r":7: unknown check 'value'"),
         ("function.2", "function.99", r":8: unknown clause of aclnnSoftmaxBackward 'function.99'"),
         ("class: numerical", "class: numerics", r":5: faults.0.class: 'numerics'"),
         ("    sentence", "    sentense", r"unknown key 'sentense'"),

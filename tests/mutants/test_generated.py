@@ -21,6 +21,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.mutants import generated_power, mutated_session
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
 from aclnn_cts.mutants.generated_power import (
@@ -80,6 +81,22 @@ def test_a_seed_gives_the_same_mutants_whatever_their_number(specs: Specs) -> No
         assert {item.change for item in many} == set(Change)
         assert few != list(draw_mutants(spec, Target(), seed="b", count=5, sums=True))
         assert len({item.id for item in many}) == 30
+
+
+def test_triggers_are_of_every_kind_and_some_are_conjunctions(specs: Specs) -> None:
+    """Moduli from 2 to 300, thresholds, dtypes, layouts and last blocks; other seeds, as other commits have, differ."""
+    for spec in specs.values():
+        drawn = list(draw_mutants(spec, Target(), seed="a", count=400, sums=True))
+        conditions = [condition for item in drawn for condition in item.conditions]
+        rows = Sampler(spec, Target()).dtype_rows
+        choice = any(len({row[name] for row in rows}) > 1 for name in rows[0])
+        strided = any(item.strided for item in spec.parameters)
+        lacking = {Asks.DTYPE: not choice, Asks.LAYOUT: not strided}
+        assert {item.asks for item in conditions} == {asks for asks in Asks if not lacking.get(asks)}
+        moduli = {item.number for item in conditions if item.asks is Asks.MULTIPLE}
+        assert min(moduli) >= 2
+        assert 250 < max(moduli) <= 300
+        assert {len(item.conditions) for item in drawn} == {0, 1, 2}
 
 
 @pytest.mark.parametrize(
@@ -226,7 +243,7 @@ def test_what_comes_of_a_mutant_is_computed(specs: Specs, monkeypatch: pytest.Mo
     )
     assert found.found
     assert found.cases >= 1
-    assert found.promise
+    assert found.check
     assert not found.rare
     assert (same.found, same.equivalent, same.judged > 0, same.fired > 0) == (False, True, True, True)
     assert (unreached.equivalent, unreached.reached, unreached.fired, unreached.judged) == (True, 0, 0, 0)

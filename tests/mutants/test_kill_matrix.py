@@ -21,7 +21,7 @@ def fault(identifier: str, *, equivalent: str = "") -> SeededFault:
         operator="aclnnX",
         fault_class="state",
         sentence="It is wrong.",
-        promises=("values",),
+        checks=("values",),
         clauses=("function.1",),
         equivalent=equivalent,
     )
@@ -37,12 +37,12 @@ CATALOGUE = Catalogue(
 )
 
 
-def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise: str = "values") -> Attempt:
+def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, check: str = "values") -> Attempt:
     return Attempt(
         id=identifier,
         seed=seed,
         found=found,
-        promise=promise if found else "",
+        check=check if found else "",
         cases=cases,
         seconds=1.0,
         findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),
@@ -53,7 +53,7 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, promise
 def matrix(*more: Attempt) -> KillMatrix:
     given = [
         attempt("x.found", 0, found=True, cases=3),
-        attempt("x.found", 1, found=True, cases=201, promise="boundary"),
+        attempt("x.found", 1, found=True, cases=201, check="boundary"),
         attempt("x.missed", 0, found=True),
         attempt("x.missed", 1, found=False, cases=500),
         attempt("x.same", 0, found=False),

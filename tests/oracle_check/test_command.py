@@ -33,9 +33,9 @@ FORMULA = Operator.of(
 def checked(tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, object]]:
     folder = tmp_path / "mine"
     folder.mkdir()
-    shutil.copy(FIXTURES / "sigmoid_backward.yaml", folder)
-    (folder / "sigmoid_backward.py").write_text(source, encoding="utf-8")
-    code = main(["oracle", "check", "sigmoid_backward", "--specs", str(folder), "--calls", "100", "--json"])
+    shutil.copy(FIXTURES / "logistic_backward.yaml", folder)
+    (folder / "logistic_backward.py").write_text(source, encoding="utf-8")
+    code = main(["oracle", "check", "logistic_backward", "--specs", str(folder), "--calls", "100", "--json"])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -83,9 +83,9 @@ def judged(call):
 def test_an_oracle_without_a_formula_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    shutil.copy(FIXTURES / "sigmoid_backward.yaml", folder)
-    (folder / "sigmoid_backward.py").write_text("def expected(call): return {}\n", encoding="utf-8")
-    assert main(["oracle", "check", "sigmoid_backward", "--specs", str(folder), "--calls", "1"]) == 2
+    shutil.copy(FIXTURES / "logistic_backward.yaml", folder)
+    (folder / "logistic_backward.py").write_text("def expected(call): return {}\n", encoding="utf-8")
+    assert main(["oracle", "check", "logistic_backward", "--specs", str(folder), "--calls", "1"]) == 2
     assert "backward(f, …)" in capsys.readouterr().err
 
 

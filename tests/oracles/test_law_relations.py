@@ -18,7 +18,7 @@ from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.oracles import _laws
 
 LARGEST = BINARY_FORMATS["FLOAT"].largest
-BASE = LawInput(case=Case("aclnnSoftmaxBackward", {}), tensors={})
+BASE = LawInput(case=Case("aclnnSoftmaxBackward", {"out": Tensor((3,), "FLOAT")}), tensors={})
 
 
 def model(dtype: str = "FLOAT", operator: str = "aclnnSoftmaxBackward") -> ComputeModel:

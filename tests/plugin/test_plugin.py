@@ -62,7 +62,7 @@ def ended(result: pytest.RunResult, code: int, *lines: str) -> str:
     return shown
 
 
-def test_there_is_one_test_for_each_promise_and_operator(gate: Run) -> None:
+def test_there_is_one_test_for_each_check_and_operator(gate: Run) -> None:
     result = gate(
         "--aclnn-adapter", "reference", "--collect-only", "-q", "--aclnn-op", "softmax_backward,aclnnConvTbcBackward"
     )
@@ -107,7 +107,7 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
     shown = ended(result, 1, "2 failed", "FAILED", "test_values[SoftmaxBackward]", "test_memory[SoftmaxBackward]")
     for line in (
         r"\d+ trials fail like this:",
-        r"aclnnSoftmaxBackward, promise values, atlas-a2: failed",
+        r"aclnnSoftmaxBackward, check values, atlas-a2: failed",
         r"gradOutput +FLOAT",
         r"promised: ACLNN_SUCCESS, as the case holds every constraint",
         r"out: \d+ of \d+ beyond the bound, \d+ open; worst out\[.*3\]: got \S+, expected \S+, bound \S+,",
@@ -214,7 +214,7 @@ def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
     result = gate("--aclnn-adapter", "wrong:Wrong,fault=status", "--aclnn-op", "softmax_backward", "-k", "statuses")
     shown = ended(result, 1, "1 failed")
     for line in (
-        r"aclnnSoftmaxBackward, promise status, atlas-a2: failed",
+        r"aclnnSoftmaxBackward, check status, atlas-a2: failed",
         r"gradOutput +null pointer",
         r"promised: ACLNN_ERR_PARAM_NULLPTR \(listed\)",
         r"broken: gradOutput\.null: ",
@@ -317,4 +317,4 @@ def test_a_gate_of_first_phases_judges_statuses_and_replays_them_so(gate: Run) -
 def test_a_gate_of_first_phases_shows_a_rejected_example_in_every_test_of_its_operator(gate: Run) -> None:
     words = ("--aclnn-op", "softmax_backward", "--aclnn-phases", "one", "-k", "statuses or boundaries")
     shown = ended(gate("--aclnn-adapter", "wrong:Wrong,fault=refusing", *words), 1, "2 failed")
-    assert shown.count("aclnnSoftmaxBackward, promise example, atlas-a2: failed") == 2
+    assert shown.count("aclnnSoftmaxBackward, check example, atlas-a2: failed") == 2

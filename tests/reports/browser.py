@@ -26,8 +26,8 @@ _ARGUMENTS = (
     "--window-size=1280,1000",
 )
 
-LANGUAGES = ("en", "zh")
-"""That a page can be shown in."""
+SCHEMES = ("light", "dark")
+"""Colours that a reader may prefer."""
 
 
 @contextlib.contextmanager
@@ -70,3 +70,25 @@ OPENED: set[str] = set()
 def open_page(driver: Any, path: Path) -> None:
     OPENED.add(path.resolve().as_uri())
     driver.get(path.resolve().as_uri())
+
+
+@contextlib.contextmanager
+def schemed(driver: Any, scheme: str) -> Iterator[None]:
+    """While the reader prefers one of `SCHEMES`."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        yield
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@contextlib.contextmanager
+def wide(driver: Any, width: int) -> Iterator[None]:
+    """While the window has so many pixels from left to right, which may be more or fewer than a real one can have."""
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

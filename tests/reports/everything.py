@@ -90,7 +90,7 @@ def _records() -> list[Record]:
     touched = BufferState(unwritten=4, guard_before=1, guard_after=3, gap=2, changed=9)
     found = [
         *(_failed(100 + n, kind) for n, kind in enumerate(FAULTS)),
-        *(_failed(200 + n, kind, promise="law/zero", dtype="FLOAT16") for n, kind in enumerate(FAULTS)),
+        *(_failed(200 + n, kind, check="law/zero", dtype="FLOAT16") for n, kind in enumerate(FAULTS)),
         *(
             _failed(300 + n, kind, dtype="BF16", outcome=Outcome(phase_one=0, phase_two=0, buffers={"out": touched}))
             for n, kind in enumerate((Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT))
@@ -101,14 +101,14 @@ def _records() -> list[Record]:
         ),
         _failed(320, Fault.HANG, output="", outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)),
         _failed(321, Fault.LEAK, output="", outcome=Outcome(phase_one=161001, facts={GROWN_BYTES: 2_000_000})),
-        _failed(322, Fault.VALUE, output="", promise="memory", waiver=waiver),
+        _failed(322, Fault.VALUE, output="", check="memory", waiver=waiver),
         msgspec.structs.replace(
-            _failed(323, Fault.VALUE, output="", promise="precision", facts={ALONE_FACT: "conforms"}),
+            _failed(323, Fault.VALUE, output="", check="precision", facts={ALONE_FACT: "conforms"}),
             after=(Earlier(softmax_case(1)), Earlier(softmax_case(2), times=2)),
         ),
-        _failed(324, Fault.VALUE, output="", promise="boundary", facts={"second oracle": "agrees: 1.25"}),
+        _failed(324, Fault.VALUE, output="", check="boundary", facts={"second oracle": "agrees: 1.25"}),
         *(
-            _failed(330 + n, Fault.STATUS, output="", promise="status", outcome=Outcome(phase_one=status))
+            _failed(330 + n, Fault.STATUS, output="", check="status", outcome=Outcome(phase_one=status))
             for n, status in enumerate((0, 161001, None))
         ),
     ]
@@ -116,9 +116,9 @@ def _records() -> list[Record]:
     found[0] = msgspec.structs.replace(found[0], verdict=ruled)
     broken = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null", change="x"))
     found += [
-        record(broken, promise="status", status=161001),
-        record(softmax_case(400), promise="law/repeat"),
-        record(softmax_case(401), promise="life-cycle/cold-warm"),
+        record(broken, check="status", status=161001),
+        record(softmax_case(400), check="law/repeat"),
+        record(softmax_case(401), check="life-cycle/cold-warm"),
     ]
     dispute = {"output": "out", "index": [0, 1], "first": "1.5", "second": ""}
     unjudged: list[tuple[str, str, dict[str, Any]]] = [
@@ -172,6 +172,6 @@ def the_run_before(path: Path) -> Path:
                 item, verdict=msgspec.structs.replace(passed, facts={ALONE_FACT: "conforms"})
             )
         before.append(item)
-    gone = _failed(900, Fault.VALUE, promise="precision", dtype="FLOAT16", output="")
-    was_skipped = record(softmax_case(400), promise="law/repeat", result=Result.SKIPPED, kind=Skip.UNSAFE)
+    gone = _failed(900, Fault.VALUE, check="precision", dtype="FLOAT16", output="")
+    was_skipped = record(softmax_case(400), check="law/repeat", result=Result.SKIPPED, kind=Skip.UNSAFE)
     return synthetic_run(path, [*before, before[3], _changed(703), gone, was_skipped], environment={"x": Fact("1")})

@@ -10,7 +10,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.model.acceptance_rows import Ends
 
-FAMILIES = ("Conv", "Embedding", "Gather", "Index", "Layer", "Pool", "Reduce", "Scatter", "Softmax", "Upsample")
+_WORDS = ("Conv", "Embedding", "Gather", "Index", "LayerNorm", "Pool", "Reduce", "Scatter", "Softmax", "Upsample")
 
 
 def many(report: Acceptance, operators: int, records: int) -> Acceptance:
@@ -18,7 +18,7 @@ def many(report: Acceptance, operators: int, records: int) -> Acceptance:
     sources = [part.operator for part in report.operators]
     times = -(-records // max(report.ends.planned * operators // len(sources), 1))
     names = {
-        f"aclnn{FAMILIES[number % len(FAMILIES)]}Number{number}Backward": sources[number % len(sources)]
+        f"aclnn{_WORDS[number % len(_WORDS)]}Number{number}Backward": sources[number % len(sources)]
         for number in range(operators)
     }
 
@@ -62,7 +62,7 @@ def many(report: Acceptance, operators: int, records: int) -> Acceptance:
         runs=(replace(run, operators=tuple(verdicts), ends=_times(run.ends, times)),),
         ends=_times(report.ends, times * operators // len(sources)),
         operators=tuple(again(report.operators)),
-        promises=linked(again(report.promises)),
+        checks=linked(again(report.checks)),
         clauses=linked(again(report.clauses)),
         constraints=linked(again(report.constraints)),
         precision=tuple(again(report.precision)),

@@ -54,7 +54,7 @@ def softmax_case(
 def record(  # noqa: PLR0913 - what a test wants to say of it
     case: Case,
     *,
-    promise: str = "values",
+    check: str = "values",
     result: str = Result.PASSED,
     kind: str = "",
     message: str = "",
@@ -66,7 +66,7 @@ def record(  # noqa: PLR0913 - what a test wants to say of it
     parameters: dict[str, Any] | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Record:
-    trial = Trial(promise, case, parameters or {})
+    trial = Trial(check, case, parameters or {})
     deviation = Deviation(
         output="out",
         index=(0, 1),
@@ -92,7 +92,7 @@ def record(  # noqa: PLR0913 - what a test wants to say of it
             deviations=(deviation,) if status == 0 else (),
             facts=facts or {},
         ),
-        signature=Signature(SOFTMAX, promise, kind, constraint, output, "", dtype),
+        signature=Signature(SOFTMAX, check, kind, constraint, output, "", dtype),
         waiver=waiver,
     )
 
@@ -127,7 +127,7 @@ def _plan(manifest: Manifest) -> Plan:
     """What a run of that manifest is measured by. A profile's whole plan is not made here: all given is all asked."""
     if manifest.is_campaign:
         return Plan.CAMPAIGN
-    return Plan.STATUSES if manifest.settings.get("phases") == 1 else Plan.PROMISE
+    return Plan.STATUSES if manifest.settings.get("phases") == 1 else Plan.CHECK
 
 
 @functools.cache

@@ -11,8 +11,9 @@ import pytest
 
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.text import LANGUAGES
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
-from tests.reports.browser import LANGUAGES, MISSING, OPENED, open_page, shown
+from tests.reports.browser import MISSING, OPENED, open_page, shown
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 

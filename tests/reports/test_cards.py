@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
@@ -45,7 +45,7 @@ def of_size(rows: int, seed: int = 0) -> Case:
 
 
 def failed(case: Case, *outcomes: Outcome, kind: str = Fault.VALUE, name: str = "values") -> Record:
-    made = record(case, promise=name, result=Result.FAILED, kind=kind, output="out", share=2.0)
+    made = record(case, check=name, result=Result.FAILED, kind=kind, output="out", share=2.0)
     return msgspec.structs.replace(made, attempts=(outcomes or (GOOD,),))
 
 
@@ -171,7 +171,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     assert "Failures that the campaign counted: 40." in text
     assert known.get("note", "") in text
     # How many trials a campaign judged of the same sort its few records do not tell.
-    assert "judged trials of the same promise" not in text
+    assert "judged trials of the same check" not in text
     assert "It was not run again alone: the adapter" not in text
     assert f"40 failures in the campaign run: {known.get('confirmed') or 'not run again by itself'}" in finding_text(
         card
@@ -179,7 +179,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     summary = markdown_bytes(report, None, "en").decode()
     assert "| 40 |" in summary
     assert "|  | Severity | Operator | Check | dtype | Mode |" in summary
-    assert f"| {card.id} | {card.severity} | {card.operator} | {card.promise} | {card.dtype} | — |" in summary
+    assert f"| {card.id} | {card.severity} | {card.operator} | {card.check} | {card.dtype} | — |" in summary
 
 
 def test_a_campaign_s_finding_has_the_gravest_kind_of_its_failures(tmp_path: Path) -> None:
@@ -222,14 +222,14 @@ def test_a_call_of_a_law_that_is_at_fault_by_itself_has_a_program(tmp_path: Path
     assert "the programs make call 2, which is at fault by itself" in text
     # The second call of this law has the same contents without strides, and so has the program.
     spec = load_specs()[SOFTMAX]
-    second = promise("law/layout", where="test").calls(item.trial, spec)[1]
+    second = check("law/layout", where="test").calls(item.trial, spec)[1]
     assert second.arguments != item.trial.case.arguments
     base = acceptance([synthetic_run(tmp_path / "base", [renamed(item, attempts=((STRAY, GOOD),))])]).findings[0]
     assert base.program_call == (1, 2)
     assert base.programs != card.programs
 
 
-def test_a_manner_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> None:
+def test_a_call_mode_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> None:
     item = failed(of_size(4), STRAY, GOOD, kind=Fault.GUARD, name="life-cycle/two-streams")
     other = case_to_json(of_size(2), origin=False)
     item = msgspec.structs.replace(item, trial=Trial("life-cycle/two-streams", item.trial.case, {"other": other}))

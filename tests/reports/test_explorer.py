@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aclnn_cts.document.catalogue import FAMILIES, family_of
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.start import anchors, families, start_rows
+from aclnn_cts.reports.text import LANGUAGES, words
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
-from tests.reports.browser import LANGUAGES, MISSING, open_page, shown
-from tests.reports.many import FAMILIES, many
+from tests.reports.browser import MISSING, SCHEMES, open_page, schemed, shown, wide
+from tests.reports.many import many
 
 OPERATORS, RECORDS = 60, 100_000
 LIMIT = 10 * 2**20
@@ -27,8 +30,6 @@ def sixty(five: Acceptance, faulty: Acceptance) -> Acceptance:
 
 
 def _together(five: Acceptance, faulty: Acceptance) -> Acceptance:
-    from dataclasses import replace  # noqa: PLC0415 - of this helper alone
-
     return replace(five, findings=faulty.findings, precision=faulty.precision, coverage=faulty.coverage)
 
 
@@ -45,15 +46,25 @@ def test_ten_mebibytes_hold_it(page: Path, sixty: Acceptance) -> None:
     assert page.stat().st_size < LIMIT
 
 
-def test_operators_are_in_families_by_the_first_word_of_their_names(sixty: Acceptance) -> None:
+def test_operators_are_in_families_that_have_a_name_in_both_languages(sixty: Acceptance) -> None:
     found = families(start_rows(sixty))
-    assert {name for name, _ in found} == set(FAMILIES)
+    assert {name for name, _ in found} >= {"activation", "convolution", "normalisation", "pooling"}
+    assert all(family_of(row.operator) == name for name, rows in found for row in rows)
     assert sum(len(rows) for _, rows in found) == OPERATORS
+    assert set(words("terms")["family"]) == {*FAMILIES, "other"}
 
 
 def test_no_two_cards_have_the_same_anchor(sixty: Acceptance) -> None:
     names = [name for found in anchors(sixty).values() for name in found]
     assert len(names) == len(set(names)) >= len(sixty.findings)
+
+
+def test_anchors_stay_when_findings_change_their_order(sixty: Acceptance) -> None:
+    turned = replace(
+        sixty, findings=tuple(replace(card, id=f"F{at}") for at, card in enumerate(sixty.findings[::-1], start=1))
+    )
+    before, after = anchors(sixty), anchors(turned)
+    assert [before[card.id] for card in sixty.findings] == [after[card.id] for card in turned.findings[::-1]]
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
@@ -96,6 +107,23 @@ class TestInABrowser:
             assert -5 <= top <= 1000, anchor
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("kind", ["clause", "finding", "case"])
+    def test_a_link_is_followed_by_keyboard(self, opened: Any, kind: str) -> None:
+        from selenium.webdriver.common.keys import Keys  # noqa: PLC0415 - only where a browser is
+
+        for _ in range(2):  # what is unpacked has parts too
+            opened.execute_script("for (const part of document.querySelectorAll('#F1 details')) part.open = true")
+            self.wait(opened)
+        link = opened.find_element("css selector", f"#F1 a[href^='#{kind}-']")
+        anchor = link.get_attribute("href").partition("#")[2]
+        opened.execute_script("arguments[0].focus()", link)
+        opened.switch_to.active_element.send_keys(Keys.ENTER)
+        self.wait(opened, 1000)
+        assert opened.execute_script("return decodeURIComponent(location.hash.slice(1))") == anchor
+        top = opened.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top", anchor)
+        assert -5 <= top <= 1000
+
+    @pytest.mark.slow
     def test_the_search_finds_clauses_in_closed_parts(self, opened: Any, sixty: Acceptance) -> None:
         field = opened.find_element("css selector", "[data-filter=clauses] input[name=text]")
         opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
@@ -122,26 +150,17 @@ class TestInABrowser:
 
     @pytest.mark.parametrize("width", WIDTHS)
     def test_no_width_needs_a_horizontal_scroll_bar(self, opened: Any, width: int) -> None:
-        opened.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
-        )
-        try:
+        with wide(opened, width):
             for language in LANGUAGES:
                 opened.execute_script(f"document.querySelector('button[data-language={language}]').click()")
-                wide = opened.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
-                assert wide <= 0
-        finally:
-            opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+                too_wide = opened.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+                assert too_wide <= 0
 
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("scheme", SCHEMES)
     @pytest.mark.slow
     def test_axe_finds_nothing(self, opened: Any, sixty: Acceptance, scheme: str) -> None:
         """With the parts of one operator, and one card, open."""
-        opened.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        )
-        try:
+        with schemed(opened, scheme):
             name = sixty.operators[3].operator
             opened.execute_script(
                 "for (const part of document.querySelectorAll(`[id$='-${arguments[0]}'], #F1 .more, .quiet`))"
@@ -153,5 +172,3 @@ class TestInABrowser:
             assert axe_violations(opened, context=SHADED, only=(CONTRAST,)) == {}
             assert axe_violations(opened, context=f"'#trace-{name}'") == {}
             assert axe_violations(opened, context="'#cover'") == {}
-        finally:
-            opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

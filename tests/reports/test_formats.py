@@ -37,9 +37,9 @@ def reports(faulty: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> lis
     every = [
         record(softmax_case(1)),
         record(softmax_case(2), message=message.replace("\ud800", "\ufffe"), **failed),
-        record(softmax_case(3), promise="memory", waiver="known", **failed),
-        record(softmax_case(4), promise="example", result=Result.SKIPPED, kind=Skip.OPEN),
-        record(softmax_case(5), promise="boundary", result=Result.ERROR, message="the harness failed"),
+        record(softmax_case(3), check="memory", waiver="known", **failed),
+        record(softmax_case(4), check="example", result=Result.SKIPPED, kind=Skip.OPEN),
+        record(softmax_case(5), check="boundary", result=Result.ERROR, message="the harness failed"),
     ]
     broken = synthetic_run(folder / "broken", [record(softmax_case(1))], finish=False)
     return [faulty, acceptance([synthetic_run(folder / "every", every)]), acceptance([broken])]

@@ -182,7 +182,7 @@ def test_the_sheets_and_columns_are_those_that_the_page_on_reports_names() -> No
         "run",
         "operator",
         "product",
-        "promise",
+        "check",
         "constraint",
         "kind of fault",
         "message",

@@ -135,7 +135,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
         facts={"second oracle": HOSTILE, "alone": HOSTILE},
     )
     failed = renamed(failed, attempts=((outcome,),), verdict=verdict)
-    unknown = record(softmax_case(1), promise="values", result=Result.SKIPPED, kind=HOSTILE, message=HOSTILE)
+    unknown = record(softmax_case(1), check="values", result=Result.SKIPPED, kind=HOSTILE, message=HOSTILE)
     error = record(softmax_case(2), result=Result.ERROR, message=HOSTILE)
     folder = tmp_path_factory.mktemp("hostile")
     run = synthetic_run(

@@ -19,8 +19,8 @@ MATRIX: dict[str, Any] = {
             "sentence": "<b>wrong</b>",
             "equivalent": None,
             "by_seed": [
-                {"seed": 0, "found": True, "promise": "values"},
-                {"seed": 1, "found": True, "promise": "values"},
+                {"seed": 0, "found": True, "check": "values"},
+                {"seed": 1, "found": True, "check": "values"},
             ],
         },
         {
@@ -29,7 +29,7 @@ MATRIX: dict[str, Any] = {
             "class": "memory",
             "sentence": "leaks",
             "equivalent": None,
-            "by_seed": [{"seed": 0, "found": True, "promise": "memory"}, {"seed": 1, "found": False, "promise": ""}],
+            "by_seed": [{"seed": 0, "found": True, "check": "memory"}, {"seed": 1, "found": False, "check": ""}],
         },
         {
             "id": "softmax.allowed",
@@ -37,7 +37,7 @@ MATRIX: dict[str, Any] = {
             "class": "values",
             "sentence": "rounds otherwise",
             "equivalent": "no document forbids it",
-            "by_seed": [{"seed": 0, "found": False, "promise": ""}, {"seed": 1, "found": False, "promise": ""}],
+            "by_seed": [{"seed": 0, "found": False, "check": ""}, {"seed": 1, "found": False, "check": ""}],
         },
     ],
     "decoys": [{"id": "decoy.x", "operator": "aclnnSoftmaxBackward", "sentence": "right", "cases": 7, "accused": []}],
@@ -69,7 +69,7 @@ MADE_BY: dict[str, Any] = {
 
 def credibility(faulty: Acceptance, **facts: object) -> str:
     """The section with the matrix and more facts."""
-    plain = replace(faulty, clauses=(), findings=(), precision=(), promises=(), constraints=())
+    plain = replace(faulty, clauses=(), findings=(), precision=(), checks=(), constraints=())
     shown = replace(plain, credibility=replace(faulty.credibility, matrix={**MATRIX, **facts}))
     return render_html(shown, sections=("credibility",))
 
@@ -113,7 +113,7 @@ def test_each_run_is_told_apart_by_what_judged_in_it(faulty: Acceptance) -> None
 
 
 def test_the_page_shows_the_matrix_or_says_that_there_is_none(faulty: Acceptance) -> None:
-    plain = replace(faulty, clauses=(), findings=(), precision=(), promises=(), constraints=())
+    plain = replace(faulty, clauses=(), findings=(), precision=(), checks=(), constraints=())
     page = render_html(
         replace(plain, credibility=replace(faulty.credibility, matrix=MATRIX)), sections=("credibility",)
     )

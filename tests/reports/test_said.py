@@ -41,9 +41,7 @@ def failed(kind: str, *, outcome: Outcome | None = None, **fields: Any) -> Recor
 
 def broken(status: int | None, **fields: Any) -> Record:
     case = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
-    made = record(
-        case, promise="status", result=Result.FAILED, kind=Fault.STATUS, constraint="gradOutput.null", **fields
-    )
+    made = record(case, check="status", result=Result.FAILED, kind=Fault.STATUS, constraint="gradOutput.null", **fields)
     return msgspec.structs.replace(made, attempts=((Outcome(phase_one=status),),))
 
 
@@ -62,7 +60,7 @@ CASES: dict[str, tuple[Record, str]] = {
         failed(Fault.LIMIT_VALUE, constraint="dim.range"),
         "违反约束 dim.range 的调用成功返回，但结果错误：out[0, 1]",
     ),
-    "law": (failed(Fault.LAW, promise="law/zero"), "在关系式一侧为 1.5，另一侧为 1.25"),
+    "law": (failed(Fault.LAW, check="law/zero"), "在关系式一侧为 1.5，另一侧为 1.25"),
     "status": (broken(0), "违反约束 gradOutput.null 的调用返回 ACLNN_SUCCESS，期望 ACLNN_ERR_PARAM_NULLPTR。"),
     "another status": (broken(INVALID), "返回 ACLNN_ERR_PARAM_INVALID，期望 ACLNN_ERR_PARAM_NULLPTR。"),
     "no status": (broken(None), "没有返回码（抛出异常）"),
@@ -101,7 +99,7 @@ def test_a_failure_is_told_by_its_figures(name: str, tmp_path: Path) -> None:
 
 def test_the_call_at_fault_is_told_of_several(tmp_path: Path) -> None:
     good = Outcome(phase_one=0, phase_two=0)
-    item = failed(Fault.CRASH, promise="life-cycle/two-streams")
+    item = failed(Fault.CRASH, check="life-cycle/two-streams")
     item = msgspec.structs.replace(item, attempts=((good, Outcome(ended=Ended.SIGNAL, signal=6)),))
     assert chinese_message(card_of(tmp_path, item)) == "调用期间进程因信号 6 终止。共 2 次调用，第 2 次出错。"
 

@@ -37,12 +37,12 @@ from tests.reports.test_forms import cells
 LAW = "law/linear"
 
 
-def failed(seed: int, promise: str = "values", kind: str = Fault.VALUE, **fields: Any) -> Record:
+def failed(seed: int, check: str = "values", kind: str = Fault.VALUE, **fields: Any) -> Record:
     constraint, dtype = fields.pop("constraint", ""), fields.pop("dtype", "FLOAT")
     origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
     case = softmax_case(seed, dtype=dtype, origin=origin)
     fields = {"output": "" if constraint else "out", **fields}
-    return record(case, promise=promise, result=Result.FAILED, kind=kind, constraint=constraint, share=2.0, **fields)
+    return record(case, check=check, result=Result.FAILED, kind=kind, constraint=constraint, share=2.0, **fields)
 
 
 # A wrong formula in two dtypes and a law, a stray write, two rules that are not enforced, and a fault that is waived.

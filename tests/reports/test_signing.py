@@ -148,12 +148,30 @@ def test_nothing_from_outside_is_markup(faulty: Acceptance) -> None:
     assert "<script" not in page
 
 
-@pytest.mark.skipif(browser() is None, reason="Chromium is not installed (apt-get install chromium)")
+def sheets(content: bytes) -> int:
+    """Of a PDF."""
+    return len(re.findall(rb"/Type /Page\b(?!s)", content))
+
+
+NO_BROWSER = pytest.mark.skipif(browser() is None, reason="Chromium is not installed (apt-get install chromium)")
+
+
+@NO_BROWSER
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["faulty", "five"])
+def test_ten_sheets_hold_the_report_of_a_real_run(
+    name: str, language: Language, request: pytest.FixtureRequest
+) -> None:
+    """Of one operator with findings, and of all operators."""
+    report: Acceptance = request.getfixturevalue(name)
+    assert 1 <= sheets(pdf_bytes(report, None, language)) <= SHEETS
+
+
+@NO_BROWSER
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_ten_sheets_hold_the_largest_report(faulty: Acceptance, language: Language) -> None:
     content = pdf_bytes(large(faulty), None, language)
-    sheets = len(re.findall(rb"/Type /Page\b(?!s)", content))
-    assert 2 <= sheets <= SHEETS
+    assert 2 <= sheets(content) <= SHEETS
     assert content == pdf_bytes(large(faulty), None, language)
 
 

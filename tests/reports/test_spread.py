@@ -25,7 +25,7 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 @pytest.fixture(scope="module")
 def records(faulty_run: Path) -> list[Record]:
     with RunDirectory(faulty_run).results() as results:
-        return [item for item in results.records() if not item.trial.promise.startswith(PREFIX)]
+        return [item for item in results.records() if not item.trial.check.startswith(PREFIX)]
 
 
 def test_failures_and_a_sample_are_counted_and_nothing_else(records: list[Record]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from aclnn_cts import reports
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.faults import Fault, Severity
 from aclnn_cts.core.outcome import Ended
@@ -91,12 +91,12 @@ def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_i
         assert pair(f"insufficient.{reason.value}") is not None
 
 
-def test_every_promise_but_laws_and_every_section_has_words() -> None:
-    for name in PROMISES:
-        assert name.startswith("law/") or pair(f"promise.{name}") is not None, name
-    for name, entry in PROMISES.items():
+def test_every_check_but_laws_and_every_section_has_words() -> None:
+    for name in CHECKS:
+        assert name.startswith("law/") or pair(f"check.{name}") is not None, name
+    for name, entry in CHECKS.items():
         if not name.startswith("law/"):
-            assert phrase(f"promise.{name}", "en") == entry.sentence
+            assert phrase(f"check.{name}", "en") == entry.sentence
     for name in SECTIONS:
         assert pair(f"section.{name}") is not None
 

@@ -1,4 +1,4 @@
-"""The whole explorer of a run as a user gets it, every clause, finding and table: who can read it."""
+"""Both editions as a user gets them, every clause, finding and table: who can read them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.signing import signing_bytes
+from aclnn_cts.reports.text import LANGUAGES, Language
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
-from tests.reports.browser import LANGUAGES, MISSING, open_page, shown
+from tests.reports.browser import MISSING, SCHEMES, open_page, schemed, shown, wide
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
@@ -19,6 +22,28 @@ return [...document.querySelectorAll(named)]
   .map((part) => part.outerHTML);
 """
 """What must have a name, is shown, and has no text in the language that is shown."""
+
+
+WIDTHS = (360, 1280, 3840)
+
+TOO_MUCH = """
+const seen = (part) => part.checkVisibility() && !part.closest(".visually-hidden");
+const all = [...document.querySelectorAll("body *")].filter(seen);
+const found = document.documentElement.scrollWidth > innerWidth ? ["page: wider than the window"] : [];
+const tell = (what, part) => found.push(`${what}: ${part.localName}.${part.className}: ${part.innerText.slice(0, 40)}`);
+for (const part of all) {
+  const style = getComputedStyle(part);
+  const own = [...part.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  if (own && parseFloat(style.fontSize) < 11) tell("small", part);
+  const open = style.overflowX === "visible" && !["inline", "contents"].includes(style.display);
+  if (open && part.clientWidth && part.scrollWidth > part.clientWidth + 1) tell("wide", part);
+  const lines = (part.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom))
+    / parseFloat(style.lineHeight);
+  if (innerWidth >= 1280 && ["figcaption", "caption"].includes(part.localName) && lines > 2.1) tell("long", part);
+}
+return [...new Set(found)].slice(0, 20);
+"""
+"""Texts under 11 px, what is wider than its place, captions of over two lines, and a page wider than the window."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +70,32 @@ def test_axe_finds_nothing_with_everything_opened(opened: Any) -> None:
     assert opened.execute_script(NAMELESS) == []
     assert axe_violations(opened, without=(CONTRAST,)) == {}
     # Of each text axe looks for what lies behind it, which takes longer than all other rules together.
-    shades, texts = mark_shades(opened)
-    assert 40 < shades < 200
-    assert texts > 5000
-    assert axe_violations(opened, context=SHADED, only=(CONTRAST,)) == {}
+    for scheme in SCHEMES:
+        with schemed(opened, scheme):
+            shades, texts = mark_shades(opened)
+            assert 40 < shades < 200
+            assert texts > 5000
+            assert axe_violations(opened, context=SHADED, only=(CONTRAST,)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everything_opened_fits_the_window_and_can_be_read(opened: Any, width: int) -> None:
+    opened.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    with wide(opened, width):
+        assert opened.execute_script(TOO_MUCH) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_signing_edition_fits_the_window_and_can_be_read(
+    driver: Any, faulty: Acceptance, tmp_path: Path, language: Language
+) -> None:
+    path = tmp_path / "signing.html"
+    path.write_bytes(signing_bytes(faulty, None, language))
+    open_page(driver, path)
+    for scheme in SCHEMES:
+        with schemed(driver, scheme):
+            assert axe_violations(driver) == {}
+    for width in WIDTHS:
+        with wide(driver, width):
+            assert driver.execute_script(TOO_MUCH) == [], width

@@ -11,7 +11,7 @@ import pytest
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Tensor, first_phase
 from aclnn_cts.core.case_json import case_to_json
@@ -48,6 +48,14 @@ def in_double(gradOutput, output, dim, dtypes):
 
 def another_shape(gradOutput, output, dim):
     return right(gradOutput, output, dim)[..., None]
+
+
+def conjugate(gradOutput, output):
+    return gradOutput * (output * (1 - output)).conj()
+
+
+def plain(gradOutput, output):
+    return gradOutput * (output * (1 - output))
 """
 TORCH = NUMPY.replace('.astype("float64")', ".double()").replace(".astype(gradOutput.dtype)", ".to(gradOutput.dtype)")
 TORCH = TORCH.replace("axis=dim, keepdims", "dim=dim, keepdim")
@@ -98,6 +106,22 @@ def test_a_valid_call_is_judged_element_by_element(
     assert said in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("function", "code", "said"), [("conjugate", 0, "conforms"), ("plain", 1, "gradInput[1].im is ")]
+)
+def test_complex_elements_are_judged_by_component(
+    tmp_path: Path, language: str, function: str, code: int, said: str
+) -> None:
+    g = Tensor((2,), "COMPLEX64", strides=(2,), offset=1, storage_shape=(4,), data=Data(values=(1, 2, -3, 0.5)))
+    y = Tensor((2,), "COMPLEX64", data=Data(values=(0.5, 0.0, 2, -1)))
+    case = Case("aclnnSigmoidBackward", {"gradOutput": g, "output": y, "gradInput": Tensor((2,), "COMPLEX64")})
+    done = ran(tmp_path, language, case, f"mine:{function}")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("function", "code"), [("mine:right", 0), ("mine:lenient", 1)])
 def test_a_broken_call_must_be_rejected(tmp_path: Path, language: str, function: str, code: int) -> None:
@@ -117,7 +141,7 @@ def test_a_twin_and_a_law_are_made_with_all_of_their_calls(tmp_path: Path, langu
     sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target(product="atlas-a2"))
     law = f"{PREFIX}linear"
     part = Part("aclnnSoftmaxBackward", law, "law", count=1)
-    [trial] = promise(law, where="test").trials(part, sampler, seed=1)
+    [trial] = check(law, where="test").trials(part, sampler, seed=1)
     done = ran(tmp_path, language, trial, "mine:right")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "call 3: conforms" in done.stdout

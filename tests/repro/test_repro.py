@@ -13,6 +13,7 @@ import pytest
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.dtypes import COMPONENTS
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.repro.python import python_program
@@ -40,6 +41,32 @@ def test_both_programs_find_the_software_device_right(operator: str, tmp_path: P
     for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
         assert result.returncode == 0, result.stdout + result.stderr
         assert result.stdout.endswith("conforms\n")
+
+
+def sigmoid(dtype: str) -> Case:
+    """Complex numbers, the output as every second element of its storage."""
+    g = Tensor((1, 2), dtype, data=Data(values=(1.0, 2.0, -3.0, 0.5)))
+    y = Tensor((2, 1), dtype, data=Data(values=(0.5, 0.25, 2.0, -1.0)))
+    out = Tensor((2, 2), dtype, strides=(4, 2), offset=1, storage_shape=(9,))
+    return Case("aclnnSigmoidBackward", {"gradOutput": g, "output": y, "gradInput": out})
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", COMPONENTS)
+def test_both_programs_judge_both_components(dtype: str, tmp_path: Path) -> None:
+    facts = facts_of(sigmoid(dtype))
+    for result in (run_cpp(facts, tmp_path), run_python(facts, tmp_path)):
+        assert result.returncode == 0, result.stdout + result.stderr
+    out = facts.tensors["gradInput"]
+    assert out.expected is not None
+    upper = out.expected.upper.copy()
+    upper[3] -= 1.0
+    shifted = replace(out.expected, upper=upper)
+    wrong = replace(facts, tensors={**facts.tensors, "gradInput": replace(out, expected=shifted)})
+    for result in (run_cpp(wrong, tmp_path), run_python(wrong, tmp_path)):
+        assert result.returncode == 1, result.stdout + result.stderr
+        assert "gradInput[0, 1].im is 0.15625, expected 0.15625 to -0.84375\n" in result.stdout
+        assert "gradInput: 1 of 8 elements at fault" in result.stdout
 
 
 @needs_compiler

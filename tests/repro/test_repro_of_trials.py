@@ -14,7 +14,7 @@ import pytest
 from aclnn_cts.checks.laws import exact_law, law_ids
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput
 from aclnn_cts.core.target import Target
@@ -35,11 +35,11 @@ EMBEDDING = "aclnnEmbeddingDenseBackward"
 RMS = "aclnnRmsNormGrad"
 
 
-def trials(operator: str, promise: str, count: int = 1, constraint: str = "") -> list[Trial]:
+def trials(operator: str, check: str, count: int = 1, constraint: str = "") -> list[Trial]:
     """Trials that a run would make."""
     sampler = Sampler(SPECS[operator], Target(product="atlas-a2"))
-    part = Part(operator, promise, "law", constraint=constraint, first=0, count=count)
-    return list(PROMISES[promise].trials(part, sampler, seed=4))
+    part = Part(operator, check, "law", constraint=constraint, first=0, count=count)
+    return list(CHECKS[check].trials(part, sampler, seed=4))
 
 
 def program(trial: Trial) -> Program:
@@ -62,11 +62,11 @@ def total(side: Side, row: int, given: dict[Slot, np.ndarray]) -> float:
 def test_relations_are_what_the_laws_check(operator: str) -> None:
     spec, judge = SPECS[operator], Judges(has_statuses=True).of(SPECS[operator])
     random = np.random.default_rng(7)
-    for promise in law_ids(spec):
-        for trial in trials(operator, promise, 2):
+    for check in law_ids(spec):
+        for trial in trials(operator, check, 2):
             law, base, calls = exact_law(trial, judge)
             relations = relations_of(law, base, calls)
-            assert relations is not None, promise
+            assert relations is not None, check
             noisy = [
                 replace(
                     call,
@@ -84,10 +84,10 @@ def test_relations_are_what_the_laws_check(operator: str) -> None:
             }
             checks = list(law.check(base, noisy))
             assert [relation.said for relation in relations] == [check.relation for check in checks]
-            for relation, check, exact in zip(relations, checks, law.check(base, calls), strict=True):
+            for relation, compared, exact in zip(relations, checks, law.check(base, calls), strict=True):
                 rows = [(run, row) for run in relation.runs for row in range(run.rows)]
-                assert np.allclose([total(run.left, row, given) for run, row in rows], check.left.reshape(-1))
-                assert np.allclose([total(run.right, row, given) for run, row in rows], check.right.reshape(-1))
+                assert np.allclose([total(run.left, row, given) for run, row in rows], compared.left.reshape(-1))
+                assert np.allclose([total(run.right, row, given) for run, row in rows], compared.right.reshape(-1))
                 bound = np.where(np.isnan(exact.bound), np.inf, exact.bound)
                 assert np.array_equal(relation.bounds.reshape(bound.shape), bound)
 
@@ -166,11 +166,12 @@ FAULTS = [
     ("life-cycle/repeated-failure", SOFTMAX, "softmax.leak"),
     ("life-cycle/phase-one-alone", SOFTMAX, "softmax.sign"),
     ("life-cycle/cold-warm", SOFTMAX, "softmax.sign"),
+    ("life-cycle/other-attributes", SOFTMAX, "softmax.sign"),
 ]
 
 
 def test_every_life_cycle_is_shown_below() -> None:
-    assert {promise for promise, _, _ in FAULTS} == set(LIFE_CYCLES)
+    assert {check for check, _, _ in FAULTS} == set(LIFE_CYCLES)
 
 
 def has_zeros(trial: Trial) -> bool:
@@ -179,12 +180,12 @@ def has_zeros(trial: Trial) -> bool:
 
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize(("promise", "operator", "fault"), FAULTS, ids=str)
-def test_both_programs_call_in_the_manner_of_a_life_cycle(
-    promise: str, operator: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("check", "operator", "fault"), FAULTS, ids=str)
+def test_both_programs_call_in_the_call_mode_of_a_life_cycle(
+    check: str, operator: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of two calls together each must have values of its own, for a mistaken one to show; a sign does not show in zeros.
-    trial = next(trial for trial in trials(operator, promise, 12) if trial.case.nbytes > 64 and not has_zeros(trial))
+    trial = next(trial for trial in trials(operator, check, 12) if trial.case.nbytes > 64 and not has_zeros(trial))
     made = program(trial)
     assert {step.verb for step in made.steps} <= set(VERBS)
     script = python_program(made)
@@ -222,7 +223,7 @@ def test_a_call_with_broken_contents_comes_before_its_twin_which_fills_the_opera
     assert [step.number for step in program(trial).steps if step.verb == "judge"] == [2, 1]
 
 
-def test_values_of_what_is_left_open_are_judged_where_the_promise_asks_for_them() -> None:
+def test_values_of_what_is_left_open_are_judged_where_the_check_asks_for_them() -> None:
     trial = next(item for item in trials(SOFTMAX, "status", 24, "out.dtype") if item.case.call.phases == 2)
     assert not any(facts.outputs for facts in program(trial).calls)
     valued = program(Trial("values", trial.case))

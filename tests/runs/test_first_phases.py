@@ -41,7 +41,7 @@ def test_a_refused_sentinel_drops_its_operator_alone_and_is_a_finding(ran: Run) 
     assert run.code == 1
     mine = [record for record in run.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
     [sentinel] = mine
-    assert (sentinel.trial.promise, sentinel.verdict.kind) == ("example", "valid call rejected")
+    assert (sentinel.trial.check, sentinel.verdict.kind) == ("example", "valid call rejected")
     summary = run.directory.summary()
     assert summary.operators["aclnnSoftmaxBackward"].total.skipped_by_reason == {Skip.SENTINEL: 1}
     verdicts = summary.conclusion.operators
@@ -139,7 +139,7 @@ def test_a_campaign_drops_an_operator_that_rejects_its_example_and_finds_that(ra
     run = ran("fuzz", *names, "--adapter", REFUSES_SOFTMAX, *chunks, *ONE)
     assert run.code == 1, run.err
     mine = [record for record in run.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
-    assert {(record.trial.promise, record.verdict.kind) for record in mine} == {("example", "valid call rejected")}
+    assert {(record.trial.check, record.verdict.kind) for record in mine} == {("example", "valid call rejected")}
     others = run.directory.summary().operators.get("aclnnEmbeddingDenseBackward")
     assert (others is not None and others.total.cases > 0) == (len(names) > 1)
     assert "aclnnSoftmaxBackward: rejects the example" in " ".join((run.out + run.err).split())
@@ -154,12 +154,12 @@ def test_an_example_is_the_known_good_call_where_it_keeps_its_document_s_rules(r
     refuses = "wrong_adapters:Refusing,when=rank(weight) >= 0"
     run = ran("run", "conv_tbc_backward", "--adapter", refuses, *ONE)
     [record] = run.records
-    assert (record.trial.promise, record.verdict.kind) == ("values", "valid call rejected")
+    assert (record.trial.check, record.verdict.kind) == ("values", "valid call rejected")
     assert record.trial == first_phase_of(record.trial)
 
 
 def first_phase_of(trial: Trial) -> Trial:
-    return Trial(trial.promise, first_phase(trial.case), trial.parameters, trial.after)
+    return Trial(trial.check, first_phase(trial.case), trial.parameters, trial.after)
 
 
 LIMIT = softmax(*(2,) * 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
-from aclnn_cts.runs.gate import gate_options
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.runs.gate import gate_options, open_gate
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.triage.search import DEATH_COST, EXAMPLES, SHRINKS, search, trial_strategy
+from aclnn_cts.trials.confirm import Again
 
 SIZES = st.integers(1, 1000).map(lambda size: Trial("values", Case("aclnnX", {"x": Tensor((size,), "FLOAT")})))
 
@@ -40,7 +42,7 @@ def judging(fails: Callable[[int], str]) -> tuple[Judge, list[int]]:
         asked.append(size_of(trial))
         kind = fails(asked[-1])
         verdict = Verdict(result=Result.FAILED if kind else Result.PASSED, kind=kind)
-        signature = Signature(operator="aclnnX", promise="values", kind=kind)
+        signature = Signature(operator="aclnnX", check="values", kind=kind)
         return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=signature)
 
     return judge, asked
@@ -136,21 +138,59 @@ def test_nothing_to_draw_is_nothing_found() -> None:
     assert asked == []
 
 
-@pytest.mark.parametrize("promise", ["values", "status"])
-def test_searched_trials_are_what_their_promise_takes(promise: str) -> None:
+@pytest.mark.parametrize("check", ["values", "status"])
+def test_searched_trials_are_what_their_check_takes(check: str) -> None:
     specs = load_specs()
     spec = specs["aclnnEmbeddingDenseBackward"]
     seen: list[Trial] = []
 
     def judge(trial: Trial) -> Record:
         seen.append(trial)
-        verdict, signature = Verdict(result=Result.PASSED), Signature(operator="", promise="", kind="")
+        verdict, signature = Verdict(result=Result.PASSED), Signature(operator="", check="", kind="")
         return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=signature)
 
-    search(trial_strategy(spec, Target(), promise), judge, seed=0)
+    search(trial_strategy(spec, Target(), check), judge, seed=0)
     assert seen
     for trial in seen:
         broken = evaluate(spec, trial.case).broken
-        assert bool(broken) == (promise == "status")
-        assert ("twin" in trial.parameters) == (promise == "status")
+        assert bool(broken) == (check == "status")
+        assert ("twin" in trial.parameters) == (check == "status")
         assert all(not constraint.unsafe for constraint in broken)
+
+
+TAIL = """\
+subject: an implementation that is wrong in few cases
+waivers:
+  - id: rare.tail
+    scope: {adapter: "tests.support.rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [value]}
+    reason: its last element is wrong
+    owner: nobody
+    expiry: 2999-12-31
+"""
+
+
+@pytest.mark.parametrize("waived", [False, True])
+def test_a_failure_is_run_again_alone_unless_it_is_waived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, waived: bool
+) -> None:
+    (tmp_path / "own.yaml").write_text(TAIL, encoding="utf-8")
+    again: list[Record] = []
+    confirmed = Again.confirmed
+
+    def counted(self: Again, record: Record, before: Sequence[Performed]) -> Record:
+        again.append(record)
+        return confirmed(self, record, before)
+
+    monkeypatch.setattr(Again, "confirmed", counted)
+    options = gate_options(
+        adapter="tests.support.rare_adapter:Rare,fault=tail",
+        operators=["softmax_backward"],
+        waivers=[tmp_path / "own.yaml"] if waived else [],
+    )
+    gate = open_gate(options, failures=tmp_path / "found")
+    try:
+        result = gate.check(options.operators[0], "memory")
+    finally:
+        gate.close()
+    assert result.counts.failed > 0
+    assert bool(result.waived) == waived == (not result.findings) == (not again)

@@ -32,9 +32,9 @@ def broken_calls(what: str, says: str = "declared") -> list[Record]:
     """Two trials for each constraint, and one beyond each limit."""
     made = bench(Rejecting(what, says))
     parts = [
-        Part(SOFTMAX, promise, "invalid", item.id, count=2)
+        Part(SOFTMAX, check, "invalid", item.id, count=2)
         for item in SPEC.constraints_for("atlas-a2")
-        for promise in ("status", "boundary")
+        for check in ("status", "boundary")
     ]
     found = [record for _, _, judged in made.run_parts(parts, seed=1) for record in judged.records]
     return [record for record in found if "twin" in record.trial.parameters]
@@ -48,7 +48,7 @@ def promised_errors(records: list[Record]) -> Iterator[Record]:
             yield record
 
 
-def test_a_rejection_passes_where_the_document_promises_an_error() -> None:
+def test_a_rejection_passes_where_the_document_checks_an_error() -> None:
     records = broken_calls("broken")
     promised = {id(record) for record in promised_errors(records)}
     assert len(promised) > 20

@@ -138,7 +138,7 @@ def test_case_files_instead_of_a_plan(ran: Run, tmp_path: Path) -> None:
     run = ran("run", "--adapter", "reference", "--cases", cases)
     assert run.code == 0, run.err
     assert run.kinds == ["passed"] * 4 + ["skipped open"] + ["passed"] * 2
-    assert [record.trial.promise for record in run.records] == ["values"] + ["status"] * 4 + ["memory", "values"]
+    assert [record.trial.check for record in run.records] == ["values"] + ["status"] * 4 + ["memory", "values"]
     manifest = json.loads((run.path / "manifest.json").read_text())
     assert list(manifest["inputs"]) == [cases]
 
@@ -213,7 +213,7 @@ MISTAKES = [
     (("run", "--adapter", "reference", "--cases", "broken.json"), "broken.json: a trial of 'values' takes a case that"),
     (("run", "--adapter", "reference", "--cases", "valid.json"), "a trial of 'status' takes a case that breaks"),
     (("run", "--adapter", "reference", "--cases", "twin.json"), "twin.json: trial: $.parameters.twin"),
-    (("run", "--adapter", "reference", "--cases", "promise.json"), "promise 'value': expected one of"),
+    (("run", "--adapter", "reference", "--cases", "check.json"), "check 'value': expected one of"),
     (("run", "--adapter", "reference", "--cases", "two.jsonl"), "two.jsonl: cases of atlas-a2, atlas-training; a run"),
     (("run", "--adapter", "reference", "--cases", "good.json", "--product", "atlas-training"), "leave it out"),
     (("run", "--adapter", "reference", "--specs", "nowhere"), "nowhere: is no folder"),
@@ -236,7 +236,7 @@ def test_mistakes_are_told_before_anything_is_run(
     written(tmp_path / "twin.json", Trial("status", softmax(2, 3, dim=7), {"twin": {"format": "x"}}))
     good = softmax(2, 3)
     written(tmp_path / "two.jsonl", good, Case(good.operator, good.arguments, Target(product="atlas-training")))
-    written(tmp_path / "promise.json", Trial("value", softmax(2, 3)))
+    written(tmp_path / "check.json", Trial("value", softmax(2, 3)))
     run = ran(*arguments)
     assert run.code == 2, run.err
     assert message in " ".join(run.err.split())

@@ -132,9 +132,9 @@ def sixth(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path) -> None:
-    oracle = sixth / "sigmoid_backward.py"
+    oracle = sixth / "logistic_backward.py"
     oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")
-    run = ran("run", "aclnnSigmoidBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
+    run = ran("run", "aclnnLogisticBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
     errors = [record for record in run.records if record.verdict.result == "error"]
     assert len(errors) == run.result["errors"] > 300
     assert {record.verdict.message for record in errors} == {"the harness failed: RuntimeError: the oracle is broken"}
@@ -160,9 +160,9 @@ def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path
 def test_an_oracle_that_cannot_be_used_is_told_before_anything_is_run(
     ran: Run, sixth: Path, text: str | None, message: str
 ) -> None:
-    oracle = sixth / "sigmoid_backward.py"
+    oracle = sixth / "logistic_backward.py"
     oracle.unlink() if text is None else oracle.write_text(text)
-    run = ran("run", "aclnnSigmoidBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
+    run = ran("run", "aclnnLogisticBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
     assert run.code == 2
     assert message in run.err
     assert not run.path.exists()

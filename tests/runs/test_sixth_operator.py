@@ -15,7 +15,7 @@ from tests.support.ran import Ran
 
 Run = Callable[..., Ran]
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "specs"
-NAME = "aclnnSigmoidBackward"
+NAME = "aclnnLogisticBackward"
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     """The operator's folder; importing its oracle writes the file `imported` beside it."""
     folder = tmp_path / "specs"
     shutil.copytree(FIXTURES, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    oracle = folder / "sigmoid_backward.py"
+    oracle = folder / "logistic_backward.py"
     marker = f"\nfrom pathlib import Path\n\nPath({str(folder / 'imported')!r}).touch()\n"
     oracle.write_text(oracle.read_text() + marker)
     return folder
@@ -33,7 +33,7 @@ def test_nothing_but_a_run_imports_the_oracle(ran: Run, folder: Path, tmp_path: 
     cases = tmp_path / "cases.jsonl"
     for arguments in (
         ("ops", "--json", "--specs", str(folder)),
-        ("spec", "lint", str(folder / "sigmoid_backward.yaml")),
+        ("spec", "lint", str(folder / "logistic_backward.yaml")),
         ("spec", "show", NAME, "--specs", str(folder)),
         ("clauses", NAME, "--json", "--specs", str(folder)),
         ("cases", NAME, "--specs", str(folder), "-n", "12", "-o", str(cases)),
@@ -50,12 +50,12 @@ def test_nothing_but_a_run_imports_the_oracle(ran: Run, folder: Path, tmp_path: 
 @pytest.mark.slow
 def test_a_whole_run_and_its_replay(ran: Run, folder: Path) -> None:
     for product in ("atlas-a2", "atlas-training"):
-        run = ran("run", "sigmoid_backward", "--adapter", "reference", "--specs", str(folder), "--product", product)
+        run = ran("run", "logistic_backward", "--adapter", "reference", "--specs", str(folder), "--product", product)
         assert run.code == 0, run.out + run.err
         assert run.result["verdict"] == "conforms"
         assert run.result["passed"] > 300
-    assert (run.path / "specs" / "sigmoid_backward.yaml").read_bytes() == (
-        folder / "sigmoid_backward.yaml"
+    assert (run.path / "specs" / "logistic_backward.yaml").read_bytes() == (
+        folder / "logistic_backward.yaml"
     ).read_bytes()
     wrong = ran("run", NAME, "--adapter", "wrong_adapters:Wrong,fault=value", "--specs", str(folder))
     assert wrong.code == 1

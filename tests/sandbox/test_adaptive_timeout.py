@@ -28,7 +28,7 @@ def call(
     breaks: str | None = None,
 ) -> Call:
     case = Case(operator, {"x": Tensor((3,), dtype)}, origin=Origin(constraint=breaks))
-    return Call(case, manner={"do": do}, group=group)
+    return Call(case, call_mode={"do": do}, group=group)
 
 
 def returned(seconds: float) -> Outcome:

@@ -41,7 +41,7 @@ def host() -> Iterator[ProcessHost]:
 
 
 def call(do: str = "double") -> Call:
-    return Call(Case("aclnnDouble", {}), manner={"do": do})
+    return Call(Case("aclnnDouble", {}), call_mode={"do": do})
 
 
 def test_calls_are_made_meanwhile(host: ProcessHost) -> None:

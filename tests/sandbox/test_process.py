@@ -56,7 +56,7 @@ def call(host: SessionHost, do: str = "double", *, size: int = 3, group: int | N
     block = host.memory(layout(it, OUTPUTS).size)
     arrays = {"x": np.arange(size, dtype=np.float32)}
     buffers = prepare(it, outputs=OUTPUTS, arrays=arrays, memory=block)
-    return Call(it, buffers, manner={"do": do}, group=group)
+    return Call(it, buffers, call_mode={"do": do}, group=group)
 
 
 def doubled(item: Call) -> bool:
@@ -240,8 +240,17 @@ def test_a_runner_that_dies_between_batches_costs_nothing(shared: ProcessHost) -
     assert second.facts["pid"] != first.facts["pid"]
 
 
+def test_one_batch_of_calls_starts_no_spare() -> None:
+    with ProcessHost(ADAPTER, target=Target(), limits=PATIENT) as host:
+        host.run([call(host)])
+        assert len(host._runners.children) == 1
+        host.run([call(host)])
+        assert len(host._runners.children) == 2
+
+
 def test_a_spare_waits_and_takes_over(shared: ProcessHost) -> None:
-    shared.run([call(shared)])
+    for _ in range(2):
+        shared.run([call(shared)])
     while not (started := children(shared._runners.children[1]._process.pid)):
         time.sleep(0.01)
     outcomes = shared.run([call(shared, "exit"), call(shared)])
@@ -249,7 +258,8 @@ def test_a_spare_waits_and_takes_over(shared: ProcessHost) -> None:
 
 
 def test_a_spare_that_died_while_waiting_is_replaced(shared: ProcessHost) -> None:
-    shared.run([call(shared)])
+    for _ in range(2):
+        shared.run([call(shared)])
     os.kill(shared._runners.children[1]._process.pid, signal.SIGKILL)
     outcomes = shared.run([call(shared, "exit"), call(shared)])
     assert [outcome.ended for outcome in outcomes] == [Ended.EXIT, Ended.RETURNED]
@@ -336,13 +346,14 @@ def test_runners_end_with_the_parent(number: int) -> None:
         from aclnn_cts.core.target import Target
         from aclnn_cts.sandbox.process import ProcessHost
         host = ProcessHost({ADAPTER!r}, target=Target())
-        host.run([Call(Case("aclnnDouble", {{}}))])
+        for _ in range(2):
+            host.run([Call(Case("aclnnDouble", {{}}))])
         import time
         from aclnn_cts.sandbox.process_tree import descendants
         while len(descendants(os.getpid())) < 4:
             time.sleep(0.01)
         print(*descendants(os.getpid()), flush=True)
-        host.run([Call(Case("aclnnDouble", {{}}), manner={{"do": "hang"}})])
+        host.run([Call(Case("aclnnDouble", {{}}), call_mode={{"do": "hang"}})])
         """
     )
     with subprocess.Popen(

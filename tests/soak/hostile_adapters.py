@@ -214,8 +214,8 @@ def _call(host: ProcessHost, do: str, marker: Path | None = None, *, size: int =
     block = host.memory(layout(case, _OUTPUTS).size)
     arrays = {"x": np.arange(size, dtype=np.float32)}
     buffers = prepare(case, outputs=_OUTPUTS, arrays=arrays, memory=block)
-    manner: Mapping[str, str] = {"do": do} if marker is None else {"do": do, "marker": str(marker)}
-    return Call(case, buffers, manner=manner)
+    call_mode: Mapping[str, str] = {"do": do} if marker is None else {"do": do, "marker": str(marker)}
+    return Call(case, buffers, call_mode=call_mode)
 
 
 def _doubled(call: Call) -> bool:

@@ -57,7 +57,7 @@ def main() -> int:
                     answer = ALONE
                 counts[answer] += 1
                 if answer not in FINE:
-                    sys.stdout.write(f"{fault.id}: {trial.promise} {trial.id[:12]}: {answer}\n")
+                    sys.stdout.write(f"{fault.id}: {trial.check} {trial.id[:12]}: {answer}\n")
         sys.stdout.flush()
     sys.stdout.write(", ".join(f"{number} {answer}" for answer, number in sorted(counts.items())) + "\n")
     return 0 if counts and set(counts) <= FINE else 1

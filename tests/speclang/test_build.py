@@ -89,21 +89,21 @@ MISTAKES = [
     ("strength: limit}", 'strength: limit, breaks: [{pad: "E + 1"}]}', 21, "in the expression 'E + 1': 'E'"),
     ("strength: limit}", 'strength: limit, limits: [{pad: "1 +"}]}', 21, "'1 +': ends too early"),
     ("constraints: [pad.range]}", "constraints: [pad.rang]}", 25, "unknown constraint 'pad.rang'"),
-    ("constraints: [pad.range]}", "promise: values}", 21, "constraint 'pad.range' encodes no clause"),
+    ("constraints: [pad.range]}", "check: values}", 21, "constraint 'pad.range' encodes no clause"),
     ("at: params.pad.1", "at: params.x.1", 25, "clause 'params.x.1' stands twice; an address is never reused"),
     (", constraints: [pad.range]}", "}", 25, "clause params.pad.1: nothing given; expected exactly one of"),
-    ("constraints: [pad.range]}", "constraints: [pad.range], promise: values}", 25, "and promise given"),
+    ("constraints: [pad.range]}", "constraints: [pad.range], check: values}", 25, "and check given"),
     ("constraints: [pad.range]}", "constraints: [pad.range], contradicts: [params.y]}", 25, "clause 'params.y'"),
-    ("constraints: [out.shape]}", 'promise: values, when: "E"}', 26, "unknown name in the expression 'E': 'E'"),
-    ("constraints: [out.shape]}", "promise: values, output: outt}", 26, "unknown output 'outt'; expected any of out;"),
-    ("constraints: [out.shape]}", "promise: values, output: x}", 26, "unknown output 'x'; expected any of out"),
-    ("constraints: [out.shape]}", "constraints: [out.shape], output: out}", 26, "`output` goes with a promise"),
-    ("constraints: [out.shape]}", "promise: values, faults: [crsh]}", 26, "unknown kind of fault 'crsh'; expected"),
-    ("constraints: [out.shape]}", "promise: values, faults: [crsh]}", 26, "did you mean 'crash'?"),
-    ("constraints: [out.shape]}", "promise: values, faults: [crash, crash]}", 26, "kind of fault 'crash' stands twice"),
-    ("constraints: [out.shape]}", "promise: values, faults: []}", 26, "where all of them contradict it, leave"),
-    ("constraints: [out.shape]}", "constraints: [out.shape], faults: [crash]}", 26, "`faults` goes with a promise"),
-    ("constraints: [out.shape]}", f"promise: values, faults: [{', '.join(FAULTS)}]}}", 26, "every kind of fault"),
+    ("constraints: [out.shape]}", 'check: values, when: "E"}', 26, "unknown name in the expression 'E': 'E'"),
+    ("constraints: [out.shape]}", "check: values, output: outt}", 26, "unknown output 'outt'; expected any of out;"),
+    ("constraints: [out.shape]}", "check: values, output: x}", 26, "unknown output 'x'; expected any of out"),
+    ("constraints: [out.shape]}", "constraints: [out.shape], output: out}", 26, "`output` goes with a check"),
+    ("constraints: [out.shape]}", "check: values, faults: [crsh]}", 26, "unknown kind of fault 'crsh'; expected"),
+    ("constraints: [out.shape]}", "check: values, faults: [crsh]}", 26, "did you mean 'crash'?"),
+    ("constraints: [out.shape]}", "check: values, faults: [crash, crash]}", 26, "kind of fault 'crash' stands twice"),
+    ("constraints: [out.shape]}", "check: values, faults: []}", 26, "where all of them contradict it, leave"),
+    ("constraints: [out.shape]}", "constraints: [out.shape], faults: [crash]}", 26, "`faults` goes with a check"),
+    ("constraints: [out.shape]}", f"check: values, faults: [{', '.join(FAULTS)}]}}", 26, "every kind of fault"),
     ("constraints: [out.shape]}", "interface: phases.1}", 26, "unknown clause of the interface 'phases.1'"),
     ("constraints: [out.shape]}", "example: one}", 26, "unknown example 'one'"),
     ("constraints: [out.shape]}", "untestable: {en: why}}", 26, "clauses.2.untestable.zh: missing"),
@@ -184,11 +184,11 @@ def test_a_circle_of_requirements() -> None:
     assert messages(text) == ["small.yaml:20: constraints require one another in a circle; break it"]
 
 
-def test_a_group_shares_one_promise() -> None:
+def test_a_group_shares_one_check() -> None:
     text = changed("strength: open}", "strength: open, group: both}")
     text = changed("strength: limit}", "strength: limit, group: both}", text=text)
     (message,) = messages(text)
-    assert message.startswith("small.yaml:22: constraint 'out.shape' promises ('open', None), its group 'both'")
+    assert message.startswith("small.yaml:22: constraint 'out.shape' checks ('open', None), its group 'both'")
 
 
 def test_modes_and_rows_are_checked() -> None:

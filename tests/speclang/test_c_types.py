@@ -41,7 +41,7 @@ constraints:
 clauses:
   params.alpha: [implied, {say: sign, en: "It is not negative.", zh: "不为负。"}]
   function:
-    - {en: "It computes.", zh: "计算。", promise: values}
+    - {en: "It computes.", zh: "计算。", check: values}
 """
 
 

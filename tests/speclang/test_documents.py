@@ -36,6 +36,7 @@ def test_no_document_says_that_a_pointer_of_the_call_is_checked(pointer: str) ->
 
 
 EXAMPLES = {
+    "aclnnBatchNormBackward": "gradOut.layout_nd",
     "aclnnConvTbcBackward": "gradInput.format_nd gradWeight.format_nd",
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",
@@ -61,7 +62,7 @@ def test_every_clause_is_encoded_once_in_both_languages() -> None:
         assert len(addresses) >= (75 if spec.operator in EXAMPLES else 50)
         interface = {clause.at for clause in SPECS.interface_clauses}
         for clause in spec.clauses:
-            given = (clause.constraints, clause.promise, clause.interface, clause.example, clause.untestable)
+            given = (clause.constraints, clause.check, clause.interface, clause.example, clause.untestable)
             assert sum(map(bool, given)) == 1, (spec.operator, clause.at)
             assert clause.interface is None or clause.interface in interface
             assert clause.en.strip(), clause.at

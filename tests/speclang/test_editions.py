@@ -38,7 +38,7 @@ constraints:
   - {id: turns.even, that: turns % 2 == 0, breaks: [{turns: 3}]}
 clauses:
   function:
-    - {en: "It is the gradient of the twist.", zh: "求扭转的梯度。", promise: values}
+    - {en: "It is the gradient of the twist.", zh: "求扭转的梯度。", check: values}
     - {say: turns.even, en: "Turns are even.", zh: "圈数为偶数。"}
 """
 CHANGE = """\
@@ -79,7 +79,7 @@ def test_an_edition_is_the_spec_with_its_changes(tmp_path: Path) -> None:
     assert spec.constraint("turns.range").statuses == ("ACLNN_ERR_PARAM_INVALID",)
     assert {"turns.zero"} == {item.id for item in spec.constraints if item.kind == "holds"}
     first, second = (clause for clause in spec.clauses if clause.at.startswith("function."))
-    assert (first.en, first.zh, first.promise) == ("It is the gradient of the new twist.", "求扭转的梯度。", "values")
+    assert (first.en, first.zh, first.check) == ("It is the gradient of the new twist.", "求扭转的梯度。", "values")
     assert second.constraints == ("turns.zero",)
     base = load_specs([tmp_path]).find("twist_backward")
     assert (base.edition, base.products, base.source) == ("", ("atlas-a2",), "aclnnTwistBackward")

@@ -9,7 +9,7 @@ import pytest
 
 from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.evaluate import Evaluation, evaluate, promised_statuses
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate, is_broken, promised_statuses
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
 from tests.speclang.small_spec import small_case, spec_with
@@ -124,6 +124,12 @@ RULES: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("fields", "arguments", "expected"), RULES)
 def test_each_kind_of_rule(fields: str, arguments: dict[str, Any], expected: str) -> None:
     assert verdict(fields, small_case(**arguments)) == expected
+
+
+@pytest.mark.parametrize(("fields", "arguments"), [(fields, arguments) for fields, arguments, _ in RULES])
+def test_whether_any_rule_is_broken_is_found_out_alike(fields: str, arguments: dict[str, Any]) -> None:
+    spec, case = spec_with(fields), small_case(**arguments)
+    assert is_broken(spec, case) is bool(evaluate(spec, case).broken)
 
 
 def test_what_is_required_is_required_of_those_that_require_it_too() -> None:

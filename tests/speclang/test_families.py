@@ -25,7 +25,7 @@ examples:
   - arguments: {x: "FLOAT [2] = 1", y: "FLOAT [2] = 1", out: "FLOAT [2]"}
 clauses:
   function:
-    - {en: "It computes.", zh: "计算。", promise: values}
+    - {en: "It computes.", zh: "计算。", check: values}
 """
 
 

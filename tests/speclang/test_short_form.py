@@ -41,7 +41,7 @@ draws:
   - {run: A, length: [1, 8]}
 clauses:
   function:
-    - {en: "It computes.", zh: "计算。", promise: values}
+    - {en: "It computes.", zh: "计算。", check: values}
 """
 
 
@@ -166,7 +166,7 @@ def test_a_tier_requires_the_wider_ones_and_valid_calls_draw_from_the_last() -> 
     ("written", "strength"),
     [("strided: false", "limit"), ("strided: ACLNN_ERR_PARAM_INVALID", "listed"), ("strided: open", "open")],
 )
-def test_a_word_is_the_promise_of_a_property(written: str, strength: str) -> None:
+def test_a_word_is_the_check_of_a_property(written: str, strength: str) -> None:
     assert entry(full(changed("strided: true", written)), "x.contiguous")["strength"] == strength
 
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_broken_alone_is_one_group() -> None:
     assert "group" not in entry(full(text.replace("y, type", "y, empty: {group: null}, type")), "y.not_empty")
 
 
-def test_a_promise_of_its_own_replaces_the_default_one() -> None:
+def test_a_check_of_its_own_replaces_the_default_one() -> None:
     content = full(
         changed("same_shape_as: x, dtypes: floats", "same_shape_as: x, dtypes: {is: floats, strength: open}")
     )
@@ -251,10 +251,10 @@ def section(*entries: str, name: str = "params.x") -> dict[str, Any]:
 
 
 def test_a_written_section_is_numbered_by_place() -> None:
-    content = section("input", "{at: 7, en: Own., zh: 自。, promise: reads}", "rank")
+    content = section("input", "{at: 7, en: Own., zh: 自。, check: reads}", "rank")
     assert list(clauses(content, "params.x")) == ["params.x.1", "params.x.7", "params.x.8"]
     own = next(item for item in content["clauses"] if item["at"] == "params.x.7")
-    assert (own["promise"], own["faults"]) == ("values", ["crash", "hang", "input changed"])
+    assert (own["check"], own["faults"]) == ("values", ["crash", "hang", "input changed"])
 
 
 def test_the_word_implied_stands_for_the_rest_of_a_section() -> None:
@@ -425,7 +425,7 @@ def test_the_kind_and_the_parameter_of_a_constraint_follow() -> None:
 
 
 def test_a_clause_that_contradicts_others_is_contradicted() -> None:
-    content = section("{contradicts: [function.1], en: Own., zh: 自。, promise: values}")
+    content = section("{contradicts: [function.1], en: Own., zh: 自。, check: values}")
     (clause,) = [item for item in content["clauses"] if item["at"] == "params.x.1"]
     assert clause["certainty"] == "contradicted"
 

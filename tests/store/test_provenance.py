@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -56,6 +58,38 @@ def test_what_it_was_made_by_names_no_host() -> None:
     assert made.seconds >= 0
     assert {"machine.cpu", "python.version", "library.numpy"} <= set(made.environment)
     assert not {"machine.name", "python.executable"} & set(made.environment)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["-o", f"{ROOT}/reports/x.json"], "-o reports/x.json"),
+        (["-o", "/home/somebody/x.json"], "-o x.json"),
+        (["-o/home/somebody/x.json"], "-ox.json"),
+        (["--output=/home/somebody/x.json"], "--output=x.json"),
+        (["--output=~/x.json"], "--output=x.json"),
+        (["-o", "../../x.json"], "-o x.json"),
+        (["-o", "./reports/x.json"], "-o reports/x.json"),
+        (["--adapter", "own:Own,library=/home/somebody/lib.so"], "--adapter own:Own,library=lib.so"),
+        (["-o", "reports/x.json", "--seed", "0:1", "--op", "a,b"], "-o reports/x.json --seed 0:1 --op a,b"),
+    ],
+)
+def test_the_command_names_no_folder_of_the_machine(
+    words: list[str], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert Beginning(["faults", *words]).ended().command == f"aclnn-cts faults {command}"
+
+
+@pytest.mark.parametrize("folder", ["reports", "benchmarks/figures"])
+def test_published_measurements_name_no_folder_of_a_machine(folder: str) -> None:
+    for file in sorted((ROOT / folder).glob("*.json")):
+        document = json.loads(file.read_bytes())
+        command = document["command"] if "command" in document else document["made_by"]["command"]
+        assert not re.search(r"(^|[\s=])-?[/~]", command), file.name
 
 
 def test_the_parts_are_what_judges_and_not_what_shows() -> None:

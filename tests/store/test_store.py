@@ -32,7 +32,7 @@ def mixed() -> list[Record]:
     failed: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
     return [
         make_record(0, share=0.5),
-        make_record(1, operator=EMBEDDING, case_kind="invalid", promise="status", constraint="grad.dtype"),
+        make_record(1, operator=EMBEDDING, case_kind="invalid", check="status", constraint="grad.dtype"),
         make_record(2, share=math.inf, **failed),
         make_record(3, share=2.0, waiver="known", **failed),
         make_record(4, dtype="BF16", share=math.nan, **failed),
@@ -67,7 +67,7 @@ def test_every_column_is_filled_and_selected_by(reader: ResultReader) -> None:
         "trial_id": mixed()[1].trial_id,
         "operator": EMBEDDING,
         "product": "atlas-a2",
-        "promise": "status",
+        "check_id": "status",
         "kind": "invalid",
         "constraint_id": "grad.dtype",
         "result": "passed",
@@ -88,7 +88,7 @@ def test_every_column_is_filled_and_selected_by(reader: ResultReader) -> None:
         (Query(operator=EMBEDDING), [1]),
         (Query(product="atlas-a2"), [0, 1, 2, 3, 4, 5, 6]),
         (Query(product="atlas-training"), []),
-        (Query(promise="status"), [1]),
+        (Query(check_id="status"), [1]),
         (Query(kind="invalid"), [1]),
         (Query(constraint_id="grad.dtype"), [1]),
         (Query(result=Result.FAILED), [2, 3, 4]),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
+from aclnn_cts.store.counts import CoverageCount
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.summary import Summary, result_line
@@ -189,3 +191,20 @@ def test_no_summary_shares_its_counts_with_another() -> None:
     summary_of(FAILED)
     assert Summary().operators == {}
     assert summary_of(PASSED).total.failed == 0
+
+
+def test_a_summary_apart_counts_on_alone() -> None:
+    first = summary_of(PASSED, FAILED, SKIPPED, UNJUDGED, OUTSIDE, WAIVED)
+    name = PASSED.trial.case.operator
+    first.demand(name, dtypes=["x FLOAT"], rules=["r"], cells=["tiny"])
+    first.cover(Coverage(held={name: {"a": 2}}, broken={name: {"a": 1}}, laws={name: {"law/l": 3}}))
+    first.operator(name).coverage["laws"] = CoverageCount(met=1, of=2)
+    before = copy.deepcopy(first)
+    second = first.apart({name})
+    assert second == first
+    for record in (FAILED, SKIPPED, UNJUDGED, WAIVED):
+        second.add(record)
+    second.cover(Coverage(held={name: {"a": 2, "b": 1}}, cells={name: {"tiny": 1}}))
+    second.problems.append("p")
+    assert first == before
+    assert second.total.failed == first.total.failed + 2

@@ -24,7 +24,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     result: str = Result.PASSED,
     kind: str = "",
     case_kind: str = "valid",
-    promise: str = "values",
+    check: str = "values",
     constraint: str | None = None,
     signature_constraint: str = "",
     output: str = "",
@@ -50,7 +50,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
         },
         origin=Origin(kind=case_kind, constraint=constraint),
     )
-    trial = Trial(promise=promise, case=case, parameters={"repeat": 2})
+    trial = Trial(check=check, case=case, parameters={"repeat": 2})
     outcome = Outcome(phase_one=0, phase_two=0, buffers={"out": BufferState(sha256="ab" * 32)}, seconds=0.001)
     deviation = Deviation(output="out", index=(0, 1), got=1.5, expected="inf", bound=0.0, share=share, elements=2)
     return Record(
@@ -58,7 +58,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
         trial=trial,
         attempts=((outcome,),),
         verdict=Verdict(result=result, kind=kind, message="m", deviations=(deviation,), facts=facts or {}),
-        signature=Signature(operator, promise, kind, signature_constraint, output, mode, dtype),
+        signature=Signature(operator, check, kind, signature_constraint, output, mode, dtype),
         clauses=("params.gradOutput.1",),
         waiver=waiver,
         seconds=0.002,

@@ -85,7 +85,7 @@ _SCOPES: Mapping[str, Mapping[str, object]] = {
     "float": {"dtypes": frozenset({"FLOAT"})},
     "statusless": {
         "statuses": False,
-        "manners": frozenset({"cache", "order", "repeat", "stream", "times", "workspace"}),
+        "call_modes": frozenset({"cache", "order", "repeat", "stream", "times", "workspace"}),
     },
     "no-operator": {"operators": frozenset()},
 }

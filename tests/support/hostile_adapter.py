@@ -1,4 +1,4 @@
-"""An adapter that does to its judge what the call's manner says: to the memory that they share, to the pipe between
+"""An adapter that does to its judge what the call's call mode says: to the memory that they share, to the pipe between
 them, to the machine's memory, and by processes that it leaves behind.
 
 What is forbidden to it raises OSError, and the call comes back as if nothing had been tried.
@@ -35,7 +35,7 @@ __all__ = ["DECLARATIONS", "LEAVES", "OUTCOMES", "TROUBLE", "Hostile"]
 class Hostile:
     """`--adapter hostile_adapter:Hostile`; `declares=` names one of `DECLARATIONS`.
 
-    A call's manner says what to do, and in which file to note the ids of processes that it leaves behind.
+    A call's call mode says what to do, and in which file to note the ids of processes that it leaves behind.
     """
 
     def __init__(self, declares: str = "") -> None:
@@ -59,11 +59,11 @@ class Hostile:
     def close(self) -> None: ...
 
     def _one(self, call: Call) -> Any:
-        what = str(call.manner.get("do", "double"))
+        what = str(call.call_mode.get("do", "double"))
         if what in OUTCOMES:
             return OUTCOMES[what]()
         if what in LEAVES:
-            LEAVES[what](str(call.manner["marker"]))
+            LEAVES[what](str(call.call_mode["marker"]))
         else:
             TROUBLE.get(what, lambda: None)()
         if call.buffers is not None and call.buffers.outputs:
@@ -349,7 +349,7 @@ OUTCOMES: Mapping[str, Callable[[], Any]] = {
 }
 """What is no outcome."""
 
-_DECLARED = Capabilities(manners=frozenset({"do", "marker"}), phases=True)
+_DECLARED = Capabilities(call_modes=frozenset({"do", "marker"}), phases=True)
 
 DECLARATIONS: Mapping[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "endless seconds": (lambda: Capabilities(call_seconds=float("inf")), dict, r"capabilities\.call_seconds is inf"),
@@ -366,9 +366,9 @@ DECLARATIONS: Mapping[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
         r"capabilities\.operators is 5; expected `array",
     ),
     "too many names": (
-        lambda: Capabilities(manners=frozenset(map(str, range(5000)))),
+        lambda: Capabilities(call_modes=frozenset(map(str, range(5000)))),
         dict,
-        r"capabilities\.manners is .{0,200}; expected `array` of length <= 1000",
+        r"capabilities\.call_modes is .{0,200}; expected `array` of length <= 1000",
     ),
     "long description": (
         lambda: Capabilities(description="x" * 10**7),

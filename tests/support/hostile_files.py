@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import json
 import shutil
 import sqlite3
@@ -21,12 +22,13 @@ import msgspec
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from rich.console import Console
 
 from aclnn_cts.bundle.keys import Signer, Verifier
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.checks.fitted_trial import fitted_trial
-from aclnn_cts.cli.screen import verdict_lines
+from aclnn_cts.cli.screen import show_verdict
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.case_text import case_text
@@ -213,7 +215,7 @@ waivers:
     expiry: 2099-01-31
     cases: [{case}]
   - id: device.other
-    scope: {{adapter: torch, promise: status, kind: status}}
+    scope: {{adapter: torch, check: status, kind: status}}
     reason: known
     reason_zh: 已知
     owner: a person
@@ -333,7 +335,7 @@ def _within(value: Any) -> Any:
 def _read_run(path: Path, shared: Prepared) -> None:
     """As the end of a run, compare, replay and waive do."""
     run = RunDirectory(path)
-    list(verdict_lines(run.summary(), run))
+    show_verdict(Console(file=io.StringIO()), run.summary(), run)
     finding_groups(run, shared.specs)
     with run.results() as results:
         list(results.records())
@@ -408,7 +410,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "spec",
         lambda r, s, f: _file(
-            f, "sigmoid_backward.yaml", as_yaml(r, (FIXTURES / "specs/sigmoid_backward.yaml").read_text())
+            f, "logistic_backward.yaml", as_yaml(r, (FIXTURES / "specs/logistic_backward.yaml").read_text())
         ),
         _read_spec,
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -13,7 +13,21 @@ from aclnn_cts.speclang.model import Spec
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-__all__ = ["targets"]
+__all__ = ["first_fast", "targets"]
+
+T = TypeVar("T")
+
+
+def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None) -> list[ParameterSet]:
+    """Parameters of a test of one mechanism, which the first value of each kind proves. The others are slow tests."""
+    seen: set[object] = set()
+    found: list[ParameterSet] = []
+    for value in values:
+        marks = [pytest.mark.slow] if of(value) in seen else []
+        seen.add(of(value))
+        words = value if isinstance(value, tuple) else (value,)
+        found.append(pytest.param(*words, id="-".join(map(str, words)), marks=marks))
+    return found
 
 
 def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterSet]:

@@ -1,4 +1,4 @@
-"""An adapter that does what the call's manner says: doubles its input, or comes to grief in the way asked for."""
+"""An adapter that does what the call's call mode says: doubles its input, or comes to grief in the way asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATOR = "aclnnDouble"
 
 
 class Troublesome:
-    capabilities = Capabilities(description="trouble", phases=True, manners=frozenset({"do"}))
+    capabilities = Capabilities(description="trouble", phases=True, call_modes=frozenset({"do"}))
 
     def __init__(self, opening: str = "ready") -> None:
         self._opening = opening
@@ -39,12 +39,12 @@ class Troublesome:
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         self._calls += 1
         outcomes = [self._one(call, len(calls)) for call in calls]
-        return outcomes[: len(outcomes) - sum(call.manner.get("do") == "lose" for call in calls)]
+        return outcomes[: len(outcomes) - sum(call.call_mode.get("do") == "lose" for call in calls)]
 
     def close(self) -> None: ...
 
     def _one(self, call: Call, together: int) -> Outcome:
-        what = str(call.manner.get("do", "double"))
+        what = str(call.call_mode.get("do", "double"))
         if what in _TROUBLE:
             _TROUBLE[what]()
         if what == "fault":

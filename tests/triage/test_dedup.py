@@ -37,7 +37,7 @@ MANY = "life-cycle/repeated-failure"
 
 def failed(
     seed: int,
-    promise: str = "values",
+    check: str = "values",
     kind: str = Fault.VALUE,
     *,
     output: str = "out",
@@ -49,7 +49,7 @@ def failed(
     origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
     made = record(
         softmax_case(seed, dtype=dtype, origin=origin),
-        promise=promise,
+        check=check,
         result=Result.FAILED,
         kind=kind,
         output=output,
@@ -88,21 +88,21 @@ ONE_FAULT = [
 def test_what_one_fault_breaks_is_one_card_that_lists_all_of_it(tmp_path: Path) -> None:
     report = report_of(tmp_path, [*ONE_FAULT, record(softmax_case(11))])
     [card] = report.findings
-    assert (card.id, card.promise, card.kind, card.output, card.dtype) == ("F1", "values", Fault.VALUE, "out", "FLOAT")
+    assert (card.id, card.check, card.kind, card.output, card.dtype) == ("F1", "values", Fault.VALUE, "out", "FLOAT")
     assert (card.number, card.of, card.waived) == (10, 11, 0)
     assert card.kinds == {Fault.VALUE: 6, Fault.SPECIAL: 2, Fault.MODEL: 1, Fault.LAW: 1}
-    assert card.by_promise(joined=False) == dict.fromkeys(
-        ("values", "boundary", "example", "memory", "precision"), 1
-    ) | {"values": 2}
-    assert card.by_promise(joined=True) == {LIFE: 2, LAW: 1, "law/scaling": 1}
+    assert card.by_check(joined=False) == dict.fromkeys(("values", "boundary", "example", "memory", "precision"), 1) | {
+        "values": 2
+    }
+    assert card.by_check(joined=True) == {LIFE: 2, LAW: 1, "law/scaling": 1}
     assert sum(item.number for item in card.members) == 10
     for item in card.members:
         assert (tmp_path / item.run / "failures" / item.file).is_file()
     # The case is one that is the finding by itself, and of its gravest kind.
-    assert (card.case_promise in LIFE, card.case_kind, card.chosen_of) == (False, Fault.VALUE, 4)
-    rows = {row.promise: row.findings for row in report.promises}
-    assert {name: rows[name] for name in {item.trial.promise for item in ONE_FAULT}} == dict.fromkeys(
-        {item.trial.promise for item in ONE_FAULT}, ("F1",)
+    assert (card.case_check in LIFE, card.case_kind, card.chosen_of) == (False, Fault.VALUE, 4)
+    rows = {row.check: row.findings for row in report.checks}
+    assert {name: rows[name] for name in {item.trial.check for item in ONE_FAULT}} == dict.fromkeys(
+        {item.trial.check for item in ONE_FAULT}, ("F1",)
     )
     contradicted = [row for row in report.clauses if row.verdict == ClauseVerdict.CONTRADICTED]
     assert {(row.operator, row.at) for row in contradicted} == set(card.clauses)
@@ -160,7 +160,7 @@ def test_dtypes_modes_laws_and_life_cycles_of_one_fault_are_on_its_card() -> Non
         failed(5, LAW, Fault.LAW, mode="KEEP_DTYPE"),
     ]
     [entry] = findings([failed(1), *others])
-    assert (entry.number, [item.promise for item in entry.joined]) == (5, [LIFE, LAW])
+    assert (entry.number, [item.check for item in entry.joined]) == (5, [LIFE, LAW])
 
 
 def test_a_law_is_shown_by_itself_where_no_call_of_the_run_fails(tmp_path: Path) -> None:
@@ -176,15 +176,15 @@ def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
     twin = failed(2, "status", Fault.GUARD, constraint="gradOutput.null")
     status = failed(3, "status", Fault.STATUS, output="", constraint="gradOutput.null")
     both, alone = findings([guard, twin, status])
-    assert [item.promise for item in both] == ["values", "status"]
-    assert (alone.signature.promise, alone.signature.constraint) == ("status", "gradOutput.null")
+    assert [item.check for item in both] == ["values", "status"]
+    assert (alone.signature.check, alone.signature.constraint) == ("status", "gradOutput.null")
 
 
 def test_many_failing_calls_join_one_that_fails_so() -> None:
     once = failed(1, "status", Fault.STATUS, output="", constraint="gradOutput.null")
     many = failed(2, MANY, Fault.STATUS, output="", constraint="gradOutput.null")
     [both] = findings([many, once])
-    assert ([item.promise for item in both.members], [item.promise for item in both.joined]) == (["status"], [MANY])
+    assert ([item.check for item in both.members], [item.check for item in both.joined]) == (["status"], [MANY])
 
 
 def test_what_shows_only_after_other_calls_is_one_finding_in_all_outputs() -> None:

@@ -39,7 +39,7 @@ from tests.triage.test_shrink import softmax
 
 Run = Callable[..., Ran]
 FAULT = "rare_adapter:Rare,fault=tail"
-VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+VALUES = Signature(operator="aclnnSoftmaxBackward", check="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.checks.promises import derived_trial
+from aclnn_cts.checks.registry import derived_trial
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.target import Target
@@ -40,7 +40,7 @@ def drawn(sampler: Sampler, index: int) -> Case:
 
 def record(trial: Trial, *, fails: bool) -> Record:
     verdict = Verdict(result=Result.FAILED if fails else Result.PASSED, kind="value" if fails else "")
-    made = signature(verdict, operator=trial.case.operator, promise="values")
+    made = signature(verdict, operator=trial.case.operator, check="values")
     return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=made)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.campaign.corpus.mutation import MutatedChoices
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.promises import promise
+from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import Choices, RecordedChoices, StreamChoices, stream_block
@@ -67,7 +67,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trials: tuple[Trial, ...] = ()
     """Given as they are; first of all."""
     parts: tuple[Part, ...] = ()
-    """Trials that promises make, as in a run; before those that are drawn."""
+    """Trials that checks make, as in a run; before those that are drawn."""
     draws: int = 0
     configuration: Mapping[str, Sequence[str]] = {}
     """Labels that draws choose among, by factor (`generate.configuration`)."""
@@ -87,7 +87,7 @@ def chunk_trials(chunk: Chunk, sampler: Sampler) -> Iterator[ChunkTrial]:
     """The trials of a chunk, always the same ones."""
     yield from map(ChunkTrial, chunk.trials)
     for part in chunk.parts:
-        for trial in promise(part.promise, where="campaign").trials(part, sampler, seed=chunk.seed):
+        for trial in check(part.check, where="campaign").trials(part, sampler, seed=chunk.seed):
             yield ChunkTrial(trial)
     kind = "search" if chunk.phase == SEARCH else "valid"
     narrowed = [

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from aclnn_cts.campaign.corpus.check_coverage import Covered
 from aclnn_cts.campaign.corpus.chunk import Parent, Wish
-from aclnn_cts.campaign.corpus.promise_coverage import Covered
 
 __all__ = ["Learned", "Snapshot", "best", "snapshot_id"]
 

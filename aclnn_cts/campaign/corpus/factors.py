@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.generate.choices import StreamChoices, stream_block
 from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, row_labels, size_class
 from aclnn_cts.generate.drawing import Drawing
@@ -84,7 +84,7 @@ class Factors:
         for name in sampler.strided:
             yield f"layout:{name}", VIEWS
         for name in spec.inputs:
-            families = {"float" if row[name] in FLOATING else "other" for row in sampler.dtype_rows}
+            families = {"float" if row[name] in INEXACT else "other" for row in sampler.dtype_rows}
             yield (
                 f"data:{name}",
                 [item.recipe for family in sorted(families) for item in sampler.templates(name, family)],

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage
 from aclnn_cts.campaign.corpus.chunk import PLAN, RANDOM, SEARCH, Chunk
 from aclnn_cts.campaign.corpus.configuration import draw_configuration
 from aclnn_cts.campaign.corpus.corpus import WISHES, Learned, Snapshot, snapshot_id
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.promise_coverage import PromiseCoverage
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts, profile
 from aclnn_cts.speclang.model import Spec
@@ -126,8 +126,8 @@ class Schedule:
             law = laws[index % len(laws)]
             yield Part(name, law, "law", first=first, count=max(number // 4, 1))
         if number >= 4:
-            promise = LIFE_CYCLE[index % len(LIFE_CYCLE)]
-            yield Part(name, promise, LIFE_CYCLE_KIND, first=first, count=max(number // 16, 1))
+            check = LIFE_CYCLE[index % len(LIFE_CYCLE)]
+            yield Part(name, check, LIFE_CYCLE_KIND, first=first, count=max(number // 16, 1))
             yield Part(name, "memory", "valid", first=first, count=max(number // 8, 1))
 
 
@@ -136,7 +136,7 @@ def _stages(spec: Spec, product: str, phases: int) -> Iterator[list[Part]]:
     parts = [
         part
         for part in plan_parts([spec], product=product, chosen=profile("quick"), laws=law_ids, phases=phases)
-        if part.promise not in ("values", "memory")
+        if part.check not in ("values", "memory")
     ]
     yield [part for part in parts if part.kind in ("example", "boundary")]
     yield [part for part in parts if part.kind == "invalid"]
@@ -157,7 +157,7 @@ def _split(parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
 
 
 def take_snapshot(
-    generation: int, learned: Mapping[str, Learned], coverage: Mapping[str, PromiseCoverage], operators: Iterable[str]
+    generation: int, learned: Mapping[str, Learned], coverage: Mapping[str, CheckCoverage], operators: Iterable[str]
 ) -> Snapshot:
     """What chunks are to know after a generation: the first pairs that are missing, and the good cases."""
     names = [name for name in operators if name in learned]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from aclnn_cts.campaign.corpus.check_coverage import limit_key, packed
 from aclnn_cts.campaign.corpus.chunk import Chunk, ChunkTrial, Parent
 from aclnn_cts.campaign.corpus.corpus import Learned
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.promise_coverage import limit_key, packed
 from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.checks.laws import LAW_KIND
 from aclnn_cts.core.fingerprint import Fingerprint
@@ -73,11 +73,11 @@ class Tally:
 
     def withhold(self, items: Sequence[ChunkTrial]) -> None:
         """Count the trials of laws that were asked for and could not be generated."""
-        made = Counter(item.trial.promise for item in items)
+        made = Counter(item.trial.check for item in items)
         coverage = Coverage()
         for part in self.chunk.parts:
-            if part.kind == LAW_KIND and made[part.promise] < part.count:
-                coverage.withhold(part.operator, part.promise, part.count - made[part.promise])
+            if part.kind == LAW_KIND and made[part.check] < part.count:
+                coverage.withhold(part.operator, part.check, part.count - made[part.check])
         self.summary.cover(coverage)
 
     def add(self, item: ChunkTrial, record: Record) -> None:
@@ -91,7 +91,7 @@ class Tally:
         if item.drawing is not None:
             numbers = self.factors.of(item.drawing, case)
             (self.judged if judged else self.unjudged).append(numbers)
-        elif record.trial.promise == "boundary" and verdict.result != Result.ERROR:
+        elif record.trial.check == "boundary" and verdict.result != Result.ERROR:
             met = self.limits if record.was_called else self.limits_unjudged
             met.add(limit_key(case, beyond="twin" in record.trial.parameters))
         if verdict.result == Result.PASSED:

@@ -129,7 +129,7 @@ def _deadly(trial: Trial) -> Record:
         trial=trial,
         attempts=(),
         verdict=verdict,
-        signature=signature(verdict, operator=trial.case.operator, promise=trial.promise),
+        signature=signature(verdict, operator=trial.case.operator, check=trial.check),
     )
 
 

@@ -72,8 +72,8 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         query = Query(signature=entry.signature)
         records = list(results.records(query, worst_first=True, limit=_MESSAGES))
         shared = condition_in_run(results, [entry.signature])
-        # A campaign takes failures of several promises and kinds together.
-        promises = [str(name) for (name,) in results.tally("promise", query=query)]
+        # A campaign takes failures of several checks and kinds together.
+        checks = [str(name) for (name,) in results.tally("check_id", query=query)]
         kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
     case = read_outside(finding, limit=DOCUMENT_BYTES, expected="a trial file of a run")
     identifier = _identifier(run.manifest, entry)
@@ -87,7 +87,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
                 records,
                 identifier,
                 pinned.replace("{name}", name),
-                scope=_scope(run.manifest, entry, records, promises=promises, kinds=kinds),
+                scope=_scope(run.manifest, entry, records, checks=checks, kinds=kinds),
                 shared=shared,
             )
         )
@@ -143,14 +143,14 @@ def _lines(
 
 
 def _scope(
-    manifest: Manifest, entry: Finding, records: list[Record], *, promises: list[str], kinds: list[str]
+    manifest: Manifest, entry: Finding, records: list[Record], *, checks: list[str], kinds: list[str]
 ) -> dict[str, str | list[str]]:
     signature = entry.signature
     scope: dict[str, str | list[str]] = {
         "adapter": manifest.adapter,
         "version": _version(manifest),
         "operator": signature.operator,
-        "promise": promises if len(promises) > 1 else promises[0],
+        "check": checks if len(checks) > 1 else checks[0],
         "constraint": signature.constraint,
         "product": records[0].trial.case.product,
         "dtype": signature.dtype,

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic_core import PydanticCustomError
 
 from aclnn_cts.core.case import Case
@@ -48,7 +57,7 @@ class Scope:
     kind: tuple[str, ...]
     """Kinds of fault: what excuses a value must not hide a crash."""
     operator: tuple[str, ...] = ()
-    promise: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
     constraint: tuple[str, ...] = ()
     product: tuple[str, ...] = ()
     dtype: tuple[str, ...] = ()
@@ -119,7 +128,8 @@ class _ScopeModel(_Model):
     adapter: _Texts
     kind: _Kinds
     operator: _Operators | None = None
-    promise: _Texts | None = None
+    check: _Texts | None = Field(default=None, validation_alias=AliasChoices("check", "promise"))
+    """`promise` in files of version 1."""
     constraint: _Texts | None = None
     product: _Texts | None = None
     dtype: _Texts | None = None
@@ -224,8 +234,8 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinn
 
 
 def _scope(model: _ScopeModel, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate) -> Scope:
-    if not (model.operator or model.promise or model.constraint):
-        problems.add(place, "speaks for everything that the adapter does; name an operator, a promise or a constraint")
+    if not (model.operator or model.check or model.constraint):
+        problems.add(place, "speaks for everything that the adapter does; name an operator, a check or a constraint")
     for word in model.kind:
         problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
     for word in model.dtype or ():

@@ -9,7 +9,7 @@ from typing import final
 
 import msgspec
 
-from aclnn_cts.checks.promises import as_trial, promise
+from aclnn_cts.checks.registry import as_trial, check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
@@ -162,7 +162,7 @@ def waivers_of_run(
         product=settings.target.product,
         operators=None if operators is None else {spec.operator for spec in operators},
         environment=environment,
-        calls=lambda trial: promise(trial.promise, where="trial").calls(trial, specs[trial.case.operator]),
+        calls=lambda trial: check(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
     )
 
 

@@ -120,7 +120,7 @@ def admits_trial(scope: Scope, record: Record, cases: Iterable[Case]) -> bool:
     case = record.trial.case
     return (
         (not scope.operator or case.operator in scope.operator)
-        and (not scope.promise or record.trial.promise in scope.promise)
+        and (not scope.check or record.trial.check in scope.check)
         and (not scope.constraint or (case.origin.constraint or record.signature.constraint) in scope.constraint)
         and (not scope.product or case.product in scope.product)
         and (scope.when is None or any(map(scope.when, cases)))

@@ -5,6 +5,7 @@
 
 #include "aclnnop/aclnn_gelu_backward_v2.h"
 #include "aclnnop/aclnn_leaky_relu_backward.h"
+#include "aclnnop/aclnn_sigmoid_backward.h"
 #include "kernel_activation.h"
 
 namespace loopback {
@@ -31,6 +32,12 @@ float gelu_by_tanh(float gradient, float value, float)
     const float t = std::tanh(root * (value + cubic * value * value * value));
     const float slope = (1.0F - t * t) * (root * (1.0F + 3.0F * cubic * value * value));
     return gradient * (0.5F * (1.0F + t) + 0.5F * value * slope);
+}
+
+template <class Real>
+Real sigmoid(Real gradient, Real value, Real)
+{
+    return gradient * (1 - value) * value;
 }
 
 }  // namespace
@@ -70,10 +77,33 @@ Plan GeluBackwardV2::plan() const
     return elementwise(std::strcmp(approximate, "tanh") == 0 ? gelu_by_tanh : gelu, 0);
 }
 
+Request SigmoidBackward::request() const
+{
+    return {name, {grad_output, self}, {out}, {}};
+}
+
+Plan SigmoidBackward::plan() const
+{
+    if (out->numel() == 0) {
+        return {};
+    }
+    switch (out->dtype()) {
+        case ACL_COMPLEX64:
+            return {0, ComplexSigmoidKernel<float>{grad_output->view, self->view, out->view}};
+        case ACL_COMPLEX128:
+            return {0, ComplexSigmoidKernel<double>{grad_output->view, self->view, out->view}};
+        case ACL_DOUBLE:
+            return elementwise(sigmoid<double>, 0);
+        default:
+            return elementwise(sigmoid<float>, 0);
+    }
+}
+
 }  // namespace loopback
 
 using loopback::GeluBackwardV2;
 using loopback::LeakyReluBackward;
+using loopback::SigmoidBackward;
 
 extern "C" {
 
@@ -111,5 +141,23 @@ aclnnStatus aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor *gradOutput, con
 aclnnStatus aclnnGeluBackwardV2(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream)
 {
     return loopback::phase_two(GeluBackwardV2::name, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnSigmoidBackwardGetWorkspaceSize(const aclTensor *gradOutput, const aclTensor *output,
+                                                 aclTensor *gradInput, uint64_t *workspaceSize,
+                                                 aclOpExecutor **executor)
+{
+    SigmoidBackward call;
+    call.grad_output = gradOutput;
+    call.self = output;
+    call.self_name = "output";
+    call.out = gradInput;
+    return loopback::phase_one(call, workspaceSize, executor);
+}
+
+aclnnStatus aclnnSigmoidBackward(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor,
+                                 const aclrtStream stream)
+{
+    return loopback::phase_two(SigmoidBackward::name, workspace, workspaceSize, executor, stream);
 }
 }

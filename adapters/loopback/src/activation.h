@@ -1,4 +1,4 @@
-// aclnnLeakyReluBackward and aclnnGeluBackwardV2: elementwise on two tensors that broadcast.
+// aclnnLeakyReluBackward, aclnnGeluBackwardV2 and aclnnSigmoidBackward: elementwise on two tensors that broadcast.
 #pragma once
 
 #include "executor.h"
@@ -15,6 +15,7 @@ public:
     const aclTensor *grad_output;
     const aclTensor *self;
     const aclTensor *out;
+    const char *self_name = "self";
 
 protected:
     // `element` gives the result for one element of each.
@@ -41,6 +42,15 @@ public:
     static constexpr const char *name = "aclnnGeluBackwardV2";
 
     const char *approximate;
+
+    Request request() const override;
+    aclnnStatus check() const override;
+    Plan plan() const override;
+};
+
+class SigmoidBackward final : public Activation {
+public:
+    static constexpr const char *name = "aclnnSigmoidBackward";
 
     Request request() const override;
     aclnnStatus check() const override;

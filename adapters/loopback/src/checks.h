@@ -27,6 +27,25 @@ inline aclnnStatus status_of(bool holds, aclnnStatus otherwise)
     return holds ? success : otherwise;
 }
 
+// One check of a call, and the status where it does not hold.
+template <class Call>
+struct Step {
+    bool (*holds)(const Call &);
+    aclnnStatus otherwise;
+};
+
+// The status of the first step that does not hold.
+template <class Call, size_t count>
+aclnnStatus status_of(const Call &call, const Step<Call> (&steps)[count])
+{
+    for (const Step<Call> &step : steps) {
+        if (!step.holds(call)) {
+            return step.otherwise;
+        }
+    }
+    return success;
+}
+
 // The pointer to anything else than a tensor is there.
 bool is_present(const char *operation, const char *name, const void *pointer);
 // Every tensor is there.

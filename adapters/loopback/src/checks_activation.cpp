@@ -1,4 +1,4 @@
-// The documented rules of the arguments of the two activations, in the order in which they are looked at.
+// The documented rules of the arguments of the activations, in the order in which they are looked at.
 #include <cstring>
 
 #include "activation.h"
@@ -51,7 +51,7 @@ double number_of(const aclScalar &scalar)
 aclnnStatus Activation::check_tensors(const char *op, const char *out_name, const void *other,
                                       const char *other_name) const
 {
-    return status_of(are_present(op, {{"gradOutput", grad_output}, {"self", self}})
+    return status_of(are_present(op, {{"gradOutput", grad_output}, {self_name, self}})
                          && is_present(op, other_name, other) && are_present(op, {{out_name, out}}),
                      param_nullptr);
 }
@@ -60,16 +60,16 @@ aclnnStatus Activation::check_shapes(const char *op, const char *out_name) const
 {
     Dims dims;
     const bool hold = has_format(op, {"gradOutput", grad_output}, {ACL_FORMAT_ND})
-                      && has_format(op, {"self", self}, {ACL_FORMAT_ND}) && has_format(op, {out_name, out}, {ACL_FORMAT_ND})
+                      && has_format(op, {self_name, self}, {ACL_FORMAT_ND}) && has_format(op, {out_name, out}, {ACL_FORMAT_ND})
                       && has_rank(op, {"gradOutput", grad_output}, 0, largest_rank)
-                      && has_rank(op, {"self", self}, 0, largest_rank) && has_rank(op, {out_name, out}, 0, largest_rank)
-                      && has_no_negative_dim(op, {"gradOutput", grad_output}) && has_no_negative_dim(op, {"self", self})
-                      && broadcast(op, {"gradOutput", grad_output}, {"self", self}, dims)
+                      && has_rank(op, {self_name, self}, 0, largest_rank) && has_rank(op, {out_name, out}, 0, largest_rank)
+                      && has_no_negative_dim(op, {"gradOutput", grad_output}) && has_no_negative_dim(op, {self_name, self})
+                      && broadcast(op, {"gradOutput", grad_output}, {self_name, self}, dims)
                       && has_shape(op, {out_name, out}, dims);
     if (!hold) {
         return param_invalid;
     }
-    return status_of(is_view_inside(op, {"gradOutput", grad_output}) && is_view_inside(op, {"self", self})
+    return status_of(is_view_inside(op, {"gradOutput", grad_output}) && is_view_inside(op, {self_name, self})
                          && is_view_inside(op, {out_name, out}),
                      inner_nullptr);
 }
@@ -80,7 +80,7 @@ aclnnStatus LeakyReluBackward::check() const
     if (present != success) {
         return present;
     }
-    for (const Named &tensor : {Named{"gradOutput", grad_output}, Named{"self", self}, Named{"out", out}}) {
+    for (const Named &tensor : {Named{"gradOutput", grad_output}, Named{self_name, self}, Named{"out", out}}) {
         if (tensor.tensor->dtype() != ACL_DOUBLE && !has_float_dtype(name, tensor)) {
             return param_invalid;
         }
@@ -116,7 +116,7 @@ aclnnStatus GeluBackwardV2::check() const
     if (present != success) {
         return present;
     }
-    if (!has_float_dtype(name, {"gradOutput", grad_output}) || !has_float_dtype(name, {"self", self})
+    if (!has_float_dtype(name, {"gradOutput", grad_output}) || !has_float_dtype(name, {self_name, self})
         || !has_float_dtype(name, {"gradInput", out})) {
         return param_invalid;
     }
@@ -127,6 +127,29 @@ aclnnStatus GeluBackwardV2::check() const
     }
     if (std::strcmp(approximate, "none") != 0 && std::strcmp(approximate, "tanh") != 0) {
         return status_of(refuse(name, text("approximate is %.32s; expected none or tanh", approximate)), param_invalid);
+    }
+    return check_shapes(name, "gradInput");
+}
+
+aclnnStatus SigmoidBackward::check() const
+{
+    const aclnnStatus present = check_tensors(name, "gradInput", self, self_name);
+    if (present != success) {
+        return present;
+    }
+    const Named gradient{"gradOutput", grad_output};
+    switch (gradient.tensor->dtype()) {
+        case ACL_DOUBLE:
+        case ACL_COMPLEX64:
+        case ACL_COMPLEX128:
+            break;
+        default:
+            if (!has_float_dtype(name, gradient)) {
+                return param_invalid;
+            }
+    }
+    if (!has_same_dtype(name, {self_name, self}, gradient) || !has_same_dtype(name, {"gradInput", out}, gradient)) {
+        return param_invalid;
     }
     return check_shapes(name, "gradInput");
 }

@@ -162,12 +162,7 @@ bool check_views(const Call &call)
            && is_view_inside(op, {"gradWeight", call.grad_weight}) && is_view_inside(op, {"gradBias", call.grad_bias});
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr},
     {check_product, inner_find_kernel_error},
     {check_dtypes, param_invalid},
@@ -192,12 +187,7 @@ constexpr Step steps[] = {
 
 aclnnStatus ConvTbcBackward::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

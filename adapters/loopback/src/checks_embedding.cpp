@@ -114,12 +114,7 @@ bool check_views(const Call &call)
            && is_view_inside(op, {"out", call.out});
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr},      {check_product, inner_find_kernel_error},
     {check_grad_dtype, param_invalid},    {check_indices_dtype, param_invalid},
     {check_out_dtype, param_invalid},     {check_formats, param_invalid},
@@ -133,12 +128,7 @@ constexpr Step steps[] = {
 
 aclnnStatus EmbeddingDenseBackward::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

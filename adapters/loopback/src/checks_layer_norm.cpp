@@ -123,13 +123,8 @@ bool check_views(const Call &call)
     return all_hold(call, [](const Named &tensor) { return is_view_inside(op, tensor); });
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
 // The length of the mask first: what it asks for cannot be known before.
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr}, {check_mask, param_invalid},   {check_gradients, param_nullptr},
     {check_dtypes, param_invalid},   {check_formats, param_invalid}, {check_ranks, param_invalid},
     {check_shapes, param_invalid},   {check_not_empty, param_invalid}, {check_views, inner_nullptr},
@@ -139,12 +134,7 @@ constexpr Step steps[] = {
 
 aclnnStatus LayerNormBackward::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

@@ -168,12 +168,7 @@ bool check_views(const Call &call)
     return is_view_inside(op, {"dxOut", call.dx}) && is_view_inside(op, {"dgammaOut", call.dgamma});
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr},         {check_product, inner_find_kernel_error},
     {check_dtypes, param_invalid},           {check_formats, inner_tiling_error},
     {check_ranks, inner_tiling_error},       {check_same_shapes, inner_tiling_error},
@@ -186,12 +181,7 @@ constexpr Step steps[] = {
 
 aclnnStatus RmsNormGrad::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

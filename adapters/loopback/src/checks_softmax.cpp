@@ -86,12 +86,7 @@ bool check_views(const Call &call)
            && is_view_inside(op, {"out", call.out});
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr},     {check_grad_output_dtype, param_invalid},
     {check_output_dtype, param_invalid}, {check_out_dtype, param_invalid},
     {check_formats, param_invalid},      {check_dim, param_invalid},
@@ -104,12 +99,7 @@ constexpr Step steps[] = {
 
 aclnnStatus SoftmaxBackward::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

@@ -112,12 +112,7 @@ bool check_views(const Call &call)
     return is_view_inside(op, {"gradOutput", call.grad_output}) && is_view_inside(op, {"out", call.out});
 }
 
-struct Step {
-    bool (*holds)(const Call &);
-    aclnnStatus otherwise;
-};
-
-constexpr Step steps[] = {
+constexpr Step<Call> steps[] = {
     {check_pointers, param_nullptr},    {check_product, inner_find_kernel_error},
     {check_dtypes, param_invalid},      {check_same_dtype, param_invalid},
     {check_formats, param_invalid},     {check_grad_output_rank, param_invalid},
@@ -131,12 +126,7 @@ constexpr Step steps[] = {
 
 aclnnStatus UpsampleNearestExact1dBackward::check() const
 {
-    for (const Step &step : steps) {
-        if (!step.holds(*this)) {
-            return step.otherwise;
-        }
-    }
-    return success;
+    return status_of<Call>(*this, steps);
 }
 
 }  // namespace loopback

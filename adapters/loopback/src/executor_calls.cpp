@@ -22,13 +22,13 @@ aclnnStatus set_address(aclOpExecutor *executor, size_t begin, size_t end, size_
     return success;
 }
 
-// No operator here has a list of tensors among its parameters.
+// The tensors of lists keep their addresses here.
 aclnnStatus refuse_list(const aclOpExecutor *executor, const aclTensorList *list, const char *caller)
 {
     if (executor == nullptr || list == nullptr) {
         return fail(param_nullptr, std::string(caller) + ": a null pointer");
     }
-    return fail(param_invalid, std::string(caller) + ": this operator has no list of tensors");
+    return fail(param_invalid, std::string(caller) + ": the tensors of a list keep their addresses");
 }
 
 }  // namespace

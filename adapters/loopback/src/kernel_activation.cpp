@@ -20,7 +20,29 @@ void ActivationKernel<Real>::operator()(const Launch &launch) const
     scatter(launch, out_argument, out, result.data());
 }
 
+template <class Real>
+void ComplexSigmoidKernel<Real>::operator()(const Launch &launch) const
+{
+    const View gradients = real_view(broadcast_to(grad_output, out.dims));
+    std::vector<Real> result = gathered<Real>(launch, grad_output_argument, gradients);
+    const View outputs = real_view(broadcast_to(output, out.dims));
+    const std::vector<Real> values = gathered<Real>(launch, self_argument, outputs);
+    for (size_t i = 0; i < result.size(); i += 2) {
+        const Real re = values[i];
+        const Real im = values[i + 1];
+        const Real slope_re = (1 - re) * re + im * im;
+        const Real slope_im = (1 - re) * im - im * re;
+        const Real gradient_re = result[i];
+        const Real gradient_im = result[i + 1];
+        result[i] = gradient_re * slope_re + gradient_im * slope_im;
+        result[i + 1] = gradient_im * slope_re - gradient_re * slope_im;
+    }
+    scatter(launch, out_argument, real_view(out), result.data());
+}
+
 template struct ActivationKernel<float>;
 template struct ActivationKernel<double>;
+template struct ComplexSigmoidKernel<float>;
+template struct ComplexSigmoidKernel<double>;
 
 }  // namespace loopback

@@ -16,4 +16,14 @@ struct ActivationKernel {
     void operator()(const Launch &launch) const;
 };
 
+// The same of complex numbers, which are computed in components of Real: the gradient times the conjugate slope y (1 - y).
+template <class Real>
+struct ComplexSigmoidKernel {
+    View grad_output;
+    View output;
+    View out;
+
+    void operator()(const Launch &launch) const;
+};
+
 }  // namespace loopback

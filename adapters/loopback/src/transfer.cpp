@@ -265,6 +265,19 @@ View broadcast_to(const View &view, const Dims &dims)
     return wide;
 }
 
+View real_view(const View &view)
+{
+    View parts = view;
+    parts.dtype = view.dtype == ACL_COMPLEX64 ? ACL_FLOAT : ACL_DOUBLE;
+    parts.offset *= 2;
+    for (int64_t &stride : parts.strides) {
+        stride *= 2;
+    }
+    parts.dims.push_back(2);
+    parts.strides.push_back(1);
+    return parts;
+}
+
 template <class Real>
 void scatter(const Launch &launch, size_t tensor, const View &stored, const Real *values)
 {

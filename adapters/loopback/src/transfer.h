@@ -17,6 +17,9 @@ std::vector<Real> gathered(const Launch &launch, size_t tensor, const View &view
 // The view as one of a shape that its own broadcasts to.
 View broadcast_to(const View &view, const Dims &dims);
 
+// A complex tensor as a floating one: re and im in a last dimension.
+View real_view(const View &view);
+
 // Writes row-major values to a floating tensor, each rounded once to FP32 and narrower. Where the launch saturates, what would be
 // infinite becomes the largest finite number of the dtype, and nan becomes 0.
 template <class Real>

@@ -1,4 +1,4 @@
-"""What a worker makes of a finding that something else than its own promise met."""
+"""What a worker makes of a finding that something else than its own check met."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding import Confirmed
 from tests.triage.test_shrink import softmax
 
-VALUES = Signature(operator="aclnnSoftmaxBackward", promise="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+VALUES = Signature(operator="aclnnSoftmaxBackward", check="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
 
 
 def examined(worker: CampaignWorker, job: ExamineJob) -> Examined:
@@ -42,12 +42,12 @@ def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWork
     found = examined(worker, ExamineJob(signature=VALUES, trials=(met,), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.ALWAYS, (3, 3), True)
     assert found.trial is not None
-    assert found.trial.promise == "values"
+    assert found.trial.check == "values"
     assert dict(found.trial.case.tensors())["out"].numel == 9
 
 
 def test_a_shrunk_case_fails_like_its_finding(worker: CampaignWorker) -> None:
     # Nothing fails like this: the call is wrong, and no law is broken.
-    law = Signature(operator=VALUES.operator, promise="law/repeat", kind=Fault.LAW, output="out", dtype="FLOAT16")
+    law = Signature(operator=VALUES.operator, check="law/repeat", kind=Fault.LAW, output="out", dtype="FLOAT16")
     found = examined(worker, ExamineJob(signature=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.UNKNOWN, (0, 3), False)

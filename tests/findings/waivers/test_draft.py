@@ -91,7 +91,7 @@ def test_a_draft_on_standard_output_says_what_the_records_tell(
     assert dict(line.strip().split(": ", 1) for line in scope.splitlines()) == {
         "adapter": WRONG,
         "operator": "aclnnSoftmaxBackward",
-        "promise": "values",
+        "check": "values",
         "product": "atlas-a2",
         "dtype": "FLOAT",
         "output": "out",
@@ -119,8 +119,8 @@ def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
 ) -> None:
     first = make_record(1, result=Result.FAILED, kind=Fault.VALUE, output="out")
     others = (
-        make_record(2, result=Result.FAILED, kind=Fault.SPECIAL, output="out", promise="boundary"),
-        make_record(3, result=Result.FAILED, kind=Fault.MODEL, output="out", promise="memory"),
+        make_record(2, result=Result.FAILED, kind=Fault.SPECIAL, output="out", check="boundary"),
+        make_record(3, result=Result.FAILED, kind=Fault.MODEL, output="out", check="memory"),
     )
     records = [first, *(msgspec.structs.replace(item, signature=first.signature) for item in others)]
     with create_run(tmp_path / "run", manifest=make_manifest(command="fuzz"), specs={}) as writer:
@@ -130,5 +130,5 @@ def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
     assert main(["waive", "add", str(file)]) == 0
     out = capsys.readouterr().out
     scope = yaml.safe_load(out.partition("    scope:\n")[2].partition("      # when")[0])
-    assert scope["promise"] == ["boundary", "memory", "values"]
+    assert scope["check"] == ["boundary", "memory", "values"]
     assert sorted(scope["kind"]) == sorted([Fault.VALUE, Fault.SPECIAL, Fault.MODEL])

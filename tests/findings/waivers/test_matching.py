@@ -67,7 +67,7 @@ def without(key: str) -> str:
         (
             without("operator"),
             6,
-            "speaks for everything that the adapter does; name an operator, a promise",
+            "speaks for everything that the adapter does; name an operator, a check",
         ),
         (without("subject"), 2, "subject: missing; add it"),
         (
@@ -172,7 +172,7 @@ def test_a_failure_in_scope_gets_the_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "inside", "outside"),
     [
-        ("promise: values", failure(), failure(promise="status")),
+        ("check: values", failure(), failure(check="status")),
         ("constraint: dim.range", failure(constraint="dim.range"), failure(constraint="out.dtype")),
         ("constraint: dim.range", failure(signature_constraint="dim.range"), failure()),
         ("product: atlas-a2", failure(), failure(product="atlas-training")),

@@ -24,8 +24,8 @@ def test_the_figures_are_those_of_the_run(faulty: Acceptance, faulty_run: Path) 
     total = RunDirectory(faulty_run).summary().total
     ends = faulty.ends
     assert (ends.planned, ends.passed, ends.failed) == (total.cases, total.passed, total.failed)
-    assert ends.planned == ends.ended == sum(row.ends.planned for row in faulty.promises)
-    assert ends.failed == sum(row.ends.failed for row in faulty.promises) == sum(c.number for c in faulty.findings)
+    assert ends.planned == ends.ended == sum(row.ends.planned for row in faulty.checks)
+    assert ends.failed == sum(row.ends.failed for row in faulty.checks) == sum(c.number for c in faulty.findings)
     assert ends.planned == sum(1 for _ in trial_rows([faulty_run]))
     assert faulty.verdict == "fails"
 

@@ -54,8 +54,8 @@ def test_a_wrong_value_of_one_output_says_nothing_of_the_formula_of_another(
 @pytest.mark.parametrize("kind", [Fault.VALUE, Fault.SPECIAL, Fault.MODEL])
 def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_made(kind: str) -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=kind, output="dgammaOut")
-    manner = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=kind, output="dgammaOut")
-    for records in ([plain, manner], [manner, plain]):
+    call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=kind, output="dgammaOut")
+    for records in ([plain, call_mode], [call_mode, plain]):
         rows = judged(RMS, *records)
         streams = [row for row in rows.values() if row.interface == "stream.1"]
         assert streams
@@ -65,11 +65,11 @@ def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_mad
         formula = rows["function.4"]
         assert (formula.verdict, formula.failed) == (ClauseVerdict.CONTRADICTED, 2)
         assert rows["function.3"].failed == 0
-    two = renamed(manner, trial=renamed(manner.trial, parameters={"other": {}}))
+    two = renamed(call_mode, trial=renamed(call_mode.trial, parameters={"other": {}}))
     rows = judged(RMS, plain, two)
     assert {row.reason for row in rows.values() if row.interface == "stream.1"} == {UntestedReason.PLAIN_CALL}
     assert rows["function.4"].failed == 1
-    rows = judged(RMS, plain, manner, make_record(3, operator=RMS, promise=STREAMS))
+    rows = judged(RMS, plain, call_mode, make_record(3, operator=RMS, check=STREAMS))
     assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.MET}
 
 
@@ -79,21 +79,21 @@ def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_mad
         make_record(1, operator=RMS),
         make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut"),
         make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.UNWRITTEN, output="dgammaOut"),
-        make_record(1, operator=RMS, promise=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut"),
+        make_record(1, operator=RMS, check=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut"),
     ],
-    ids=["right", "other output", "other fault", "other manner"],
+    ids=["right", "other output", "other fault", "other call_mode"],
 )
 def test_a_wrong_value_that_the_plain_call_lacks_contradicts_how_it_is_made(plain: Record) -> None:
-    manner = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
-    rows = judged(RMS, plain, manner)
+    call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
+    rows = judged(RMS, plain, call_mode)
     streams = [row for row in rows.values() if row.interface == "stream.1"]
     assert {row.verdict for row in streams} == {ClauseVerdict.CONTRADICTED}
     assert rows["function.4"].failed == (plain.verdict.kind == Fault.UNWRITTEN)
 
 
-def test_a_crash_in_a_manner_of_calling_contradicts_it_whatever_the_values_are() -> None:
+def test_a_crash_in_a_call_mode_of_calling_contradicts_it_whatever_the_values_are() -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
-    crash = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.CRASH)
+    crash = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=Fault.CRASH)
     rows = judged(RMS, plain, crash)
     assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.CONTRADICTED}
 
@@ -117,10 +117,10 @@ def test_a_wrong_value_leaves_a_clause_kept_that_is_about_other_faults() -> None
     assert {tuple(row.skipped.items()) for row in rows} == {((OTHER_FAULT, 1),)}
 
 
-def test_a_clause_on_other_faults_is_kept_by_wrong_values_in_a_manner_too() -> None:
+def test_a_clause_on_other_faults_is_kept_by_wrong_values_in_a_call_mode_too() -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
-    manner = make_record(2, operator=RMS, promise=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
-    rows = judged(RMS, plain, manner)
+    call_mode = make_record(2, operator=RMS, check=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
+    rows = judged(RMS, plain, call_mode)
     assert {row.otherwise for row in rows.values() if row.interface == MACHINERY} == {2}
 
 
@@ -197,7 +197,7 @@ def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit
     at = at_of("gradOutput.rank")
     origin = Origin(kind="boundary", constraint="gradOutput.rank")
     refused = {"result": Result.FAILED, "kind": Fault.REJECTED, "status": NULLPTR}
-    on_limit = record(softmax_case(origin=origin), promise="boundary", **refused)  # type: ignore[arg-type]  # any of its fields
+    on_limit = record(softmax_case(origin=origin), check="boundary", **refused)  # type: ignore[arg-type]  # any of its fields
     others = [record(softmax_case(number), **refused) for number in range(1, 4)]  # type: ignore[arg-type]  # as above
     row = clause(report_of(tmp_path / "a", on_limit, *others), at)
     assert (row.verdict, row.failed, row.skipped) == (ClauseVerdict.UNTESTED, 0, {OTHER_CALLS: 1})
@@ -206,12 +206,12 @@ def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit
 
 
 @pytest.mark.parametrize("kind", [Fault.REJECTED, Fault.CRASH, Fault.GUARD])
-def test_any_fault_that_the_plain_call_has_too_says_nothing_of_the_manner(kind: str) -> None:
+def test_any_fault_that_the_plain_call_has_too_says_nothing_of_the_call_mode(kind: str) -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=kind)
-    manner = make_record(2, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=kind)
-    streams = [row for row in judged(RMS, plain, manner).values() if row.interface == "stream.1"]
+    call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=kind)
+    streams = [row for row in judged(RMS, plain, call_mode).values() if row.interface == "stream.1"]
     assert {row.reason for row in streams} == {UntestedReason.PLAIN_CALL}
-    streams = [row for row in judged(RMS, manner).values() if row.interface == "stream.1"]
+    streams = [row for row in judged(RMS, call_mode).values() if row.interface == "stream.1"]
     assert {row.verdict for row in streams} == {ClauseVerdict.CONTRADICTED}
 
 

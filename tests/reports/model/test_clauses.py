@@ -37,7 +37,7 @@ def clause(report: Acceptance, at: str) -> ClauseRow:
 def broken(seed: int = 0, **changes: object) -> Record:
     case = softmax_case(seed, null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null"))
     twin = {"twin": case_to_json(softmax_case(seed), origin=False)}
-    fields = {"promise": "status", "status": NULLPTR, "constraint": "gradOutput.null", "parameters": twin}
+    fields = {"check": "status", "status": NULLPTR, "constraint": "gradOutput.null", "parameters": twin}
     return record(case, **{**fields, **changes})  # type: ignore[arg-type]  # any of its fields
 
 
@@ -131,9 +131,9 @@ def test_a_waived_failure_contradicts_all_the_same(tmp_path: Path) -> None:
 def test_what_the_document_leaves_open_is_open_unless_a_call_does_harm(tmp_path: Path) -> None:
     origin = Origin(kind="invalid", constraint="gradOutput.not_empty")
     case = softmax_case(origin=origin, null="out")
-    skipped = record(case, promise="status", result=Result.SKIPPED, kind=Skip.OPEN)
+    skipped = record(case, check="status", result=Result.SKIPPED, kind=Skip.OPEN)
     assert clause(report_of(tmp_path / "a", skipped), at_of("gradOutput.not_empty")).verdict == ClauseVerdict.OPEN
-    crashed = record(case, promise="status", result=Result.FAILED, kind=Fault.CRASH, status=None)
+    crashed = record(case, check="status", result=Result.FAILED, kind=Fault.CRASH, status=None)
     row = clause(report_of(tmp_path / "b", crashed), at_of("gradOutput.not_empty"))
     assert row.verdict == ClauseVerdict.CONTRADICTED
 
@@ -169,13 +169,13 @@ def test_a_failure_speaks_against_the_clause_where_most_trials_fail_with_it(tmp_
 def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) -> None:
     origin = Origin(kind="boundary", constraint="gradOutput.rank")
     wrong = record(
-        softmax_case(origin=origin), promise="boundary", result=Result.FAILED, kind=Fault.VALUE, output="out", share=9.0
+        softmax_case(origin=origin), check="boundary", result=Result.FAILED, kind=Fault.VALUE, output="out", share=9.0
     )
     report = report_of(tmp_path / "a", wrong)
     assert clause(report, at_of("gradOutput.rank")).verdict == ClauseVerdict.UNTESTED
     assert clause(report, "function.1").verdict == ClauseVerdict.CONTRADICTED
     refused = record(
-        softmax_case(origin=origin), promise="boundary", result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR
+        softmax_case(origin=origin), check="boundary", result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR
     )
     report = report_of(tmp_path / "b", refused)
     assert clause(report, at_of("gradOutput.rank")).verdict == ClauseVerdict.CONTRADICTED
@@ -207,10 +207,10 @@ def test_a_first_phase_alone_says_nothing_of_values(tmp_path: Path) -> None:
 def test_a_clause_is_met_where_as_many_trials_passed_as_were_set_aside(passed: int, aside: int, verdict: str) -> None:
     plain = make_record(0, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
     wrong = [
-        make_record(n, operator=RMS, promise=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
+        make_record(n, operator=RMS, check=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
         for n in range(aside)
     ]
-    good = [make_record(n, operator=RMS, promise=STREAMS) for n in range(10, 10 + passed)]
+    good = [make_record(n, operator=RMS, check=STREAMS) for n in range(10, 10 + passed)]
     streams = [row for row in judged(RMS, plain, *wrong, *good).values() if row.interface == "stream.1"]
     assert streams
     for row in streams:
@@ -312,7 +312,7 @@ def test_trials_of_a_product_count_for_its_clauses_alone() -> None:
     wrong = make_record(
         1,
         operator=operator,
-        promise="status",
+        check="status",
         result=Result.FAILED,
         kind=Fault.STATUS,
         constraint=identifier,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.checks.promises import PROMISES
+from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
@@ -37,28 +37,26 @@ def report_of(path: Path, *records: Record, target: Target | None = None, **fact
 
 def part_of(report: Acceptance) -> tuple[DeterminismPart, dict[str, RepeatRow]]:
     [part] = report.determinism
-    return part, {row.promise: row for row in part.rows}
+    return part, {row.check: row for row in part.rows}
 
 
 def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     records = [
-        called(record(softmax_case(1), promise="law/repeat"), "a", "a"),
-        called(record(softmax_case(2), promise="law/repeat"), "a", "b"),
+        called(record(softmax_case(1), check="law/repeat"), "a", "a"),
+        called(record(softmax_case(2), check="law/repeat"), "a", "b"),
         called(
-            record(
-                softmax_case(3), promise="law/repeat", result=Result.FAILED, kind=Fault.LAW, output="out", share=9.0
-            ),
+            record(softmax_case(3), check="law/repeat", result=Result.FAILED, kind=Fault.LAW, output="out", share=9.0),
             "a",
             "b",
         ),
-        called(record(softmax_case(4), promise="law/repeat"), "a", "a", status=161002),
-        called(record(softmax_case(5), promise="life-cycle/cold-warm"), "c", "c"),
-        record(softmax_case(6), promise="life-cycle/two-streams", result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE),
+        called(record(softmax_case(4), check="law/repeat"), "a", "a", status=161002),
+        called(record(softmax_case(5), check="life-cycle/cold-warm"), "c", "c"),
+        record(softmax_case(6), check="life-cycle/two-streams", result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE),
     ]
     report = report_of(tmp_path, *records)
     part, rows = part_of(report)
     assert tuple(rows) == REPEATS
-    assert set(REPEATS) <= set(PROMISES)
+    assert set(REPEATS) <= set(CHECKS)
     repeat = rows["law/repeat"]
     assert (repeat.ends.planned, repeat.ends.passed, repeat.ends.failed) == (4, 3, 1)
     assert (repeat.compared, repeat.alike) == (3, 1)
@@ -96,7 +94,7 @@ def test_a_real_run_tries_every_operator_and_is_told_so(five: Acceptance, faulty
     assert len(report.determinism) == len(load_specs())
     assert {when for part in report.determinism for when, *_ in part.promised} == {"always", "deterministic"}
     _, rows = part_of(faulty)
-    ends = {row.promise: row.ends for row in faulty.promises}
+    ends = {row.check: row.ends for row in faulty.checks}
     for name, row in rows.items():
         assert row.ends == ends.get(name, row.ends)
     assert rows["law/repeat"].compared == rows["law/repeat"].alike > 0

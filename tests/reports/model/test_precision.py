@@ -24,7 +24,7 @@ ALL = list(CANDIDATES)
 def probe(names: Sequence[str], *, seed: int = 0, at_fault: str = "", outputs: Sequence[str] = ("a", "b")) -> Record:
     made = record(
         softmax_case(seed),
-        promise="precision",
+        check="precision",
         result=Result.FAILED if at_fault else Result.PASSED,
         kind=Fault.VALUE if at_fault else "",
         output=at_fault,

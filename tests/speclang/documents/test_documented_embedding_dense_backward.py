@@ -97,7 +97,7 @@ def widest(cores: int, weights: int, count_bytes: int, width_bytes: int) -> int:
         (A2, embedding(indices=t(4, dtype="INT64", data=Data(values=(0, 8, 9, 1)))), "indices.range", ANYTHING),
         (A2, embedding(indices=t(4, dtype="INT64", data=Data(values=(0, -1, 8, 1)))), "indices.range", ANYTHING),
         (A2, embedding(grad=t(0, 3), indices=t(0, dtype="INT64")), "grad.empty indices.empty", ANYTHING),
-        # What voids the promise of accuracy on Atlas A2
+        # What voids the check of accuracy on Atlas A2
         (A2, embedding(2, 1, 2147483647), "", OK),
         (A2, embedding(2, 1, 2147483648), "numWeights.int32", OK),
         (A2, {**embedding(2, 1, 2147483648), "grad": None}, "grad.null numWeights.int32", NULL),

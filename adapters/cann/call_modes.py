@@ -1,4 +1,4 @@
-"""The ways in which a call may depart from the ordinary life cycle, as words of `Call.manner`."""
+"""The ways in which a call may depart from the ordinary life cycle, as words of `Call.call_mode`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def available(runtime: Functions, meta: Functions) -> frozenset[str]:
 
 
 def whole_number(call: Call, word: str, *, default: int) -> int:
-    """The number of a word in a call's manner."""
-    value = call.manner.get(word, default)
+    """The number of a word in a call's call mode."""
+    value = call.call_mode.get(word, default)
     return value if isinstance(value, int) else default
 
 

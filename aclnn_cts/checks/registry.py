@@ -1,7 +1,6 @@
-"""The promises: what is put to the test, how a trial of it is made, which calls it takes, and how they are judged.
+"""The checks: what is put to the test, how a trial of it is made, which calls it takes, and how they are judged.
 
-A promise is registered here and named in records, reports and `--promise`; a trial file names it too. Adding one is one
-class.
+A check is registered here and named in records, reports and trial files. Adding one is one class.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from aclnn_cts.checks.laws import PREFIX, LawPromise, shipped_laws
+from aclnn_cts.checks.laws import PREFIX, RegisteredLaw, shipped_laws
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
@@ -35,20 +34,20 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 
 __all__ = [
+    "CHECKS",
     "EXAMPLE",
-    "PROMISES",
     "VALUED",
-    "Promise",
+    "Check",
     "as_trial",
     "build_registry",
+    "check",
     "check_trial",
     "derived_trial",
     "judges_values",
-    "promise",
 ]
 
 
-class Promise(Protocol):
+class Check(Protocol):
     """One thing that an implementation is held to."""
 
     @property
@@ -81,13 +80,13 @@ def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:
     if evaluation.broken and evaluation.strength != "open":
         names = ", ".join(item.id for item in evaluation.broken)
         raise UsageError(
-            f"a trial of {shown(trial.promise)} takes a case that holds all constraints; this one breaks {names}"
+            f"a trial of {shown(trial.check)} takes a case that holds all constraints; this one breaks {names}"
         )
 
 
 def _demand_broken(trial: Trial, evaluation: Evaluation) -> None:
     if not evaluation.broken:
-        raise UsageError(f"a trial of {shown(trial.promise)} takes a case that breaks a constraint; this one holds all")
+        raise UsageError(f"a trial of {shown(trial.check)} takes a case that breaks a constraint; this one holds all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +141,10 @@ class Example:
 EXAMPLE = Example()
 
 
-def derived_trial(promise: str, derived: Derived) -> Trial:
+def derived_trial(check: str, derived: Derived) -> Trial:
     """The trial of a derived case, its valid twin among the parameters where it breaks something."""
     parameters = {"twin": case_to_json(derived.twin, origin=False)} if derived.broken else {}
-    return Trial(promise, derived.case, parameters)
+    return Trial(check, derived.case, parameters)
 
 
 def _with_twin(trial: Trial) -> tuple[Case, ...]:
@@ -196,7 +195,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """On each limit and one step to both sides, the document's promise of that side is kept."""
+    """On each limit and one step to both sides, what the document promises for that side holds."""
 
     id: str = "boundary"
     sentence: str = "a call on a limit succeeds, and one step beyond it the promised status is returned"
@@ -242,17 +241,17 @@ class Memory:
         return values if values.result == Result.PASSED else with_values(memory, [values], check=self.id)
 
 
-def build_registry(promises: Sequence[Promise]) -> Mapping[str, Promise]:
-    """Promises by id; a duplicate is a ValueError."""
-    registry: dict[str, Promise] = {}
-    for entry in promises:
+def build_registry(checks: Sequence[Check]) -> Mapping[str, Check]:
+    """Checks by id; a duplicate is a ValueError."""
+    registry: dict[str, Check] = {}
+    for entry in checks:
         if entry.id in registry:
-            raise ValueError(f"the promise {entry.id!r} is registered twice")
+            raise ValueError(f"the check {entry.id!r} is registered twice")
         registry[entry.id] = entry
     return registry
 
 
-PROMISES: Mapping[str, Promise] = build_registry(
+CHECKS: Mapping[str, Check] = build_registry(
     (
         EXAMPLE,
         Boundary(),
@@ -261,7 +260,7 @@ PROMISES: Mapping[str, Promise] = build_registry(
         Precision(),
         Values(),
         *LIFE_CYCLES.values(),
-        *(LawPromise(PREFIX + identifier, law.en) for identifier, law in shipped_laws().items()),
+        *(RegisteredLaw(PREFIX + identifier, law.en) for identifier, law in shipped_laws().items()),
     )
 )
 """Those that any operator can be held to, and one for each law that our own oracles state."""
@@ -273,22 +272,21 @@ VALUED: frozenset[str] = frozenset({"values", "example", "precision"})
 
 def judges_values(trial: Trial) -> bool:
     """Whether the values of every call of a trial are judged, so that a batch of them can be looked at together."""
-    return trial.promise in VALUED or (is_valid_call(trial) and trial.case.call.phases != 1)
+    return trial.check in VALUED or (is_valid_call(trial) and trial.case.call.phases != 1)
 
 
-def promise(identifier: str, *, where: str) -> Promise:
-    """A promise by its id; UsageError for an unknown one.
+def check(identifier: str, *, where: str) -> Check:
+    """A check by its id; UsageError for an unknown one.
 
     A law that only a user's own oracle states is known by its operator (`laws.law_of`).
     """
-    if identifier.startswith(PREFIX) and identifier not in PROMISES and len(identifier) > len(PREFIX):
-        return LawPromise(identifier, f"the law {identifier.removeprefix(PREFIX)!r} of the operator's oracle")
-    if identifier not in PROMISES:
+    if identifier.startswith(PREFIX) and identifier not in CHECKS and len(identifier) > len(PREFIX):
+        return RegisteredLaw(identifier, f"the law {identifier.removeprefix(PREFIX)!r} of the operator's oracle")
+    if identifier not in CHECKS:
         raise UsageError(
-            f"{where}: promise {shown(identifier)}: expected one of "
-            f"{', '.join(PROMISES)}{nearest(identifier, PROMISES)}"
+            f"{where}: check {shown(identifier)}: expected one of {', '.join(CHECKS)}{nearest(identifier, CHECKS)}"
         )
-    return PROMISES[identifier]
+    return CHECKS[identifier]
 
 
 _DEMANDS: Mapping[str, Callable[[Trial, Evaluation], None]] = {
@@ -296,24 +294,24 @@ _DEMANDS: Mapping[str, Callable[[Trial, Evaluation], None]] = {
     "memory": _demand_valid,
     "status": _demand_broken,
 }
-"""What some promises ask of a trial's case."""
+"""What some checks ask of a trial's case."""
 
 
 def check_trial(trial: Trial, spec: Spec, *, where: str) -> None:
-    """UsageError, opened by `where`, for a trial that its promise cannot judge: known before anything is run."""
+    """UsageError, opened by `where`, for a trial that its check cannot judge: known before anything is run."""
     try:
-        promise(trial.promise, where="$.promise").calls(trial, spec)
-        if (demand := _DEMANDS.get(trial.promise)) is not None:
+        check(trial.check, where="$.check").calls(trial, spec)
+        if (demand := _DEMANDS.get(trial.check)) is not None:
             demand(trial, evaluate(spec, trial.case))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
 
-def promise_of_case(evaluation: Evaluation) -> str:
-    """The promise that a bare case is a trial of."""
+def check_of_case(evaluation: Evaluation) -> str:
+    """The check that a bare case is a trial of."""
     return "values" if not evaluation.broken else "status"
 
 
 def as_trial(spec: Spec, item: Trial | Case) -> Trial:
     """The trial of a file: a bare case stands for one."""
-    return item if isinstance(item, Trial) else Trial(promise_of_case(evaluate(spec, item)), item)
+    return item if isinstance(item, Trial) else Trial(check_of_case(evaluate(spec, item)), item)

@@ -1,4 +1,4 @@
-"""Coverage of the promise, not of lines: what of everything that a document promises has been put to the test.
+"""Coverage of what documents promise, not of lines: which of their rules have been put to the test.
 
 Four sorts of things count: each constraint held and broken, each limit met from both sides, each law tried, and each
 pair of values of the factors of a supported call (`campaign.corpus.factors`), single values among them. Limits and
@@ -24,7 +24,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 
-__all__ = ["Covered", "PromiseCoverage", "Share", "limit_key", "packed", "promise_coverage"]
+__all__ = ["CheckCoverage", "Covered", "Share", "check_coverage", "limit_key", "packed"]
 
 
 TRIES = 8
@@ -91,7 +91,7 @@ class Share:
 
 
 @dataclass(slots=True)
-class PromiseCoverage:
+class CheckCoverage:
     """Everything that counts of one operator."""
 
     factors: Factors
@@ -229,7 +229,7 @@ def limit_key(case: Case, *, beyond: bool) -> str:
     return f"{case.origin.constraint}: {case.origin.change}, {'beyond' if beyond else 'within'}"
 
 
-def promise_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases: int = 2) -> PromiseCoverage:
+def check_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases: int = 2) -> CheckCoverage:
     """What counts of an operator.
 
     The limits are those that the seed's boundary cases reach, as in a run; without those that are not sent to a
@@ -237,7 +237,7 @@ def promise_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phase
     """
     sampler = factors.sampler
     constraints = sampler.spec.constraints_for(sampler.target.product)
-    return PromiseCoverage(
+    return CheckCoverage(
         factors=factors,
         constraints=tuple(item.id for item in constraints),
         laws=law_ids(sampler.spec) if phases == 2 else (),
