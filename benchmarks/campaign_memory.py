@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from benchmarks.campaign_rates import open_alone, random_chunk
+from benchmarks.memory import peak, resident
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds
 from benchmarks.tables import short_name
@@ -32,9 +31,8 @@ def memory(spec: Spec, target: Target, cases: int) -> Rounds:
         marks = []
         for number in range(max(cases // CHUNK, 4)):
             worker.judge(random_chunk(spec, number, CHUNK))
-            marks.append(_resident())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    return {f"resident MiB, {spec.operator}": marks, "peak MiB": (peak,)}
+            marks.append(resident() / 2**20)
+    return {f"resident MiB, {spec.operator}": marks, "peak MiB": (peak() / 2**20,)}
 
 
 def shown(rounds: Rounds) -> Iterator[Row]:
@@ -52,7 +50,3 @@ def shown(rounds: Rounds) -> Iterator[Row]:
             goal=f"flat: {FLAT:+.0%} at most",
             missed=growth > FLAT,
         )
-
-
-def _resident() -> float:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 2**20

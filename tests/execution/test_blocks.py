@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from aclnn_cts.core import blocks
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor, real_view
+from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype
 from aclnn_cts.core.target import Target
@@ -113,10 +114,12 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
     for name in judge.spec.outputs:
         descriptor = case.arguments[name]
         if isinstance(descriptor, Tensor):
-            got[name] = np.array(to_dtype(np.broadcast_to(values[name], descriptor.shape), descriptor.dtype))
-            if got[name].size and factor != 1.0:
-                flat = got[name].reshape(-1)
-                flat[place % flat.size] = to_dtype(np.array(float(flat[place % flat.size]) * factor), descriptor.dtype)
+            real = real_view(descriptor)
+            array = np.array(to_dtype(np.broadcast_to(values[name], real.shape), real.dtype))
+            if array.size and factor != 1.0:
+                flat = array.reshape(-1)
+                flat[place % flat.size] = to_dtype(np.array(float(flat[place % flat.size]) * factor), real.dtype)
+            got[name] = composed(array, descriptor.dtype)
     return Performed(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 

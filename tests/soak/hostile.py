@@ -28,9 +28,9 @@ from random import Random
 from types import FrameType
 
 from aclnn_cts.core.env import variable_set
+from benchmarks.memory import forget_peak, peak, resident
 from tests.soak.hostile_adapters import run_hostile_adapters
 from tests.support.hostile_files import KINDS, Kind, Prepared, prepared, read_mutated
-from tests.support.memory import forget_peak, peak, resident
 
 FILE_SECONDS = 20
 """Longest time for one file by the clock: a report of a small run takes one second where nothing else runs."""

@@ -26,8 +26,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
+from benchmarks.memory import forget_peak, peak
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
-from tests.support.memory import forget_peak, peak
 
 __all__ = ["ADAPTER", "DEEDS", "LIMITS", "SUPPORT", "Deed", "mistakes_of", "open_mistakes", "run_hostile_adapters"]
 
