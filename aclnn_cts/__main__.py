@@ -6,6 +6,7 @@ import sys
 
 from aclnn_cts.cli.streams import sound_process
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
+from aclnn_cts.sandbox.limits import one_blas_thread
 
 __all__ = ["main"]
 
@@ -15,6 +16,7 @@ _INTERRUPTED = 130
 def main() -> int:
     """The process: what ends it is heard before anything is imported that takes time."""
     sound_process()
+    one_blas_thread()
     with endings_are_interrupts():
         try:
             from aclnn_cts.cli.main import main as command  # noqa: PLC0415 - as above

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from aclnn_cts.oracle_check.record import Checked
 
 FOUND = 1
-_SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @command(example="aclnn-cts oracle check softmax_backward")
@@ -127,8 +125,6 @@ def _reports(
         for stem in stems:
             yield _report(stem, folders, calls, seed)
         return
-    for name in _SINGLE_THREADED:
-        os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=min(workers, len(stems)), mp_context=context) as pool:
         yield from pool.map(_report, stems, *([item] * len(stems) for item in (folders, calls, seed)))

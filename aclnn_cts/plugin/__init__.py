@@ -17,7 +17,7 @@ import pytest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.plugin.conformance import Conformance, Refusal
 from aclnn_cts.plugin.report import Report, tell
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, one_blas_thread
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.gate import Gate, GateOptions
@@ -77,6 +77,7 @@ _OLD_NAMES = frozenset(f"--{option.name}" for option in _TABLE)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the gate; they mean what they mean to `aclnn-cts run`."""
+    one_blas_thread()
     group = parser.getgroup("aclnn-cts", "conformance of aclnn operators")
     for option in _TABLE:
         text = f"{option.help}; ini key {option.key}"

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["DEFAULT_MAX_BYTES", "Limits", "beyond", "machine_memory", "share_of_memory"]
+__all__ = ["DEFAULT_MAX_BYTES", "Limits", "beyond", "machine_memory", "one_blas_thread", "share_of_memory"]
 
 DEFAULT_MAX_BYTES = 1 << 30
 """Of the arguments of one call."""
@@ -18,6 +18,15 @@ _GRACE_SECONDS = 15.0
 
 _CONTAINER_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
 """Files below /sys/fs/cgroup: the second version of control groups, and the first."""
+
+
+def one_blas_thread() -> None:
+    """Let NumPy multiply matrices in one thread, unless the environment says otherwise; before NumPy is imported.
+
+    Each worker has a core of its own. On arrays of a test case threads cost more than they save, and the last bits of a
+    sum would depend on the number of cores. This is for OpenBLAS, which NumPy's wheels have; torch has its own threads.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def share_of_memory(workers: int) -> int:
