@@ -84,8 +84,10 @@ _END = "<!-- packages: end -->"
 
 
 def modules() -> Iterator[Path]:
-    """The modules of the package by their paths below its folder, linked folders included."""
+    """The modules of the package by their paths below its folder, linked folders included; templates are none."""
     for folder, _, names in os.walk(ROOT / PACKAGE, followlinks=True):
+        if Path(folder).name == "templates":
+            continue
         yield from (Path(folder, name).relative_to(ROOT / PACKAGE) for name in names if name.endswith(".py"))
 
 

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.repro.cpp_call import data, functions
 from aclnn_cts.repro.cpp_literals import braces, double, string, wrapped
-from aclnn_cts.repro.cpp_prelude import DEVICE, MANY_TIMES, PRELUDE, RELATIONS
 from aclnn_cts.repro.facts import Program
 from aclnn_cts.repro.relations import Side, Slot
 from aclnn_cts.repro.steps import Step
 
 __all__ = ["cpp_program"]
 
+_OF_HEADERS = re.compile(r'#pragma once|#include "(prelude|device|aclnn/acl_meta)\.h"')
+
 
 def cpp_program(program: Program) -> str:
     """The program's text. Its first lines say what it shows and how it is built."""
     headers = dict.fromkeys(facts.header for facts in program.calls)
-    included = "\n".join(f'#include "{header}"' for header in headers)
-    lines = [*_opening(program), PRELUDE.replace("@HEADERS@", included)]
+    lines = [*_opening(program), _template("prelude"), *(f'#include "{header}"' for header in headers), ""]
     if program.needs_runtime:
-        lines.append(DEVICE)
+        lines.append(_template("device"))
     if any(step.verb == "refused" for step in program.steps):
-        lines.append(MANY_TIMES.replace("@GROWTH@", str(ALLOWED_GROWTH)))
+        lines.append(_template("many_times"))
     for place, facts in enumerate(program.calls):
         verbs = {step.verb for step in program.steps if step.call == place}
         lines += [f"namespace {_space(place)} {{", "", *data(facts), *functions(facts, verbs), "}", ""]
     if program.relations:
-        lines += [RELATIONS, *_relations(program)]
+        lines += [_template("relations"), *_relations(program)]
     lines += _main(program)
     return "\n".join(lines) + "\n"
+
+
+@cache
+def _template(name: str) -> str:
+    """A header of `templates`, without what makes it one: the program is a single file."""
+    text = (Path(__file__).parent / "templates" / f"{name}.h").read_text(encoding="utf-8")
+    return "".join(line for line in text.splitlines(keepends=True) if not _OF_HEADERS.match(line)).lstrip("\n")
 
 
 def _opening(program: Program) -> Iterator[str]:
@@ -122,6 +132,6 @@ def _taken(step: Step, *, several: bool) -> str:
         return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
     if step.verb == "refused":
         functions = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
-        return f"ManyTimes({step.times}, {functions}, &{space}::status, {space}::Judge)"
+        return f"ManyTimes({step.times}, {ALLOWED_GROWTH}, {functions}, &{space}::status, {space}::Judge)"
     who = "nullptr" if step.number == 0 else f'"call {step.number}: "' if several else '""'
     return f"{space}::{_CALLED[step.verb].format(who=who, stream=stream)}"

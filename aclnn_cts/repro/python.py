@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
 from aclnn_cts.core.dtypes import DTYPES, itemsize
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
-from aclnn_cts.repro.function_script import NUMPY, TORCH
-from aclnn_cts.repro.function_script import SCRIPT as SCRIPT_OF_FUNCTIONS
-from aclnn_cts.repro.python_script import OPENING, RELATED, SCRIPT
 from aclnn_cts.repro.relations import Relation, Side, Slot
 from aclnn_cts.repro.steps import Step
 
@@ -25,12 +25,12 @@ _WIDTH = 110
 
 def numpy_program(program: Program) -> str:
     """The text of a script that calls a function of NumPy arrays."""
-    return _function_program(program, tensors="NumPy arrays", library="", code=NUMPY)
+    return _function_program(program, tensors="NumPy arrays", library="", code="numpy_tensors")
 
 
 def torch_program(program: Program) -> str:
     """The text of a script that calls a function of torch tensors."""
-    return _function_program(program, tensors="torch tensors", library=", torch", code=TORCH)
+    return _function_program(program, tensors="torch tensors", library=", torch", code="torch_tensors")
 
 
 def _function_program(program: Program, *, tensors: str, library: str, code: str) -> str:
@@ -52,16 +52,41 @@ def _function_program(program: Program, *, tensors: str, library: str, code: str
         "@INPUTS@": ", ".join(inputs),
         "@TENSORS@": tensors,
         "@OUTPUTS@": ", ".join(program.outputs),
-        "@TENSOR@": code,
     }
-    return _filled(SCRIPT_OF_FUNCTIONS, fields, program, document)
+    return _filled(_script("opening", code, "related", "function_program"), fields, program, document)
+
+
+class _Template(NamedTuple):
+    """A file of `templates`: shebang and docstring, the modules that it imports, and the rest."""
+
+    head: str
+    modules: frozenset[str]
+    body: str
+
+
+@cache
+def _template(name: str) -> _Template:
+    text = (Path(__file__).parent / "templates" / f"{name}.py").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    docstring, *nodes = ast.parse(text).body
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    first = next(node for node in nodes if node not in imports)
+    # `from` names another template, which the script holds too.
+    modules = frozenset(ast.unparse(node) for node in imports if isinstance(node, ast.Import))
+    return _Template("\n".join(lines[: docstring.end_lineno]), modules, "\n".join(lines[first.lineno - 1 :]))
+
+
+def _script(*names: str) -> str:
+    """One script of several templates, of which the last tells what it is."""
+    templates = [_template(name) for name in names]
+    imports = "\n".join(sorted(frozenset().union(*(template.modules for template in templates))))
+    bodies = "\n\n\n".join(template.body for template in templates)
+    return f"{templates[-1].head}\n\n{imports}\n\n{bodies}\n"
 
 
 def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
     first = program.calls[0]
     common = {
-        "@OPENING@": OPENING,
-        "@RELATED@": RELATED,
         "@OPERATOR@": first.operator,
         "@SENTENCE@": _plain(first.sentence),
         "@CASE@": first.case_id,
@@ -88,7 +113,7 @@ def python_program(program: Program) -> str:
         "relations": [_relation(relation, slots) for relation in program.relations],
         "beyond": program.beyond,
     }
-    return _filled(SCRIPT, {}, program, document)
+    return _filled(_script("opening", "related", "library_program"), {}, program, document)
 
 
 def _steps(steps: Sequence[Step]) -> list[dict[str, Any]]:

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""@OPERATOR@: @SENTENCE@
+
+Case @CASE@, @PRODUCT@.@ABOUT@
+Needs numpy@LIBRARY@ and a function of yours, and nothing else:
+    python3 repro.py module:function        or        python3 repro.py path/to/file.py:function
+It is called with keyword arguments: @INPUTS@. Tensors are @TENSORS@, null pointers None.
+Where it has a parameter dtypes, it gets the dtype of each output by name; else results are converted.
+It returns @OUTPUTS@: one value alone, a tuple in this order, or a dict by name. An exception is a rejection.
+Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
+"""
+
+import base64
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+
+from numpy_tensors import described, dtype_of, tensor_of
+from opening import PROGRAM, np, unable
+from related import numbers, place_in, related
+
+
+def function_of(word):
+    """The user's function, by its module or file."""
+    place, colon, name = word.rpartition(":")
+    if not colon:
+        unable(f"{word}: expected module:function or path/to/file.py:function")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location("implementation", place)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, "")
+            module = importlib.import_module(place)
+        return getattr(module, name)
+    except (ImportError, AttributeError, OSError) as error:
+        unable(f"{word}: {error}; expected module:function or path/to/file.py:function")
+
+
+def named(result):
+    """What the function returned, by the name of the output."""
+    outputs = PROGRAM["outputs"]
+    if isinstance(result, dict):
+        return result
+    if isinstance(result, (tuple, list)) and len(outputs) > 1:
+        return dict(zip(outputs, result))
+    return {outputs[0]: result}
+
+
+def compared(who, name, value, result, told):
+    """Whether one output conforms, and its elements; `told`: the function knows the dtype, and must return it."""
+    expected = dtype_of(value["dtype"])
+    shape, dtype, got = described(result, expected)
+    if shape != value["shape"]:
+        print(f"{who}{name} has the shape {shape}, expected {value['shape']}")
+        return False, None
+    if told and dtype != expected:
+        print(f"{who}{name} has the dtype {dtype}, expected {expected}")
+        return False, None
+    lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
+    judged, finite_alone = (
+        np.frombuffer(base64.b64decode(value["expected"][key]), bool) for key in ("judged", "finite_alone")
+    )
+    right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
+    wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
+    for place in wrong[:8]:
+        least, most = lower[place], upper[place]
+        what = f"{who}{name}{place_in(value, place)}"
+        print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
+    if wrong.size:
+        print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
+    return not wrong.size, got
+
+
+def argument_of(item):
+    """An argument as the function takes it: a number, a bool, a text, a tuple of them, a list of tensors, or None."""
+    value, kind = item["value"], item["kind"]
+    if value is None or kind in ("int", "bool", "string"):
+        return value
+    if kind == "tensor":
+        return tensor_of(value)
+    if kind == "tensor_list":
+        return [tensor_of(tensor) for tensor in value]
+    if kind == "scalar":
+        value = value["value"]
+    if isinstance(value, list):
+        return tuple(float.fromhex(number) if isinstance(number, str) else number for number in value)
+    return float.fromhex(value) if isinstance(value, str) else value
+
+
+def made(facts, function, who):
+    """One call: whether it conforms, and the elements of its outputs."""
+    arguments = {}
+    for item in facts["parameters"]:
+        if item["name"] not in PROGRAM["outputs"]:
+            arguments[item["name"]] = argument_of(item)
+    outputs = {
+        item["name"]: item["value"]
+        for item in facts["parameters"]
+        if item["name"] in PROGRAM["outputs"] and item["value"] is not None
+    }
+    told = "dtypes" in inspect.signature(function).parameters
+    if told:
+        arguments["dtypes"] = {name: dtype_of(value["dtype"]) for name, value in outputs.items()}
+    must_fail = 0 not in facts["statuses"]
+    try:
+        results = named(function(**arguments))
+    except Exception as error:
+        print(f"{who}the function raised {type(error).__name__}: {error}")
+        conforms = must_fail or facts["any_error"]
+        print(f"{who}{'conforms' if conforms else 'does not conform: the call is supported'}")
+        return conforms, []
+    if must_fail:
+        print(f"{who}the function accepted a call that the document says must be rejected")
+        return False, []
+    conforms, elements = True, []
+    for name, value in outputs.items():
+        if value["expected"] is not None:
+            if name not in results:
+                unable(f"the function returned no {name}; expected {', '.join(PROGRAM['outputs'])}")
+            good, got = compared(who, name, value, results[name], told)
+            conforms = good and conforms
+            if got is not None:
+                elements.append(got)
+    print(f"{who}{'conforms' if conforms else 'does not conform'}")
+    return conforms, elements
+
+
+def main():
+    if len(sys.argv) != 2:
+        unable(f"usage: python3 {sys.argv[0]} module:function")
+    function = function_of(sys.argv[1])
+    conforms, results = True, []
+    with np.errstate(all="ignore"):
+        for number, place in enumerate(PROGRAM["order"], start=1):
+            who = f"call {number}: " if len(PROGRAM["order"]) > 1 else ""
+            good, elements = made(PROGRAM["calls"][place], function, who)
+            conforms = good and conforms
+            results.extend(elements)
+        if PROGRAM["relations"]:
+            conforms = related(results) and conforms
+    print("FAULT" if not conforms else PROGRAM["beyond"] or "conforms")
+    sys.exit(0 if conforms else 1)
+
+
+try:
+    main()
+except Exception:  # an exit code of 1 would say that the fault is there
+    traceback.print_exc()
+    sys.exit(2)

@@ -1,0 +1,53 @@
+"""Tensors as NumPy arrays."""
+
+import base64
+
+from opening import np, unable
+
+DTYPES = {
+    0: "float32",
+    1: "float16",
+    2: "int8",
+    3: "int32",
+    4: "uint8",
+    6: "int16",
+    7: "uint16",
+    8: "uint32",
+    9: "int64",
+    10: "uint64",
+    11: "float64",
+    12: "bool",
+    16: "complex64",
+    17: "complex128",
+}
+
+
+def dtype_of(code):
+    if code == 27:
+        try:
+            import ml_dtypes
+        except ImportError:
+            unable("BF16 has no dtype in NumPy alone: pip install ml_dtypes")
+        return np.dtype(ml_dtypes.bfloat16)
+    if code not in DTYPES:
+        unable(f"NumPy has no dtype for the aclDataType {code}")
+    return np.dtype(DTYPES[code])
+
+
+def tensor_of(value):
+    """The tensor over its storage, with its strides and offset."""
+    dtype = dtype_of(value["dtype"])
+    storage = np.frombuffer(bytearray(base64.b64decode(value["data"])), dtype)
+    if not all(value["shape"]):
+        return np.empty(value["shape"], dtype)
+    strides = [stride * dtype.itemsize for stride in value["strides"]]
+    return np.lib.stride_tricks.as_strided(storage[value["offset"] :], value["shape"], strides)
+
+
+def described(result, dtype):
+    """Shape and dtype of what the function returned, and its elements in a dtype, as float64; re and im of each."""
+    array = np.asarray(result)
+    elements = np.ascontiguousarray(array.astype(dtype)).reshape(-1)
+    if elements.dtype.kind == "c":
+        elements = elements.view(elements.real.dtype)
+    return list(array.shape), array.dtype, elements.astype(np.float64)

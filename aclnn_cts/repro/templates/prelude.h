@@ -1,0 +1,74 @@
+// Memory between guards, and how elements are read.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <unistd.h>
+
+#include "acl/acl.h"
+
+// Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
+#define CHECK_RUNTIME(call)                                        \
+  do {                                                             \
+    auto code = (call);                                            \
+    if (code != 0) {                                               \
+      std::printf("%s failed: %d\n", #call, static_cast<int>(code)); \
+      return 2;                                                    \
+    }                                                              \
+  } while (0)
+#define TAKE(step) \
+  if (int code = (step)) return code
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr size_t kGuard = 256;
+constexpr uint8_t kFill = 0xFF;  // of what is to be written
+enum class Way { kGuarded, kExact, kLarger };
+
+bool fault = false;
+std::vector<std::vector<double>> results;  // of outputs, in the order in which they were compared
+
+double HalfToDouble(uint16_t bits) {
+  int exponent = (bits >> 10) & 31;
+  int fraction = bits & 1023;
+  double value = exponent == 31 ? (fraction ? kNan : kInf)
+                 : exponent == 0 ? std::ldexp(fraction, -24)
+                                 : std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -value : value;
+}
+
+double Bf16ToDouble(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+double ReadElement(const uint8_t *address, int dtype) {
+  uint16_t half;
+  float single;
+  double wide;
+  switch (dtype) {
+    case 0: case 16: std::memcpy(&single, address, sizeof single); return single;
+    case 1: std::memcpy(&half, address, sizeof half); return HalfToDouble(half);
+    case 27: std::memcpy(&half, address, sizeof half); return Bf16ToDouble(half);
+    default: std::memcpy(&wide, address, sizeof wide); return wide;
+  }
+}
+
+bool Untouched(const char *who, const char *name, const std::vector<uint8_t> &before, const std::vector<uint8_t> &after,
+               size_t guard) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i] != after[i]) {
+      ptrdiff_t place = static_cast<ptrdiff_t>(i) - static_cast<ptrdiff_t>(guard);
+      std::printf("%s%s: byte %zd must not be written and was changed\n", who, name, place);
+      return false;
+    }
+  }
+  return true;
+}
