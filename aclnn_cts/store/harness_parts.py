@@ -65,12 +65,14 @@ def _files(folder: str, suffixes: Sequence[str]) -> Iterator[Path]:
 def _imported(roots: Sequence[str]) -> set[Path]:
     """The files of our own modules that these import, wherever in a module the statement stands."""
     found: set[Path] = set()
-    todo = list(roots)
+    seen, todo = set(roots), list(roots)
     while todo:
         path = _file(todo.pop())
         if path is not None and path not in found:
             found.add(path)
-            todo += _names(path)
+            new = set(_names(path)) - seen
+            seen |= new
+            todo += new
     return found
 
 
