@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions, bind_operator
+from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions, ships_operator
 from aclnn_cts.adapters.cann.call_modes import available
 from aclnn_cts.adapters.cann.device import Device, installed_versions, open_device, recent_message
 from aclnn_cts.adapters.cann.execution import Api
-from aclnn_cts.adapters.cann.library import Library, Missing, load_library
+from aclnn_cts.adapters.cann.library import Library, load_library
 from aclnn_cts.adapters.cann.products import Chip, chip_of
 from aclnn_cts.adapters.cann.search import RUNTIME as RUNTIME_NAMES
 from aclnn_cts.adapters.cann.search import given, search
@@ -110,7 +110,7 @@ class CannAdapter:
         software = _is_software(library)
         # All are bound at once, so that where each symbol came from is known before anything is run.
         absent = [name for name in RUNTIME if name not in api.runtime] + [name for name in META if name not in api.meta]
-        shipped = [name for name in specs if _ships(library, specs[name])]
+        shipped = [name for name in specs if ships_operator(library, name)]
         description = _description(chip, target, software=software)
         facts = _facts(library, device, chip, target, software=software) | {
             "description": description,
@@ -304,14 +304,6 @@ def _is_software(library: Library) -> bool:
     """
     files = {file for name, file in library.symbols.items() if name in RUNTIME} or set(library.symbols.values())
     return bool(files) and all(Path(file).name in _SOFTWARE_LIBRARIES for file in files)
-
-
-def _ships(library: Library, spec: Spec) -> bool:
-    try:
-        bind_operator(library, spec)
-    except Missing:
-        return False
-    return True
 
 
 def _why_none(library: Library) -> str:

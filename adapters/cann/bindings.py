@@ -14,7 +14,16 @@ from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototy
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["C_TYPES", "META", "RUNTIME", "Functions", "OperatorFunctions", "bind_operator", "phase_one_prototype"]
+__all__ = [
+    "C_TYPES",
+    "META",
+    "RUNTIME",
+    "Functions",
+    "OperatorFunctions",
+    "bind_operator",
+    "phase_one_prototype",
+    "ships_operator",
+]
 
 _INT = ctypes.c_int32
 _U32 = ctypes.c_uint32
@@ -146,6 +155,17 @@ def bind_operator(library: Library, spec: Spec) -> OperatorFunctions:
         library.bind(f"{spec.operator}GetWorkspaceSize", phase_one_prototype(spec)),
         library.bind(spec.operator, _PHASE_TWO),
     )
+
+
+def ships_operator(library: Library, operator: str) -> bool:
+    """Whether this installation has both functions of an operator. Its spec, which takes time to read, is not asked."""
+    try:
+        # Every look-up makes an object of its own: the types that these get count for nobody else.
+        library.bind(f"{operator}GetWorkspaceSize", _PHASE_TWO)
+        library.bind(operator, _PHASE_TWO)
+    except Missing:
+        return False
+    return True
 
 
 def _c_type(parameter: Parameter) -> Any:  # noqa: ANN401 - a ctypes type
