@@ -196,9 +196,11 @@ def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracl
     return tuple(FormulaOracle(oracle.operator, place) for place in range(1, len(oracle.operator.forms)))
 
 
-def _own_stems() -> list[str]:
+@functools.cache
+def _own_stems() -> tuple[str, ...]:
+    """Ours, which stay as they are while a process runs."""
     own = (module.name for module in pkgutil.iter_modules(aclnn_cts.oracles.__path__))
-    return [name for name in own if not name.startswith("_") and name != "registry"]
+    return tuple(name for name in own if not name.startswith("_") and name != "registry")
 
 
 def _from_file(file: Path) -> ModuleType:
