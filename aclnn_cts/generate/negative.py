@@ -23,7 +23,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Constraint, Strength, Way
+from aclnn_cts.speclang.kinds import Constraint, NoLimits, Strength, Way
 
 __all__ = ["Derived", "boundary_cases", "break_by", "break_drawing", "invalid_cases", "tried_ways"]
 
@@ -277,14 +277,17 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
 
     Each value comes once on each side: a limit that moves with the dtype or the rank is met from both.
     """
+    if not constraint.near and isinstance(constraint.rule, NoLimits):
+        return
     proved: set[tuple[str, bool]] = set()
     for attempt in range(ATTEMPTS):
         drawing, twin = _drawing(sampler, seed, f"boundary/{constraint.id}", attempt)
+        twin_id = case_id(twin)
         for way in _limits(constraint, drawing, twin, sampler):
             key = _key(way)
             if (key, False) in proved and (key, True) in proved:
                 continue
-            origin = Origin(kind="boundary", constraint=constraint.id, change=way.text, twin=case_id(twin))
+            origin = Origin(kind="boundary", constraint=constraint.id, change=way.text, twin=twin_id)
             case = _apply(sampler, drawing, way, origin)
             if case is None:
                 continue
