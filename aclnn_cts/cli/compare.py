@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,15 +13,16 @@ from rich.console import Console
 from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import json_option
 from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
-from aclnn_cts.triage.comparison import (
-    CaseCount,
-    CauseCount,
-    Comparison,
-    EndChange,
-    FindingChange,
-    FindingState,
-    RunSide,
-)
+
+if TYPE_CHECKING:
+    from aclnn_cts.triage.comparison import (
+        CaseCount,
+        CauseCount,
+        Comparison,
+        EndChange,
+        FindingChange,
+        RunSide,
+    )
 
 __all__ = ["compare"]
 
@@ -136,6 +138,7 @@ def _value(value: object) -> str:
 def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
     """By state; checks, modes and dtypes are details of a finding."""
     from aclnn_cts.store.run_directory import failure_name
+    from aclnn_cts.triage.comparison import FindingState
 
     states: dict[str, list[FindingChange]] = {}
     for item in findings:

@@ -29,7 +29,6 @@ from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.speclang.load import load_specs
 
 if TYPE_CHECKING:
     from aclnn_cts.campaign.options import CampaignOptions
@@ -147,6 +146,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import default_run_path
 

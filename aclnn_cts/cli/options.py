@@ -11,11 +11,10 @@ import click
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.speclang.model import Spec
-from aclnn_cts.speclang.package import check_product, product_names
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
+    from aclnn_cts.speclang.model import Spec
     from aclnn_cts.store.output_file import OutputFile, Recognizer
 
 __all__ = [
@@ -60,11 +59,19 @@ oracles_option = click.option(
     type=click.Path(path_type=Path),
     help="A folder with oracles of your operators (Python, which is run); may be given several times.",
 )
-product_option = click.option(
-    "--product",
-    metavar="P",
-    help=f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported.",
-)
+
+
+class _ProductOption(click.Option):
+    """`--product`, whose help names the products when somebody asks for it: they are read from a file."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from aclnn_cts.speclang.package import product_names
+
+        self.help = f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported."
+        return super().get_help_record(ctx)
+
+
+product_option = click.option("--product", cls=_ProductOption, metavar="P")
 
 
 _PHASES = click.Choice(["one", "both"])
@@ -184,6 +191,8 @@ def checked_product(product: str | None, spec: Spec) -> str:
     """
     if product is None:
         return DEFAULT_PRODUCT if DEFAULT_PRODUCT in spec.products else spec.products[-1]
+    from aclnn_cts.speclang.package import check_product
+
     check_product(product, where="--product")
     if product not in spec.products:
         raise UsageError(
@@ -199,5 +208,7 @@ def checked_target(product: str | None) -> Target:
     An operator may lack it; that one is skipped.
     """
     if product is not None:
+        from aclnn_cts.speclang.package import check_product
+
         check_product(product, where="--product")
     return Target(product=product or OWN_PRODUCT)

@@ -27,14 +27,14 @@ from aclnn_cts.cli.options import (
 )
 from aclnn_cts.cli.output import begin, console, count, emit, note, show_table, table, wrap
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
-from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, ToleranceVerdict, Verdict
-from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
+    from aclnn_cts.core.case import Case
+    from aclnn_cts.core.trial import Trial
+    from aclnn_cts.core.verdict import Record, Verdict
     from aclnn_cts.runs.run import RunOptions
+    from aclnn_cts.speclang.load import Specs
     from aclnn_cts.store.summary import Summary
     from aclnn_cts.triage.replay_status import Answered, Recorded
 
@@ -74,10 +74,12 @@ def replay(  # noqa: PLR0913 - one parameter an option
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     begin(f"{source} on {adapter}")
     from aclnn_cts.cli.screen import show_end
+    from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
+    from aclnn_cts.speclang.load import load_specs
 
     measuring = Measuring(gate=chosen_tolerances(tolerances), always=verbose)
     if source.is_dir() and not edition:
@@ -184,6 +186,7 @@ class _Findings:
 
     @staticmethod
     def of(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...]) -> _Findings:
+        from aclnn_cts.core.trial import Trial
         from aclnn_cts.triage.replay_status import recorded_findings
 
         known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
@@ -332,6 +335,8 @@ def _tell(out: Console, path: Path, specs: Specs) -> None:
 
 def _show_tolerances(out: Console, verdict: Verdict) -> None:
     """The derived bound and all tolerances, each with what is left of its limit."""
+    from aclnn_cts.core.verdict import ToleranceVerdict
+
     made = table("tolerance", "output", "says", "headroom", "because")
     made.columns[3].justify = "right"
     for number, deviation in enumerate(verdict.deviations):

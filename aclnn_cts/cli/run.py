@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,14 +23,16 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import begin, console
-from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import Trial
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
+
+if TYPE_CHECKING:
+    from aclnn_cts.core.case import Case
+    from aclnn_cts.core.trial import Trial
+    from aclnn_cts.speclang.load import Specs
 
 __all__ = [
     "adapter_option",
@@ -190,6 +193,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
     from aclnn_cts.sandbox.collector import keep_for_good
+    from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
 
@@ -264,6 +268,8 @@ def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tup
 
 def case_of(item: Trial | Case) -> Case:
     """The case of a trial, or the bare case that stands for one."""
+    from aclnn_cts.core.trial import Trial
+
     return item.case if isinstance(item, Trial) else item
 
 

@@ -22,13 +22,11 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import begin, console, count, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.target import Target
-from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.output_file import begins
 
 if TYPE_CHECKING:
+    from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.settings import BenchSettings
 
 __all__ = ["shrink"]
@@ -109,6 +107,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
         raise UsageError("--reshrink: is for a run; leave it out")
+    from aclnn_cts.core.target import Target
     from aclnn_cts.execution.settings import BenchSettings
 
     settings = BenchSettings(
@@ -125,6 +124,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
 
 
 def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
+    from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.run_directory import RunDirectory, failure_name
     from aclnn_cts.triage.shrink_run import settings_of, shrink_run, size_of
 
@@ -170,9 +170,11 @@ def _file(
 ) -> int:
     """`settings`: but for the target and the phases, which are the trial's."""
     from aclnn_cts.checks.registry import as_trial
+    from aclnn_cts.core.trial import Trial, trial_to_json
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.findings.signature import is_milder, same_finding, with_dedup_key
     from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.triage.shrink import ShrinkInterrupted
     from aclnn_cts.triage.shrink import shrink as shrink_trial
     from aclnn_cts.trials.trial_runner import Bench

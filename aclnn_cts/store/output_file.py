@@ -14,7 +14,6 @@ from typing import BinaryIO, TypeAlias, final
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.store.files import storage_failure, write_atomically
-from aclnn_cts.store.run_directory import is_of_a_run, run_around
 
 __all__ = ["STANDARD_OUTPUT", "OutputFile", "Recognizer", "begins"]
 
@@ -187,6 +186,8 @@ class OutputFile:
 
     def _check_place(self, target: Path) -> None:
         """Whether a new file may be made there."""
+        from aclnn_cts.store.run_directory import is_of_a_run, run_around  # noqa: PLC0415 - NumPy comes with it, and a command speaks first
+
         if is_of_a_run(target):
             raise UsageError(
                 f"{self._where}: {target.name} belongs to the run {run_around(target)}; name a file outside of it"
@@ -217,6 +218,8 @@ class OutputFile:
         force: bool,
     ) -> None:
         """Whether the file that is there may be replaced."""
+        from aclnn_cts.store.run_directory import run_around  # noqa: PLC0415 - as above
+
         try:
             with target.open("rb") as file:
                 head = file.read(_HEAD)

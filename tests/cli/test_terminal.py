@@ -133,6 +133,36 @@ def test_a_command_that_takes_its_time_says_first_what_it_does(
     assert shown.startswith(f"{begins}\r\n")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--adapter", "torch"),
+        ("fuzz", "--adapter", "torch"),
+        ("replay", "nothing.json", "--adapter", "torch"),
+        ("report", "a", "-o", "report.html"),
+        ("shrink", "nothing.json"),
+        ("compare", "a", "b"),
+        ("bundle", "a", "-o", "a.bundle"),
+        ("verify", "a.bundle"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_first_line_comes_before_what_takes_time_to_import(words: tuple[str, ...]) -> None:
+    program = f"""if True:
+        import sys
+        from aclnn_cts.cli import main, output
+
+        def begin(what):
+            print([name for name in ("numpy", "pydantic", "torch", "yaml") if name in sys.modules])
+            raise SystemExit
+
+        output.begin = begin
+        main.main({words!r})
+    """
+    done = subprocess.run((sys.executable, "-c", program), cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1 << 16)
