@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 
-__all__ = ["Family", "Fault", "Severity", "current_code", "severity"]
+__all__ = ["Family", "Fault", "Severity", "current_code", "gravest", "severity"]
 
 
 class Severity(str, Enum):
@@ -101,6 +102,11 @@ class Fault(str, Enum):
 def severity(code: str) -> Severity:
     """That of a fault by its code; of one that this version does not know, major."""
     return next((fault.severity for fault in Fault if fault == code), Severity.MAJOR)
+
+
+def gravest(codes: Collection[str]) -> str:
+    """The code of the gravest of some faults; of those that this version does not know, the first by name."""
+    return next((fault.value for fault in Fault if fault in codes), min(codes))
 
 
 def current_code(code: str) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.fault_words import fault_words
-from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.faults import Fault, gravest
 from aclnn_cts.core.fingerprint import GroupedFinding
 from aclnn_cts.core.verdict import Record, Result, Signature
 from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed, message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
+from aclnn_cts.findings.signature import is_related
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -19,6 +20,8 @@ from aclnn_cts.store.store_reader import Query
 
 __all__ = ["FindingGroup", "finding_groups", "quoted_clause"]
 
+_ANY = ""
+"""In the place of a fault."""
 _INTERFACE = "interface."
 """Before the ids of constraints of `specs/interface.yaml`."""
 
@@ -54,27 +57,47 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
     with run.results() as results:
         found = findings_of(results)
         place = indexed(found)
-        worst: dict[int, Record] = {}
+        worst: dict[tuple[int, str], Record] = {}
         signatures: dict[int, dict[Signature, None]] = {}
         for record in results.records(Query(result=Result.FAILED), worst_first=True):
             number = place(record.waiver, fingerprint(record))
-            worst.setdefault(number, record)
+            for fault in (record.verdict.kind, _ANY):
+                worst.setdefault((number, fault), record)
             signatures.setdefault(number, {})[record.signature] = None
         # Waived findings are one line each, without what their failures share.
         told = [
             _group(
-                run, specs, item, worst[number], None if item.waiver else condition_in_run(results, signatures[number])
+                run,
+                specs,
+                item,
+                fault,
+                worst.get((number, fault)) or worst[number, _ANY],
+                None if item.waiver else condition_in_run(results, signatures[number]),
             )
             for number, item in enumerate(found)
+            for fault in (_fault(item, of_campaign=run.manifest.is_campaign),)
         ]
     return tuple(sorted(told, key=lambda entry: (bool(entry.waivers), -entry.cases, entry.title)))
 
 
+def _fault(finding: GroupedFinding, *, of_campaign: bool) -> str:
+    """The code of the gravest fault, or of wrong values behind one, as the report has it (`triage.dedup.Failures`)."""
+    if finding.values_of:
+        return Fault.VALUE
+    members = finding.fingerprints
+    own = [item for item in members if of_campaign or not is_related(item)]
+    return gravest([item.fault for item in own or members])
+
+
 def _group(
-    run: RunDirectory, specs: Specs, finding: GroupedFinding, record: Record, shared: SharedCondition | None
+    run: RunDirectory,
+    specs: Specs,
+    finding: GroupedFinding,
+    kind: str,
+    record: Record,
+    shared: SharedCondition | None,
 ) -> FindingGroup:
     members = finding.fingerprints
-    kind = Fault.VALUE if finding.values_of else record.verdict.kind
     outputs = finding.values_of or _listed(item.output for item in members)
     clause = quoted_clause(record, specs)
     details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]

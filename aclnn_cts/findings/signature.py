@@ -13,6 +13,7 @@ from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
@@ -29,6 +30,7 @@ __all__ = [
     "dedup_key",
     "gravity",
     "is_milder",
+    "is_related",
     "kind_of",
     "outputs_of",
     "rejected_twin",
@@ -38,6 +40,8 @@ __all__ = [
     "with_dedup_key",
     "with_root_cause",
 ]
+
+_ACCEPTED = Fault.of(Family.ACCEPTED)
 
 VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.order))
 """Kinds of one fault of an output's values, the gravest first."""
@@ -109,6 +113,13 @@ def gravity(kind: str) -> int:
 def is_milder(kind: str, than: str) -> bool:
     """Whether one fault is beyond an assumption alone, and the other beyond a document."""
     return kind == Fault.MODEL and than != Fault.MODEL
+
+
+def is_related(failure: Fingerprint) -> bool:
+    """Whether it is of a law, a life cycle or a broken call, which one of its calls may explain."""
+    if failure.check in LIFE_CYCLES or failure.check.startswith(PREFIX):
+        return True
+    return bool(failure.clause) and failure.fault not in _ACCEPTED
 
 
 def dedup_key(signature: Signature) -> Signature:

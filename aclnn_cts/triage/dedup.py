@@ -6,20 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.laws import PREFIX
-from aclnn_cts.checks.life_cycle import LIFE_CYCLES
-from aclnn_cts.core.faults import Family, Fault, severity
+from aclnn_cts.core.faults import Fault, gravest, severity
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.fingerprint import fingerprint, indexed
-from aclnn_cts.findings.signature import gravity
+from aclnn_cts.findings.signature import gravity, is_related
 from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
 __all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "by_finding", "finding_ids"]
-
-_ACCEPTED = Fault.of(Family.ACCEPTED)
 
 SECOND_ORACLE = "second oracle"
 """Key of the fact that says what the second oracle said (`execution.second_opinion`)."""
@@ -89,18 +85,12 @@ class Members:
                 symptom=found.answer,
                 waiver=record.waiver,
                 fingerprint=found,
-                related=not campaign and _is_related(record.signature),
+                related=not campaign and is_related(found),
                 smallest=record,
                 of_campaign=campaign,
             )
         member.add(record)
         return member
-
-
-def _is_related(signature: Signature) -> bool:
-    if signature.check in LIFE_CYCLES or signature.check.startswith(PREFIX):
-        return True
-    return bool(signature.constraint) and signature.kind not in _ACCEPTED
 
 
 @dataclass(slots=True)
@@ -144,8 +134,7 @@ class Failures:
         if self.values_of:
             return str(Fault.VALUE)
         known = [item.finding.kind for item in self.members if item.finding is not None and item.finding.kind]
-        codes = {item.kind for item in self.members} | {*known}
-        return next((fault.value for fault in Fault if fault in codes), min(codes))
+        return gravest((*known, *(item.kind for item in self.members)))
 
     @property
     def runs(self) -> tuple[int, ...]:

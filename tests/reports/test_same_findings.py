@@ -42,13 +42,16 @@ def failed(seed: int, check: str = "values", kind: str = Fault.VALUE, **fields: 
     origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
     case = softmax_case(seed, dtype=dtype, origin=origin)
     fields = {"output": "" if constraint else "out", **fields}
-    return record(case, check=check, result=Result.FAILED, kind=kind, constraint=constraint, share=2.0, **fields)
+    fields = {"share": 2.0, **fields}
+    return record(case, check=check, result=Result.FAILED, kind=kind, constraint=constraint, **fields)
 
 
 # A wrong formula in two dtypes and a law, a stray write, two rules that are not enforced, and a fault that is waived.
 SEVERAL = [
     *(failed(number, dtype=dtype) for number, dtype in enumerate(("FLOAT", "BF16") * 3)),
     failed(10, LAW, Fault.LAW),
+    # The largest error of the finding is of a milder fault.
+    failed(20, kind=Fault.MODEL, share=5.0),
     failed(11, kind=Fault.GUARD),
     failed(12, kind=Fault.GUARD, dtype="BF16"),
     failed(13, "status", Fault.STATUS, constraint="gradOutput.null"),
@@ -85,6 +88,10 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
 
     report = acceptance([path])
     assert sorted(card.number for card in report.findings) == sorted(item.failures for item in stored)
+    named = {
+        f"SoftmaxBackward: {card.kind}{card.output and f' of {card.output}'}," for card in report.unwaived_findings
+    }
+    assert all(any(name in line for line in lines) for name in named)
     standing = {card.id for card in report.unwaived_findings}
     assert (len(standing), len(report.findings)) == (STANDING, STANDING + WAIVED)
 
