@@ -49,11 +49,16 @@ class Moment:
         return self.counts.ended
 
 
-def progress_line(moment: Moment) -> str:
-    """`0:00:42  1832 of 3948 trials, 44/s, 3 findings, 0:00:48 left`."""
+def progress_line(moment: Moment, *, short: bool = False) -> str:
+    """`0:00:42  1832 of 3948 trials, 44/s, 3 findings, 0:00:48 left`.
+
+    `short`, for a narrow terminal: `1832/3948 44/s 3 findings 0:00:48 left`.
+    """
     of = f" of {moment.planned}" if moment.planned is not None else ""
     left = f", {span(moment.left)} left" if moment.left is not None else ""
     findings = count(moment.findings, "finding")
+    if short:
+        return f"{moment.done}{of.replace(' of ', '/')} {moment.rate:.0f}/s {findings}{left[1:]}"
     return f"{span(moment.seconds)}  {moment.done}{of} trials, {moment.rate:.0f}/s, {findings}{left}"
 
 

@@ -52,6 +52,8 @@ EMPTY_SHOWN = 6
 """Lines of cells without a judged call."""
 REGIMES_WIDTH = 76
 """Columns that the table of size regimes takes; narrower terminals show it as text."""
+BAR_FROM, SHORT_BELOW = 110, 72
+"""Columns of a terminal: where the progress line has a bar before it, and where it is short."""
 _STYLES = {
     RunVerdict.FAILS: "red",
     RunVerdict.INCONCLUSIVE: "yellow",
@@ -68,14 +70,12 @@ class Screen:
         self._file = file
         self._progress: Progress | None = None
         self._said = time.monotonic()
+        self._short = False
         if sys.stderr.isatty():
-            self._progress = Progress(
-                TextColumn("{task.fields[part]}"),
-                BarColumn(bar_width=None),
-                TextColumn("{task.description}"),
-                console=OutsideConsole(stderr=True),
-                transient=True,
-            )
+            shown = OutsideConsole(stderr=True)
+            self._short = shown.width < SHORT_BELOW
+            wide = (TextColumn("{task.fields[part]}"), BarColumn(bar_width=None)) if shown.width >= BAR_FROM else ()
+            self._progress = Progress(*wide, TextColumn("{task.description}"), console=shown, transient=True)
         self._task = None if self._progress is None else self._progress.add_task("opening", total=None, part="")
 
     def __call__(self, event: Event, /) -> None:
@@ -114,7 +114,10 @@ class Screen:
         elif isinstance(event, BatchJudged):
             moment = self._meter.moment()
             self._progress.update(
-                self._task, total=moment.planned, completed=moment.done, description=progress_line(moment)
+                self._task,
+                total=moment.planned,
+                completed=moment.done,
+                description=progress_line(moment, short=self._short),
             )
         elif isinstance(event, RunFinished):
             self._progress.stop()

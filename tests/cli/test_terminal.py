@@ -22,7 +22,7 @@ from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, pro
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.store.counts import Counts
-from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
+from aclnn_cts.store.events import BatchJudged, Event, Expected, PhaseStarted, Planned, RunStarted, Skipped
 from aclnn_cts.store.summary import Summary
 from tests.cli.conftest import Called
 from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, SMALL, WRONG
@@ -48,6 +48,26 @@ def test_the_line_has_rate_findings_and_the_time_that_is_left() -> None:
     unknown = Moment(seconds=50.0, counts=counts, planned=None, findings=1, rate=2.0, left=None)
     assert progress_line(unknown) == "0:00:50  100 trials, 2/s, 1 finding"
     assert progress_document(moment)["seconds_left"] == 150.0
+    assert progress_line(moment, short=True) == "100/400 2/s 3 findings 0:02:30 left"
+    assert progress_line(unknown, short=True) == "100 2/s 1 finding"
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_width_cuts_the_line(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    shown = io.StringIO()
+    shown.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    made = screen.Screen()
+    made(RunStarted(manifest=None))  # type: ignore[arg-type]  # which the screen does not read
+    made(Planned(operator="x", kind="given", number=1832))
+    made(Expected(number=2116))
+    made(PhaseStarted(operator="aclnnUpsampleNearestExact1dBackward", name="valid"))
+    made(BatchJudged(records=(record(softmax_case(1)),)))
+    made.close()
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split("[\r\n]", shown.getvalue())]
+    assert any(line.rstrip().endswith(" left") and "/s" in line and "0 findings" in line for line in lines)
 
 
 def test_the_meter_counts_what_the_events_say() -> None:
