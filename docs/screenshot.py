@@ -93,7 +93,7 @@ class _Browser:
 
 _OPEN = """
 const part = document.getElementById(arguments[0]);
-for (const chosen of [".fold", ".finding details"]) (part?.querySelector(chosen) ?? {}).open = true;
+for (const chosen of [".fold", ".finding details.more"]) (part?.querySelector(chosen) ?? {}).open = true;
 """
 _SIZE = """
 const part = document.getElementById(arguments[0]) ?? document.documentElement;

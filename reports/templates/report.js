@@ -12,6 +12,40 @@
   for (const button of buttons) button.addEventListener("click", () => speak(button.dataset.language));
   speak(root.lang);
 
+  // In a narrow window the rows of a table are cards; a cell is told under the name of its column.
+  const narrow = matchMedia("(max-width:40rem)");
+  function nameCells(within) {
+    if (narrow.matches) for (const table of within.querySelectorAll("table:not(.rows)")) nameCellsOf(table);
+  }
+  function nameCellsOf(table) {
+    table.classList.add("rows");
+    const names = [...(table.tHead?.rows[0].cells ?? [])].map((head) =>
+      ["en", "zh"].map((language) => {
+        const copy = head.cloneNode(true);
+        for (const other of copy.querySelectorAll(`.l:not([lang=${language}])`)) other.remove();
+        const text = copy.textContent.trim();
+        return text.charAt(0).toUpperCase() + text.slice(1);
+      }),
+    );
+    const taken = []; // by column: rows that a cell above goes on for
+    for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
+      let at = 0;
+      const skip = () => {
+        while (taken[at] > 0) taken[at++] -= 1;
+      };
+      for (const cell of row.cells) {
+        skip();
+        if (names[at] && cell.colSpan === 1 && (at || cell.localName === "td"))
+          [cell.dataset.en, cell.dataset.zh] = names[at];
+        cell.classList.toggle("blank", !cell.textContent.trim());
+        for (let left = cell.colSpan; left; left -= 1) taken[at++] = cell.rowSpan - 1;
+      }
+      skip();
+    }
+  }
+  narrow.addEventListener("change", () => nameCells(document));
+  nameCells(document);
+
   // Parts of a large report are compressed until somebody opens them.
   async function unpack(part) {
     const packed = part.querySelector(":scope > template.packed");
@@ -21,6 +55,7 @@
     const bytes = Uint8Array.from(atob(packed.content.textContent), (sign) => sign.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     place.innerHTML = await new Response(stream).text();
+    nameCells(place);
     await unpackAll(place.querySelectorAll("details[open]"));
   }
   const unpackAll = (parts) => Promise.all([...parts].map(unpack));

@@ -27,7 +27,9 @@ return [...document.querySelectorAll(named)]
 WIDTHS = (360, 1280, 3840)
 
 TOO_MUCH = """
-const seen = (part) => part.checkVisibility() && !part.closest(".visually-hidden");
+const narrow = matchMedia("(max-width:40rem)").matches;
+const unseen = narrow ? ".visually-hidden, .rows thead" : ".visually-hidden";
+const seen = (part) => part.checkVisibility() && !part.closest(unseen);
 const all = [...document.querySelectorAll("body *")].filter(seen);
 const found = document.documentElement.scrollWidth > innerWidth ? ["page: wider than the window"] : [];
 const tell = (what, part) => found.push(`${what}: ${part.localName}.${part.className}: ${part.innerText.slice(0, 40)}`);
@@ -36,14 +38,16 @@ for (const part of all) {
   const own = [...part.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
   if (own && parseFloat(style.fontSize) < 11) tell("small", part);
   const open = style.overflowX === "visible" && !["inline", "contents"].includes(style.display);
-  if (open && part.clientWidth && part.scrollWidth > part.clientWidth + 1) tell("wide", part);
+  const table = part.matches(".scroll");
+  if ((open || table) && part.clientWidth && part.scrollWidth > part.clientWidth + 1) tell("wide", part);
   const lines = (part.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom))
     / parseFloat(style.lineHeight);
   if (innerWidth >= 1280 && ["figcaption", "caption"].includes(part.localName) && lines > 2.1) tell("long", part);
 }
 return [...new Set(found)].slice(0, 20);
 """
-"""Texts under 11 px, what is wider than its place, captions of over two lines, and a page wider than the window."""
+"""Texts under 11 px, what is wider than its place (tables too), captions of over two lines, and a page wider than the
+window."""
 
 
 @pytest.fixture(scope="module")
