@@ -54,7 +54,7 @@ from aclnn_cts.oracles._special_values import (
     settle,
 )
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_each"]
+__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_each", "values"]
 
 Counts = NDArray[np.int64]
 
@@ -88,6 +88,18 @@ def expected_each(calls: Sequence[OracleInput]) -> list[Expected]:
             )
             for place, call in enumerate(calls)
         ]
+
+
+def values(call: OracleInput) -> dict[str, Float64]:
+    """The three gradients alone, of any operands, tap by tap: the formula's arrays are L times larger."""
+    grad, x, weight = (call.tensors[name] for name in _OPERANDS)
+    pad = call.integer("pad")
+    with np.errstate(all="ignore"):
+        return {
+            "gradInput": to_input(grad, weight, x.shape[0], pad),
+            "gradWeight": to_weight(grad, x, weight.shape[0], pad),
+            "gradBias": np.add.reduce(grad, axis=(0, 1)),
+        }
 
 
 def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:

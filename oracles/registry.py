@@ -135,8 +135,14 @@ def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
 
 
 def load_values(stem: str, *, folders: Sequence[Path] = ()) -> Values:
-    """The operator's values alone: of its formula, else of its `expected`. Raises as `load_module` does."""
-    formula = load_formula(stem, folders=folders)
+    """The operator's values alone: its module's `values`, else its formula's, else those of `expected`.
+
+    Raises as `load_module` does.
+    """
+    module = load_module(stem, folders=folders)
+    own, formula = getattr(module, "values", None), _formula_of(module)
+    if own is not None:
+        return cast("Values", own)
     if formula is not None:
         return FormulaOracle(formula).values
     oracle = load(stem, folders=folders)

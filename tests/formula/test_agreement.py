@@ -128,3 +128,26 @@ def test_exact_data_are_as_exact_by_the_formula(spec: Spec) -> None:
                     for end, same in ((made.lower, other.lower), (made.upper, other.upper)):
                         assert np.array_equal(np.asarray(end), np.asarray(same)), (name, case.arguments)
     assert exact
+
+
+OWN_VALUES = [spec for spec in SPECS.values() if hasattr(registry.load_module(spec.stem), "values")]
+
+
+@pytest.mark.parametrize("spec", OWN_VALUES, ids=lambda spec: spec.stem)
+def test_values_of_an_oracle_are_those_of_its_formula(spec: Spec) -> None:
+    formula = registry.load_formula(spec.stem)
+    assert formula is not None
+    own = registry.load_values(spec.stem)
+    judge = Judge(spec=spec, oracle=registry.load(spec.stem), precision=load_precision(), has_statuses=False)
+    special = 0
+    for case in list(planned(spec))[:256]:
+        question = judge.question(Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.inputs)))
+        magnitudes = {name: np.abs(array) for name, array in question.tensors.items()}
+        found, sizes = own(question), own(msgspec.structs.replace(question, tensors=magnitudes))
+        for name, value in FormulaOracle(formula).values(question).items():
+            finite = np.isfinite(value)
+            special += int(np.sum(~finite))
+            assert np.array_equal(found[name][~finite], value[~finite], equal_nan=True), (name, case.arguments)
+            differences = np.abs(found[name][finite] - value[finite])
+            assert (differences <= 1e-12 * sizes[name][finite]).all(), (name, case.arguments)
+    assert special
