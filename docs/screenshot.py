@@ -115,9 +115,9 @@ def _pages(run: str, folder: Path) -> dict[tuple[str, Language], Path]:
     return made
 
 
-def _save(shot: Image.Image, path: Path) -> None:
-    shot.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
-    print(f"{path}: {path.stat().st_size} bytes")
+def _save(shot: Image.Image, path: Path, **how: Any) -> None:  # noqa: ANN401 - Pillow's own
+    shot.save(path, **how)
+    print(f"{path}: {path.stat().st_size} bytes", flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -133,13 +133,15 @@ def main(arguments: Sequence[str]) -> int:
         try:
             for file, (edition, language, section, height) in _README.items():
                 browser.show(pages[edition, language], width=1280, height=height, scheme="light")
-                _save(browser.window(section), _IMAGES / f"{file}.png")
+                shot = browser.window(section).quantize(_COLOURS, dither=Image.Dither.NONE)
+                _save(shot, _IMAGES / f"{file}.png", optimize=True)
             for (edition, language), page in pages.items():
                 for width, scheme in itertools.product(_WIDTHS, _SCHEMES):
                     browser.show(page, width=width, height=_HEIGHT, scheme=scheme)
                     for section in _SECTIONS if edition == "explorer" else ("",):
                         file = "-".join(filter(None, (edition, section, language, str(width), scheme)))
-                        _save(browser.whole(section), folder / f"{file}.png")
+                        # Squeezing them would take most of the time.
+                        _save(browser.whole(section), folder / f"{file}.png", compress_level=1)
         finally:
             browser.driver.quit()
     return 0

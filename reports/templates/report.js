@@ -24,7 +24,7 @@
         const copy = head.cloneNode(true);
         for (const other of copy.querySelectorAll(`.l:not([lang=${language}])`)) other.remove();
         const text = copy.textContent.trim();
-        return text.charAt(0).toUpperCase() + text.slice(1);
+        return head.querySelector(".l") ? text.charAt(0).toUpperCase() + text.slice(1) : text;
       }),
     );
     const taken = []; // by column: rows that a cell above goes on for
