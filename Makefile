@@ -144,7 +144,7 @@ picture: $(STAMP)
 shots: $(STAMP)
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	cd "$$folder"; \
-	"$(CURDIR)/$(BIN)/aclnn-cts" run --adapter torch -o torch >/dev/null; \
+	"$(CURDIR)/$(BIN)/aclnn-cts" run --adapter torch -o torch >/dev/null || [ $$? -eq 1 ] || exit 1; \
 	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m docs.screenshot torch "$(CURDIR)/build/shots"
 
 lint: $(STAMP)
