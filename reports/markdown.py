@@ -84,12 +84,12 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield ""
     adapters = ", ".join(dict.fromkeys(f"`{run.adapter.replace('`', '')}`" for run in report.runs))
     yield (
-        f"{word('cover.implementation')}: {adapters} · "
-        f"{word('cover.product')}: {plain_text(products_text(report, language))}"
+        f"{word('cover.implementation')}{word('mark.colon')}{adapters} · "
+        f"{word('cover.product')}{word('mark.colon')}{plain_text(products_text(report, language))}"
     )
     if told := ran_on_text(report, language):
         yield ""
-        yield f"{word('cover.ran_on')}: {plain_text(told)}"
+        yield f"{word('cover.ran_on')}{word('mark.colon')}{plain_text(told)}"
     yield ""
     order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
     yield f"| {word('numbers.clauses')} | " + " | ".join(capital(word(f"verdict.{name}")) for name in order) + " |"
@@ -141,7 +141,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         clauses = ", ".join(at for _, at in card.clauses[:3])
         said = chinese_message(card) if language == "zh" else card.message
         shared = () if card.shared is None else (card.shared.zh if language == "zh" else card.shared.en,)
-        what = f"{word(f'kind.{card.kind}')}: {'; '.join((*shared, said))}"
+        what = f"{word(f'kind.{card.kind}')}{word('mark.colon')}{word('mark.semi').join((*shared, said))}"
         yield (
             f"| {card.id} | {word('severity.' + card.severity)} | {plain_text(card.operator)} | "
             f"{plain_text(card.check)} | {plain_text(card.dtype) or '—'} | {plain_text(card.mode) or '—'} | "

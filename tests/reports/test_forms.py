@@ -25,6 +25,7 @@ from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.units import test_units as units_of
 from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
 from aclnn_cts.store.run_directory import RunDirectory
+from tests.reports.page_text import half_width
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 FORMULA = '=HYPERLINK("http://x","y")'
@@ -208,6 +209,12 @@ def test_markdown_is_short_and_holds_no_markup_from_outside(hostile: Acceptance,
         if line.startswith("| F1"):
             assert len(re.findall(r"(?<!\\)\|", line)) == 10
     assert ("不符合" if language == "zh" else "aclnn-cts: fails") in text
+
+
+def test_a_chinese_summary_has_chinese_marks(faulty: Acceptance) -> None:
+    """Below the heading, by which the file is known as ours."""
+    _, _, text = markdown_bytes(faulty, None, "zh").decode().partition("\n")
+    assert half_width(re.sub("`[^`]*`", "", text)) == []
 
 
 def test_the_outline_is_filled_in(faulty: Acceptance) -> None:
