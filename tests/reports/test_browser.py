@@ -11,9 +11,9 @@ import pytest
 
 from aclnn_cts.reports.html import SECTIONS, render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.text import LANGUAGES
+from aclnn_cts.reports.text import LANGUAGES, phrase
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
-from tests.reports.browser import MISSING, OPENED, open_page, shown
+from tests.reports.browser import MISSING, OPENED, open_page, shown, wide
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
@@ -197,6 +197,30 @@ def test_tables_of_five_operators_fit_a_common_window(driver: Any, five: Accepta
         )
     names = "const t = document.querySelector('.environment'); return t.rows[0].cells[0].offsetWidth / t.offsetWidth"
     assert driver.execute_script(names) > 0.2
+
+
+CELLS = """
+const language = document.documentElement.lang;
+const name = (cell) => [...cell.childNodes].filter((part) => part.lang !== (language === "en" ? "zh" : "en"))
+  .map((part) => part.textContent).join("").trim().toLowerCase();
+return [...document.querySelectorAll("table.rows")].map((table) => [
+  [...table.tHead.rows[0].cells].slice(-1).map(name),
+  [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => [...row.cells].at(-1))
+    .filter((cell) => cell.colSpan === 1).map((cell) => cell.dataset[language].toLowerCase()),
+]);
+"""
+"""Of each table, the name of the last column, and what the last cells of its rows are named."""
+
+
+def test_a_narrow_window_names_each_cell_after_its_column(opened: Any, spoken: str) -> None:
+    opened.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    with wide(opened, 360):
+        opened.execute_async_script("setTimeout(arguments[0], 100)")
+        found = opened.execute_script(CELLS)
+        assert len(found) > 10
+        assert [set(cells) for _, cells in found if cells] == [set(name) for name, cells in found if cells]
+        told = "return getComputedStyle(document.querySelector('#evidence tbody td'), '::before').content"
+        assert phrase("cover.run", spoken) in opened.execute_script(told)  # type: ignore[arg-type]  # a str
 
 
 def test_no_request_and_no_error(browser: Any, page: Path) -> None:
