@@ -8,6 +8,8 @@ CALLS ?= 1000
 DECOY_SEEDS ?= 10
 BIN := .venv/bin
 STAMP := .venv/installed
+# pytest rewrites what it imports, asserts and all: without bytecode each process does that again, for seven seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
 	bench-conditions bench-regimes bench-scale check-specs soak-oracles \
@@ -25,13 +27,13 @@ bytecode: $(STAMP)
 
 # Tests of one group (those in a browser) share a process and what they start there.
 test: $(STAMP) bytecode
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" tests
-	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
-	$(BIN)/pytest -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch
+	$(PYTEST) -n $(JOBS) --dist loadgroup -m "not slow" tests
+	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
+	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch
 
 # Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too.
 test-slow: $(STAMP) bytecode
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m slow tests
+	$(PYTEST) -n $(JOBS) --dist loadgroup -m slow tests
 
 # Another torch, `make test-torch TORCH=2.15.0`: do its kernels fail as the waivers say, and in no other way? pip may fetch
 # a CUDA build of several gigabytes.
