@@ -5,6 +5,8 @@ A snapshot is a file `__snapshots__/<module>/<test>.txt`. `pytest --snapshot-upd
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -16,6 +18,12 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_collection_finish() -> None:
+    """Eight thousand collected tests live to the end: the cyclic collector need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class TextSnapshot(SingleFileSnapshotExtension):
