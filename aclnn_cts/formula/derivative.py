@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.case import tensor_of
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number
@@ -23,6 +24,8 @@ __all__ = ["Compared", "differences"]
 
 _DIGITS = 200
 _STEP = "1e-60"
+_NOISE = "1e-190"
+"""Of the terms of a difference: their last digits. A saturated sigmoid has a slope below that."""
 _MOST = 1_000_000
 """Elements that the difference for one element may depend on."""
 _TOLERANCE = 2.0**-46
@@ -72,8 +75,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
             found = setup.difference(parameter, index)
             if found is None:
                 continue
-            by_difference, size = found
-            agree = abs(by_formula - by_difference) <= _TOLERANCE * (abs(by_formula) + size)
+            by_difference, size, noise = found
+            agree = abs(by_formula - by_difference) <= _TOLERANCE * (abs(by_formula) + size) + noise
             yield Compared(
                 output=output,
                 index=index,
@@ -81,6 +84,11 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
                 difference=float(by_difference),
                 agree=bool(agree),
             )
+
+
+def _has(call: OracleInput, name: str) -> bool:
+    """Whether a parameter, or a tensor of a list, is one of the operator's."""
+    return name in call.arguments or tensor_of(call.arguments, name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +112,13 @@ class _Setup:
         made: dict[str, Float64] = {
             parameter: random.standard_normal(shapes[output])
             for output, parameter in derivative.wrt.items()
-            if output in shapes and parameter not in call.arguments
+            if output in shapes and not _has(call, parameter)
         }
         tensors: dict[str, NDArray[Any]] = {
             name: array for name, array in call.tensors.items() if name not in hidden
         } | made
         # The parameter of a gradient that the call does not compute has no shape: a null tensor.
-        unknown = {name: None for name in derivative.wrt.values() if name not in {*call.arguments, *made}}
+        unknown = {name: None for name in derivative.wrt.values() if not _has(call, name) and name not in made}
         question = msgspec.structs.replace(call, tensors=tensors, arguments={**call.arguments, **unknown})
         return cls(operator, derivative, forward, question, call.tensors, shapes)
 
@@ -145,8 +153,11 @@ class _Setup:
         node = self.operator.evaluate(self.operator.judging, Graph(saved), call)[output]
         return Elements(digits=_DIGITS, most=_MOST)(node, index)  # type: ignore[arg-type]
 
-    def difference(self, parameter: str, index: Index) -> tuple[Number, Number] | None:
-        """The same by a difference, and the sum of the absolute values of its terms; None at a kink."""
+    def difference(self, parameter: str, index: Index) -> tuple[Number, Number, Number] | None:
+        """The same by a difference, the sum of the absolute values of its terms, and what digits it lacks at most.
+
+        None at a kink.
+        """
         ends = []
         for sign in (1, 0, -1):
             elements = Elements(digits=_DIGITS, most=_MOST)
@@ -163,4 +174,5 @@ class _Setup:
         quotients = [(first - second) / (2 * step) for first, second in zip(above, below, strict=True)]
         size = sum(abs(quotient) for quotient in quotients)
         bent = sum(abs(first - 2 * at + second) for first, at, second in zip(above, middle, below, strict=True))
-        return None if bent > _TOLERANCE * step * size else (sum(quotients), size)
+        noise = sum(map(abs, middle)) * elements.context.mpf(_NOISE) / step
+        return None if bent > _TOLERANCE * step * size else (sum(quotients), size, noise)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.case import Argument, Tensor, TensorList
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.benchmark import benchmark
-from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.formula.expectation import FormulaOracle
@@ -91,6 +91,42 @@ def test_a_wrong_formula_is_no_derivative() -> None:
 
     other = Operator.of(halved, derivative=formulas.SIGMOID.derivative)
     assert not any(element.agree for element in differences(other, question))
+
+
+def test_the_gradients_of_a_list_are_compared_at_its_own_tensors() -> None:
+    def products(f: F, gradOutput: Array, factors: list[Array]) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradFactors": [gradOutput * factors[1], gradOutput * factors[0]]}
+
+    def forward(f: F, factors: list[Array]) -> Outputs:
+        return {"output": factors[0] * factors[1]}
+
+    derivative = Derivative(forward=forward, gradients={"gradOutput": "output"}, wrt={"gradFactors": "factors"})
+    three, pair = Tensor((3,), "FLOAT"), TensorList((Tensor((3,), "FLOAT"),) * 2)
+    tensors = {name: np.array([2.0, 3.0, 5.0]) for name in ("gradOutput", "factors[0]", "factors[1]")}
+    arguments: dict[str, Argument] = {"gradOutput": three, "factors": pair, "gradFactors": pair}
+    question = OracleInput(tensors=tensors, arguments=arguments)
+    compared = list(differences(Operator.of(products, derivative=derivative), question))
+    assert {element.output for element in compared} == {"gradFactors[0]", "gradFactors[1]"}
+    assert all(element.agree and element.formula in {4.0, 9.0, 25.0} for element in compared)
+
+
+def test_digits_that_a_difference_lacks_are_no_fault() -> None:
+    """The slope of a saturated sigmoid is below the last digit of a difference in 200 of them."""
+
+    def slope(f: F, gradOutput: Array, self: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradInput": gradOutput * f.exp(-1.0 * self)}
+
+    def forward(f: F, self: Array) -> Outputs:
+        return {"y": f.sigmoid(self)}
+
+    derivative = Derivative(forward=forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"})
+    one = Tensor((1,), "FLOAT")
+    arguments = {"gradOutput": one, "self": one, "gradInput": one}
+    for value, agrees in ((400.0, True), (1.0, False)):
+        question = OracleInput(tensors={"gradOutput": np.ones(1), "self": np.array([value])}, arguments=arguments)
+        [element] = differences(Operator.of(slope, derivative=derivative), question)
+        assert element.agree is agrees
+        assert element.formula > 0.0
 
 
 def test_an_element_of_too_many_others_is_left_out() -> None:
