@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Axes", "Backend", "Cells", "F", "Operand", "Outputs", "axes_of"]
+__all__ = ["Array", "Axes", "Backend", "Cells", "F", "Index", "Operand", "Outputs", "axes_of"]
 
 Axes: TypeAlias = "int | tuple[int, ...]"
+Index: TypeAlias = "int | slice | tuple[int | slice, ...]"
 Cells: TypeAlias = "NDArray[np.int64]"
 """Places in the row-major order of an array; a negative one is outside."""
 
@@ -104,6 +105,10 @@ class Array:
     def transpose(self, *axes: int) -> Array:
         """The dimensions in another order."""
         return self.f.transpose(self, tuple(axis % self.ndim for axis in axes))
+
+    def __getitem__(self, index: Index) -> Array:
+        """Part of the array by numbers and slices, as NumPy has it."""
+        return self.f.part(self, index if isinstance(index, tuple) else (index,))
 
     def conj(self) -> Array:
         """The complex conjugate: of a real array itself (`complex.Complex`)."""
@@ -191,6 +196,14 @@ class Backend(ABC, Generic[A]):
         """The elements repeated."""
 
     @abstractmethod
+    def part(self, array: A, index: tuple[int | slice, ...]) -> A:
+        """Part of an array by numbers and slices."""
+
+    @abstractmethod
+    def joined(self, arrays: Sequence[A], axis: int) -> A:
+        """Arrays one after the other along an axis that is counted from the front."""
+
+    @abstractmethod
     def take(self, array: A, cells: Cells, fill: float = 0.0) -> A:
         """Elements by their cells, in the shape of `cells`; outside `fill`, where 0 is no term of a later sum."""
 
@@ -224,6 +237,16 @@ class Backend(ABC, Generic[A]):
     @abstractmethod
     def undecided(self, array: A, *, where: NDArray[np.bool_] | bool) -> A:
         """The array, with elements about which the document decides nothing."""
+
+    def concat(self, arrays: Sequence[A], axis: int = 0) -> A:
+        """Arrays one after the other along an axis; at least one."""
+        return arrays[0] if len(arrays) == 1 else self.joined(arrays, axis % arrays[0].ndim)
+
+    def stack(self, arrays: Sequence[A], axis: int = 0) -> A:
+        """Arrays of one shape one after the other along a new axis; at least one."""
+        shape = arrays[0].shape
+        place = axis % (len(shape) + 1)
+        return self.concat([self.reshape(array, (*shape[:place], 1, *shape[place:])) for array in arrays], place)
 
     def exp(self, array: A) -> A:
         """e^x."""

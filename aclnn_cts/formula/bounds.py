@@ -33,7 +33,7 @@ not suffice is the reach of every element followed (`careful`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -745,6 +745,38 @@ class Bounds(Backend[Tracked]):
 
     def broadcast_to(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
         return self._moved(array, lambda values: np.broadcast_to(values, shape))
+
+    def part(self, array: Tracked, index: tuple[int | slice, ...]) -> Tracked:
+        return self._moved(array, lambda values: np.asarray(values[index]))
+
+    def joined(self, arrays: Sequence[Tracked], axis: int) -> Tracked:
+        def joined(parts: Iterable[Any]) -> Real:  # of arrays or numbers
+            return np.concatenate(
+                [_full(part, array.shape) for part, array in zip(parts, arrays, strict=True)], axis=axis
+            )
+
+        lattices = [array.lattice for array in arrays]
+        result = Tracked(
+            self,
+            joined(array.v for array in arrays),
+            make=None if all(array.plain for array in arrays) else lambda: joined(array.m for array in arrays),
+            n=max(array.n for array in arrays),
+            hi=max(array.hi for array in arrays),
+            lattice=None if None in lattices else min(lattices),  # type: ignore[type-var]  # none of them is None
+            reach=self.ranges.joined([array.reach for array in arrays], joined),
+        )
+        counts = [(array.terms, array.length, array.still) for array in arrays]
+        if all(isinstance(count, float) for one in counts for count in one[:2]) and len(set(counts)) == 1:
+            [(result.terms, result.length, result.still)] = set(counts)
+            errors = [array.e for array in arrays]
+        else:
+            # As of a choice: the terms with fewer roundings set the count.
+            result.terms = min(self._highest(array.k) for array in arrays)
+            result.still = all(array.still for array in arrays)
+            errors = [self._beyond(array, result.terms) for array in arrays]
+        if any(error is not None for error in errors):
+            result.e = joined(0.0 if error is None else error for error in errors)
+        return result
 
     def take(self, array: Tracked, cells: Cells, fill: float = 0.0) -> Tracked:
         return Tracked.later(self, cells.shape, lambda: self._take(array, cells, fill))

@@ -10,7 +10,7 @@ Results are right when float64 rounds them to FLOAT or a narrower format: it has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -392,6 +392,22 @@ class Emulator(Backend[Emulated]):
 
     def broadcast_to(self, array: Emulated, shape: tuple[int, ...]) -> Emulated:
         return self._moved(array, lambda values: np.broadcast_to(values, shape))
+
+    def part(self, array: Emulated, index: tuple[int | slice, ...]) -> Emulated:
+        return self._moved(array, lambda values: values[index])
+
+    def joined(self, arrays: Sequence[Emulated], axis: int) -> Emulated:
+        there = None
+        if any(array.there is not None for array in arrays):
+            masks = [np.ones(array.shape, np.bool_) if array.there is None else array.there for array in arrays]
+            there = np.concatenate(masks, axis=axis)
+        products = [array.product for array in arrays if array.product is not None]
+        return Emulated(
+            self,
+            np.concatenate([array.v for array in arrays], axis=axis),
+            there=there,
+            product=np.concatenate(products, axis=axis) if len(products) == len(arrays) else None,
+        )
 
     def take(self, array: Emulated, cells: Cells, fill: float = 0.0) -> Emulated:
         inside = cells >= 0

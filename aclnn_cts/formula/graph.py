@@ -230,6 +230,23 @@ class Graph(Backend[Node]):
     def broadcast_to(self, array: Node, shape: tuple[int, ...]) -> Node:
         return self._one(array, shape, lambda index: _low(array, index))
 
+    def part(self, array: Node, index: tuple[int | slice, ...]) -> Node:
+        cells = np.asarray(np.arange(array.size).reshape(array.shape)[index])
+        return self._one(array, cells.shape, lambda place: _of_cell(int(cells[place]), array.shape))
+
+    def joined(self, arrays: Sequence[Node], axis: int) -> Node:
+        ends = np.cumsum([array.shape[axis] for array in arrays])
+        shape = list(arrays[0].shape)
+        shape[axis] = int(ends[-1])
+
+        def element(elements: Elements, index: Index) -> Number:
+            which = int(np.searchsorted(ends, index[axis], side="right"))
+            array = arrays[which]
+            within = index[axis] - int(ends[which]) + array.shape[axis]
+            return elements.known([(array, (*index[:axis], within, *index[axis + 1 :]))])[0]
+
+        return Node(self, shape, element)
+
     def take(self, array: Node, cells: Cells, fill: float = 0.0) -> Node:
         def element(elements: Elements, index: Index) -> Number:
             cell = int(cells[index])

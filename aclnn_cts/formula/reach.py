@@ -14,7 +14,7 @@ Products are taken in any order. A sum, a function's result or a stored intermed
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -65,6 +65,9 @@ class Ranges(Protocol):
     def either(self, left: Range, right: Range) -> Range:
         """One of two."""
 
+    def joined(self, arrays: Sequence[Range], joined: Callable[[Sequence[Any]], Any]) -> Range:
+        """The elements of several arrays; `joined` takes an array or a number of each."""
+
     def moved(self, array: Range, move: Move) -> Range:
         """The elements in other places."""
 
@@ -101,6 +104,9 @@ class _Whole:
 
     def either(self, left: float, right: float) -> float:
         return max(left, right)
+
+    def joined(self, arrays: Sequence[float], joined: Callable[[Sequence[Any]], Any]) -> float:
+        return max(arrays)
 
     def moved(self, array: float, move: Move) -> float:
         return array
@@ -161,6 +167,9 @@ class _Elements:
 
     def either(self, left: Reach, right: Reach) -> Reach:
         return Reach(*(np.maximum(*pair) for pair in zip(left, right, strict=True)))
+
+    def joined(self, arrays: Sequence[Reach], joined: Callable[[Sequence[Any]], Any]) -> Reach:
+        return Reach(*map(joined, zip(*arrays, strict=True)))
 
     def moved(self, array: Reach, move: Move) -> Reach:
         return Reach(*(move(part) for part in array))

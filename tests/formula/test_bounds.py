@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
-from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.definition import Form, Operator
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
@@ -99,6 +99,28 @@ def test_a_term_outside_is_no_term() -> None:
     error = np.asarray(say(windows, (2,), x=x).error)
     assert error[0] == pytest.approx(gamma(2, U) * np.abs(x).sum(), rel=1e-6)
     assert error[1] < 1e-30
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30], ids=["ordinary", "beyond FLOAT"])
+def test_parts_and_joined_arrays_keep_the_bounds_of_their_elements(scale: float) -> None:
+    def pieces(f: F, x: Array, y: Array) -> list[Array]:
+        return [(x * y)[:2], x[2:, ::-1] + y[-1], f.stack([x[0], y[0, ::-1]])]
+
+    def whole(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.concat(pieces(f, x, y), -2)}
+
+    x, y = scale * reals(4, 3), reals(4, 3, key=1)
+    found = say(whole, (6, 3), x=x, y=y)
+    for number, rows in enumerate((slice(0, 2), slice(2, 4), slice(4, 6))):
+
+        def piece(f: F, x: Array, y: Array, number: int = number) -> Outputs:
+            return {"out": pieces(f, x, y)[number]}
+
+        alone = say(Operator(forms=(Form("piece", piece, ("x", "y")),)), (2, 3), x=x, y=y)
+        assert np.array_equal(found.value[rows], alone.value)
+        error, least = (np.broadcast_to(np.asarray(each.error), each.value.shape) for each in (found, alone))
+        assert np.all(error[rows] >= 0.999 * least)
+        assert np.all(error[rows] <= 1.001 * least + 1e-37)
 
 
 def test_a_doubtful_comparison_takes_in_both_branches() -> None:

@@ -129,6 +129,21 @@ def test_digits_that_a_difference_lacks_are_no_fault() -> None:
         assert element.formula > 0.0
 
 
+def test_parts_and_joined_arrays_are_the_same_in_every_backend() -> None:
+    def rows(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.concat([x[1:, ::-1] * y[0], f.stack([x[0], y[-1]]), (x + y)[:, ::2].transpose(1, 0)[:1]])}
+
+    tensors = {name: np.random.default_rng(len(name)).standard_normal((3, 3)) + at for at, name in enumerate("xy")}
+    arguments = {name: Tensor((3, 3), "DOUBLE") for name in "xy"} | {"out": Tensor((5, 3), "DOUBLE")}
+    question, operator = OracleInput(tensors=tensors, arguments=arguments), Operator.of(rows)
+    x, y = tensors["x"], tensors["y"]
+    wanted = np.concatenate([x[1:, ::-1] * y[0], [x[0], y[-1]], (x + y)[:, ::2].T[:1]])
+    assert np.array_equal(FormulaOracle(operator).values(question)["out"], wanted)
+    assert np.array_equal(FormulaOracle(operator)(question)["out"].value, wanted)
+    for index in np.ndindex(5, 3):
+        assert float(exact_element(operator, question, "out", index) or 0) == pytest.approx(wanted[index])
+
+
 def test_an_element_of_too_many_others_is_left_out() -> None:
     values = np.ones((1, 30_000))
     question = OracleInput(
