@@ -277,7 +277,12 @@ def tensor_of(arguments: Mapping[str, Argument], name: str) -> Tensor | None:
     value = arguments.get(name)
     if isinstance(value, Tensor):
         return value
-    return next((tensor for key, tensor in _tensors(arguments) if key == name), None) if "[" in name else None
+    held = arguments.get(owner(name))
+    if value is not None or not isinstance(held, TensorList):
+        return None
+    place = name[len(owner(name)) + 1 : -1]
+    known = place.isdecimal() and int(place) < len(held.items) and name == f"{owner(name)}[{int(place)}]"
+    return held.items[int(place)] if known else None
 
 
 def replaced(arguments: Mapping[str, Argument], changes: Mapping[str, Any]) -> dict[str, Any]:
