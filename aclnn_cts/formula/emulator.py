@@ -10,7 +10,7 @@ Results are right when float64 rounds them to FLOAT or a narrower format: it has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,7 +25,17 @@ from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.mutants import Mutant, Operation, mutated
 
-__all__ = ["FASTEST", "MOST_TERMS", "ORDERS", "Emulated", "Emulator", "TooManyTermsError", "Variant", "variants"]
+__all__ = [
+    "FASTEST",
+    "MOST_TERMS",
+    "ORDERS",
+    "Emulated",
+    "Emulator",
+    "TooManyTermsError",
+    "UnchangedError",
+    "Variant",
+    "variants",
+]
 
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce
@@ -44,6 +54,14 @@ MOST_TERMS = 1 << 20
 
 class TooManyTermsError(HarnessError):
     """A sum has more terms than an emulation makes."""
+
+
+class UnchangedError(Exception):
+    """The operation that a mutant sits on gives what it gives without it."""
+
+
+def _same_bits(left: Real, right: Real | None) -> bool:
+    return right is not None and left.dtype == right.dtype and left.tobytes() == right.tobytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +105,23 @@ class Emulator(Backend[Emulated]):
 
     `marks`: nan stands for an input whose value is not to matter, and a decision that meets one is nan as well.
     `operand`: what a mode makes of an input (float64) before it is used.
+    `records`: whether `results` are kept.
+    `plain`: those of the same evaluation without the mutant; UnchangedError where its operation gives no other one.
     """
 
-    __slots__ = ("_form", "_native", "_random", "arithmetic", "marks", "mutant", "operand", "operations", "variant")
+    __slots__ = (
+        "_form",
+        "_native",
+        "_plain",
+        "_random",
+        "arithmetic",
+        "marks",
+        "mutant",
+        "operand",
+        "operations",
+        "results",
+        "variant",
+    )
 
     def __init__(
         self,
@@ -99,9 +131,13 @@ class Emulator(Backend[Emulated]):
         mutant: Mutant | None = None,
         marks: bool = False,
         operand: Callable[[Real], Real] | None = None,
+        records: bool = False,
+        plain: Mapping[int, Real] | None = None,
     ) -> None:
         self.arithmetic, self.variant, self.mutant, self.marks = arithmetic, variant or Variant(), mutant, marks
-        self.operand = operand
+        self.operand, self._plain = operand, plain
+        self.results: dict[int, Real] | None = {} if records else None
+        """What each operation gave, by its place; None where it is not recorded."""
         self._form = form = arithmetic.accumulation
         self._native: Any = None
         if form.name in ("FLOAT", "DOUBLE") and not self.variant.truncates:
@@ -138,10 +174,15 @@ class Emulator(Backend[Emulated]):
         self, name: str, values: Real, *, there: NDArray[np.bool_] | None = None, product: Real | None = None
     ) -> Emulated:
         """A result, with what a mutant makes of it."""
-        mutant = self._mutant(name, len(self.operations))
+        place = len(self.operations)
+        mutant = self._mutant(name, place)
         if mutant is not None:
             values = self._rounded(mutated(mutant.kind, self._wide(values)))
             product = None
+            if self._plain is not None and _same_bits(values, self._plain.get(place)):
+                raise UnchangedError
+        if self.results is not None:
+            self.results[place] = values
         return Emulated(self, values, there=there, product=product)
 
     def _mutant(self, name: str, place: int) -> Mutant | None:

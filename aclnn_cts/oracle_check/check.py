@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ LEAST_SHARE = 0.99
 _BUDGETS = (16, 64, 256)
 """Most elements of a tensor of an emulated call."""
 _MUTANT_CALLS = 240
+_MUTANT_ROUNDS = 16
+"""How often so many calls are made, until enough mutants are found."""
 _DERIVATIVE_CALLS = 24
 _DERIVATIVE_BUDGET = 16
 _BLOCK = 256
@@ -110,7 +113,7 @@ def check_oracle(spec: Spec, *, folders: tuple[Path, ...] = (), calls: int = CAL
         operator=spec.operator,
         oracle="formula" if getattr(oracle, "follows_errors", False) else "expected",
         emulations=check_emulations(source.subjects("emulations", narrow=True), most=calls),
-        mutants=check_mutants(list(source.for_mutants(_MUTANT_CALLS))),
+        mutants=_check_mutants(source),
         derivative=_check_derivative(source),
         laws=check_laws(spec, judge, operator, seed=seed),
         seconds=time.perf_counter() - began,
@@ -175,6 +178,13 @@ class _Source:
             if subject.finite:
                 count -= 1
                 yield subject
+
+
+def _check_mutants(source: _Source) -> Kills:
+    """Where attributes choose among many sequences of operations, each has its share of the calls: then take more."""
+    subjects = source.for_mutants(_MUTANT_CALLS * _MUTANT_ROUNDS)
+    batches = (list(itertools.islice(subjects, _MUTANT_CALLS)) for _ in range(_MUTANT_ROUNDS))
+    return check_mutants(next(batches), more=batches, least=LEAST_SHARE)
 
 
 def _scaled(question: OracleInput, case: Case, operator: Operator, number: int) -> OracleInput:

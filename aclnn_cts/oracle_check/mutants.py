@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from aclnn_cts.core.expected import Float64
 from aclnn_cts.formula.emulator import FASTEST, ORDERS, Emulated, Emulator, TooManyTermsError, Variant
 from aclnn_cts.formula.mutants import Mutant, mutants_of
 from aclnn_cts.formula.special import DOUBLE
-from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.oracle_check.subject import Evaluated, Subject
 
 __all__ = ["Kills", "check_mutants"]
 
@@ -44,39 +44,65 @@ class Kills:
         return self.found / real if real else 1.0
 
 
-def check_mutants(subjects: Sequence[Subject]) -> Kills:
-    """Put every mutant to the calls until one finds it."""
-    alive: dict[Identity, list[int]] = {}
-    dead: set[Identity] = set()
-    for number, subject in enumerate(subjects):
-        variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
-        try:
-            plain = subject.emulated(variant)
-        except TooManyTermsError:
-            continue
-        names = tuple(operation.name for operation in plain.operations)
-        for mutant in mutants_of(list(plain.operations)):
-            identity = (names, mutant)
-            if identity in dead:
-                continue
-            changed = alive.setdefault(identity, [])
-            outputs = subject.emulated(variant, mutant=mutant).outputs
-            if _same(outputs, plain.outputs):
-                continue
-            if subject.faulty([outputs])[0]:
-                dead.add(identity)
-                del alive[identity]
-            else:
-                changed.append(number)
-    kills = Kills(mutants=len(alive) + len(dead), found=len(dead))
-    for (names, mutant), calls in alive.items():
-        if not calls:
-            kills.unchanged += 1
-        elif all(_equivalent(subjects[number], mutant) for number in calls):
-            kills.equivalent += 1
-        else:
-            kills.missed.append(f"{mutant.kind} of operation {mutant.place} ({names[mutant.place]}) of {len(names)}")
+def check_mutants(subjects: Sequence[Subject], *, more: Iterable[Sequence[Subject]] = (), least: float = 1.0) -> Kills:
+    """Put every mutant to the calls until one finds it; to `more` calls while fewer than `least` of them are found."""
+    hunt, rest = _Hunt(), iter(more)
+    hunt.extend(subjects)
+    kills = hunt.kills()
+    while kills.share < least and (batch := next(rest, None)) is not None:
+        hunt.extend(batch)
+        kills = hunt.kills()
     return kills
+
+
+class _Hunt:
+    """Which mutants were found on the calls so far."""
+
+    def __init__(self) -> None:
+        self._subjects: list[Subject] = []
+        self._alive: dict[Identity, list[int]] = {}
+        self._dead: set[Identity] = set()
+
+    def extend(self, subjects: Sequence[Subject]) -> None:
+        """Put the mutants that nothing has found to more calls."""
+        for subject in subjects:
+            self._subjects.append(subject)
+            number = len(self._subjects) - 1
+            variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
+            try:
+                plain = subject.emulated(variant, records=True)
+            except TooManyTermsError:
+                continue
+            names = tuple(operation.name for operation in plain.operations)
+            for mutant in mutants_of(list(plain.operations)):
+                identity = (names, mutant)
+                if identity not in self._dead:
+                    self._put(subject, number, variant, identity, plain)
+
+    def _put(self, subject: Subject, number: int, variant: Variant, identity: Identity, plain: Evaluated) -> None:
+        changed = self._alive.setdefault(identity, [])
+        outputs = subject.emulated(variant, mutant=identity[1], plain=plain).outputs
+        if _same(outputs, plain.outputs):
+            return
+        if subject.faulty([outputs])[0]:
+            self._dead.add(identity)
+            del self._alive[identity]
+        else:
+            changed.append(number)
+
+    def kills(self) -> Kills:
+        """What came of all mutants."""
+        kills = Kills(mutants=len(self._alive) + len(self._dead), found=len(self._dead))
+        for (names, mutant), calls in self._alive.items():
+            if not calls:
+                kills.unchanged += 1
+            elif all(_equivalent(self._subjects[number], mutant) for number in calls):
+                kills.equivalent += 1
+            else:
+                kills.missed.append(
+                    f"{mutant.kind} of operation {mutant.place} ({names[mutant.place]}) of {len(names)}"
+                )
+        return kills
 
 
 def _same(left: Outputs, right: Outputs) -> bool:

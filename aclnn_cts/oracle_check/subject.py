@@ -15,7 +15,7 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Expected, Float64, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
+from aclnn_cts.formula.emulator import Emulated, Emulator, UnchangedError, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
@@ -35,6 +35,8 @@ class Evaluated:
     before: Mapping[str, Float64]
     outputs: Mapping[str, Float64]
     operations: tuple[Operation, ...]
+    results: tuple[Mapping[int, NDArray[Any]], ...] = ()
+    """What the operations gave, once for each arithmetic, where that was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +83,19 @@ class Subject:
         tensors = self.question.tensors.values()
         return all(bool(np.isfinite(array).all()) for array in tensors if array.dtype == np.float64)
 
-    def emulated(self, variant: Variant, *, mutant: Mutant | None = None) -> Evaluated:
-        """The outputs of a variant. TooManyTermsError where a sum is too long to emulate."""
+    def emulated(
+        self, variant: Variant, *, mutant: Mutant | None = None, plain: Evaluated | None = None, records: bool = False
+    ) -> Evaluated:
+        """The outputs of a variant. TooManyTermsError where a sum is too long to emulate.
+
+        `plain`: what the variant gives without the mutant, with what `records` adds to it; then a mutant that changes
+        nothing of its own operation costs no more than that.
+        """
         before: dict[str, Float64] = {}
         operations: tuple[Operation, ...] = ()
         random = np.random.Generator(np.random.Philox(variant.key + 1))
         left = list(self.models)
+        made: list[Mapping[int, NDArray[Any]]] = []
         with np.errstate(all="ignore"):
             while left:
                 model = self.models[left[0]]
@@ -96,10 +105,23 @@ class Subject:
                     truncates=variant.truncates and model.truncates,
                     flushes=variant.flushes and model.flushes_compute,
                 )
-                f = Emulator(arithmetic, own, mutant=mutant, operand=_operand(model, int(random.integers(3))))
-                results = self.operator.evaluate(self.operator.judging, f, self.question)
-                operations = operations or tuple(f.operations)
+                f = Emulator(
+                    arithmetic,
+                    own,
+                    mutant=mutant,
+                    operand=_operand(model, int(random.integers(3))),
+                    records=records,
+                    plain=None if plain is None else plain.results[len(made)],
+                )
+                made.append({} if f.results is None else f.results)
                 alike = [name for name in left if _alike(arithmetic, model, self.models[name])]
+                try:
+                    results = self.operator.evaluate(self.operator.judging, f, self.question)
+                except UnchangedError:
+                    before.update((name, plain.before[name]) for name in alike if plain is not None)
+                    left = [name for name in left if name not in alike]
+                    continue
+                operations = operations or tuple(f.operations)
                 for name in alike:
                     result = results[name]
                     if not isinstance(result, Emulated):
@@ -111,7 +133,7 @@ class Subject:
                 name: _stored(before[name], model, flushes=variant.flushes, through=through)
                 for name, model in self.models.items()
             }
-        return Evaluated({name: before[name] for name in self.models}, outputs, operations)
+        return Evaluated({name: before[name] for name in self.models}, outputs, operations, tuple(made))
 
     def faulty(self, results: Sequence[Mapping[str, NDArray[Any]]]) -> list[tuple[str, ...]]:
         """Of every one of several results, the outputs that the judge finds at fault."""

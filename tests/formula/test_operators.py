@@ -179,3 +179,22 @@ def test_a_mutant_changes_one_operation() -> None:
     y, g = held.question.tensors["output"], held.question.tensors["gradOutput"]
     assert np.allclose(mutant.before["gradInput"], g * (1.0 + y * y), rtol=1e-5)
     assert held.faulty([plain.outputs, mutant.outputs]) == [(), ("gradInput",)]
+
+
+def test_more_calls_are_made_until_enough_mutants_are_found() -> None:
+    batches = [[subject(MAKERS["attention"], key) for key in keys] for keys in ([0], [1, 2, 3], [4])]
+    first, second = check_mutants(batches[0]), check_mutants(batches[0] + batches[1])
+    assert first.share < second.share
+    rest = iter(batches[1:])
+    assert check_mutants(batches[0], more=rest, least=second.share) == second
+    assert list(rest) == [batches[2]]
+
+
+def test_a_mutant_that_changes_nothing_of_its_operation_is_not_followed() -> None:
+    held = subject(MAKERS["tanh"], 0)
+    plain = held.emulated(Variant(), records=True)
+    assert [sorted(results) for results in plain.results] == [[0, 2, 3]]
+    mutant = Mutant(0, "result saturated at 65504")
+    same = held.emulated(Variant(), mutant=mutant, plain=plain)
+    assert same.operations == ()
+    assert np.array_equal(same.outputs["gradInput"], plain.outputs["gradInput"])
