@@ -234,6 +234,13 @@ class Backend(ABC, Generic[A]):
     def as_written(self, array: A) -> A:
         """A quantity that every implementation computes as such: no reordering reaches through it."""
 
+    def evaluated(self, array: A) -> A:
+        """A quantity that every implementation has as one number before it goes on, such as the state of a recurrence.
+
+        What is behind it may be reordered, and so may what follows: its one error goes through that.
+        """
+        return array
+
     @abstractmethod
     def undecided(self, array: A, *, where: NDArray[np.bool_] | bool) -> A:
         """The array, with elements about which the document decides nothing."""

@@ -60,6 +60,8 @@ _LONGER = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant
 _NEGLIGIBLE = 2.0**20
 """Times eta: an underflow allowance that hides no error anybody could mean. Above it, its share decides."""
 _SHARE = 2.0**-7
+_LATER = 8.0
+"""Roundings of a product, and of what it is added to, up to the next quantity that is one number."""
 GROWTH = 1.0 + 2.0**-10
 """How much larger rounding errors may make an intermediate than its bound says, with much to spare."""
 
@@ -78,6 +80,7 @@ class Tracked(Array):
         "n",
         "number",
         "reach",
+        "single",
         "still",
         "terms",
         "v",
@@ -103,6 +106,8 @@ class Tracked(Array):
         self.f, self.v, self.terms, self.length, self.still = f, v, terms, length, still
         self.e, self.n, self.hi, self.lattice, self.reach = e, n, hi, lattice, reach
         self._later: tuple[tuple[int, ...], Callable[[], Tracked]] | None = None
+        self.single = False
+        """Whether e is the error of one number, of which all that follows is computed (`evaluated`)."""
         self.number = 0.0
         """The value of a number that stands in the formula; 0 for everything else."""
         self._m: Any = None
@@ -402,15 +407,24 @@ class Bounds(Backend[Tracked]):
             ),
         )
         if right.e is not None:
-            grown = left.m if left.still else left.m * (1.0 + self.gamma(left.k))
+            grown = self._carrying(left, right)
             result.e = right.e * (grown if left.e is None else grown + left.e)
         if left.e is not None:
-            grown = right.m if right.still else right.m * (1.0 + self.gamma(right.k))
-            result.e = _plus(result.e, left.e * grown)
+            result.e = _plus(result.e, left.e * self._carrying(right, left))
         if result.e is not None:
             result.e = result.e * (1.0 + self.u)
         self._round(result, 1.0, underflows=1.0)
         return result
+
+    def _carrying(self, factor: Tracked, other: Tracked, later: float = _LATER) -> Any:  # noqa: ANN401 - or a number
+        """What an error of the other factor is multiplied by at most, but for an error of this one beside its terms.
+
+        That of one number meets this factor itself: where its terms are multiplied one by one, they have that number in
+        common, and only their roundings, of which `later` are still to come, are errors of each.
+        """
+        if other.single:
+            return np.abs(factor.v) + self.gamma(factor.k + later) * factor.m
+        return factor.m if factor.still else factor.m * (1.0 + self.gamma(factor.k))
 
     def _scaled(self, array: Tracked, factor: float) -> Tracked:
         """Times a power of two: exact, but for what underflows."""
@@ -659,11 +673,11 @@ class Bounds(Backend[Tracked]):
             lattice=lattice,
         )
         if right.e is not None:
-            grown = left.m * (1.0 + self.gamma(left.k))
+            grown = self._carrying(left, right, count + 1.0)
             grown = grown if left.e is None else grown + left.e
             result.e = plan(_full(grown, left.shape), _full(right.e, right.shape))
         if left.e is not None:
-            grown = right.m * (1.0 + self.gamma(right.k))
+            grown = self._carrying(right, left, count + 1.0)
             result.e = _plus(result.e, plan(_full(left.e, left.shape), _full(grown, right.shape)))
         result.reach = self.ranges.total(
             # For all elements together: which products meet which element is not followed.
@@ -735,6 +749,7 @@ class Bounds(Backend[Tracked]):
         )
         if make is None and array._m is not None and not isinstance(array._m, float):  # noqa: SLF001 - of this class
             result._m = moved(array._m)  # noqa: SLF001 - of this class
+        result.single = array.single
         return result
 
     def reshape(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
@@ -774,6 +789,7 @@ class Bounds(Backend[Tracked]):
             result.terms = min(self._highest(array.k) for array in arrays)
             result.still = all(array.still for array in arrays)
             errors = [self._beyond(array, result.terms) for array in arrays]
+        result.single = all(array.single or (array.e is None and array.still) for array in arrays)
         if any(error is not None for error in errors):
             result.e = joined(0.0 if error is None else error for error in errors)
         return result
@@ -923,6 +939,12 @@ class Bounds(Backend[Tracked]):
         result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice)
         result.reach = self.ranges.opaque(lambda: size if error is None else size + error, hi=array.hi)
         return self._absorbing(result, array)
+
+    def evaluated(self, array: Tracked) -> Tracked:
+        written = self.as_written(array)
+        result = self._moved(written, lambda values: values)
+        result.single = result.plain and result.still and result.e is not None
+        return result
 
     def undecided(self, array: Tracked, *, where: NDArray[np.bool_] | bool) -> Tracked:
         if where is False or not np.any(where):

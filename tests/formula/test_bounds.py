@@ -80,6 +80,24 @@ def test_as_written_stops_reordering() -> None:
     assert np.asarray(widened.error) == pytest.approx(np.asarray(say(centred, x=x, y=y).error))
 
 
+def test_the_error_of_one_number_meets_what_it_is_multiplied_by() -> None:
+    """Where a factor cancels, such as 1 - z of a gate that is almost open, whether it is multiplied out or not."""
+
+    def carried(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.evaluated(x.sum(1)) * (1.0 - y)}
+
+    def free(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": x.sum(1) * (1.0 - y)}
+
+    x, y = reals(500, 40), (1.0 - np.abs(reals(500, key=1)) * 2.0**-12).astype(np.float32).astype(np.float64)
+    output, wide = say(carried, (500,), x=x, y=y), say(free, (500,), x=x, y=y)
+    g, z = np.add.accumulate(x.astype(np.float32), axis=1)[:, -1], y.astype(np.float32)
+    for computed in (g * (np.float32(1.0) - z), g - g * z):
+        assert np.all(np.abs(computed - output.value) <= output.error)
+    assert np.all(np.asarray(output.error) <= wide.error)
+    assert np.median(np.asarray(output.error) / np.asarray(wide.error)) < 0.1
+
+
 def test_exact_data_are_exact_and_others_are_not() -> None:
     x, y = np.rint(4.0 * reals(3, 5)), np.rint(4.0 * reals(3, 5, key=1))
     steps = {"x": 1.0, "y": 1.0}
