@@ -63,7 +63,7 @@ def test_a_failure_in_company_is_shown_with_its_company(tmp_path: Path) -> None:
     assert (card.trial_id, card.after, card.figures_of) == (shown.shown.id, 3, "")
     assert "make first what it needs: 3." in text
     assert "必需的部分" in text
-    assert "of 3 recorded, one that shows again by itself, not shrunk" in text
+    assert "One of 3 recorded failures that reproduces in isolation; not shrunk." in text
 
 
 def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_recorded_case_says_that_it_was_not_shrunk_and_how_to(tmp_path: Path) 
     card, text = card_and_text(acceptance([run]))
     assert card.trial_id == failed(of_size(4)).trial_id
     assert not card.shrunk
-    assert "smallest of 3 recorded, not shrunk" in text
-    assert "3 个记录中最小的用例" in text
+    assert "The smallest of 3 recorded failures; not shrunk." in text
+    assert "3 个失败记录中最小的用例" in text
     assert card.shrink == f"aclnn-cts shrink {run}"
     assert card.shrink in text
     # The run wrote the first failure down, which is another case.
@@ -115,7 +115,7 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     assert card.file_is_case
     assert dict(card.case)["gradOutput"].count("[2, 3]") == 1
     assert json.loads(card.trial)["case"]["arguments"]["out"]["tensor"]["shape"] == [2, 3]
-    assert "shrunk in 12 executions; 1 failures are recorded" in text
+    assert "Shrunk in 12 executions; 1 failures are recorded" in text
     assert "not shrunk" not in text
     # Its figures are of the case whose record is kept, and say so.
     assert card.figures_of == recorded.trial_id

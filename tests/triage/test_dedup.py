@@ -127,7 +127,7 @@ def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
     assert "It looks the same in" in first
     assert "their calls were not made again one by one." in first
     assert "All 10 recorded failures of this finding" in first
-    assert "smallest of the 4 gravest that are it by themselves, of 10 recorded" in first
+    assert "The smallest of the 4 gravest failures (10 recorded)" in first
     assert "by its looks" in first
 
 

@@ -82,7 +82,7 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     assert trial.id == card.trial_id
     assert all(tensor.numel == 1 for _, tensor in trial.case.tensors())
     page = render_html(report)
-    assert f"shrunk in {card.executions} executions; 3 failures are recorded" in page
+    assert f"Shrunk in {card.executions} executions; 3 failures are recorded" in page
     assert f"经 {card.executions} 次执行缩减" in page
     # What was judged stays as it was.
     assert RunDirectory(run).summary() == before
@@ -95,7 +95,7 @@ def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pyt
     assert "the limit: smaller ones may be left" in said(capsys)
     [card] = acceptance([run]).findings
     assert not card.shrunk_whole
-    assert "the limit, after which smaller ones may be left" in render_html(acceptance([run]))
+    assert "which is the limit: smaller cases may exist" in render_html(acceptance([run]))
     assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     assert "shrunk before" in said(capsys)
     assert main(["shrink", str(run), "--adapter", WRONG, "--reshrink"]) == 1
