@@ -38,13 +38,12 @@ class StartRow:
     """Without a waiver."""
     waived: int
     clauses: tuple[int, ...]
-    """Met, contradicted, untested, open."""
+    """Met, contradicted, untested, open; of all runs together."""
     findings: int
 
 
 def start_rows(report: Acceptance) -> list[StartRow]:
     """Operators of all runs, in the order of the documents."""
-    ends = {part.operator: part.ends for part in report.operators}
     clauses: dict[str, list[str]] = {}
     for row in report.clauses:
         clauses.setdefault(row.operator, []).append(row.verdict)
@@ -58,10 +57,10 @@ def start_rows(report: Acceptance) -> list[StartRow]:
             judged=row.judged,
             counted=row.counted,
             percent=row.percent,
-            failed=ends[row.operator].unwaived if row.operator in ends else 0,
-            waived=ends[row.operator].waived if row.operator in ends else 0,
+            failed=row.failed,
+            waived=row.waived,
             clauses=tuple(clauses.get(row.operator, []).count(name) for name in _ORDER),
-            findings=sum(card.operator == row.operator for card in report.findings),
+            findings=sum(card.operator == row.operator and run.name in card.runs for card in report.findings),
         )
         for run in report.runs
         for row in run.operators

@@ -50,6 +50,9 @@ class VerdictRow:
     percent: int
     open: int
     """Trials of which the document leaves open what conforms."""
+    failed: int
+    """Trials that failed without a waiver."""
+    waived: int
     outside: Mapping[str, int]
     """Trials out of scope, by what the adapter does not offer."""
 

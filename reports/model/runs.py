@@ -94,6 +94,8 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
                 counted=found.counted,
                 percent=percent(found.share),
                 open=summary.operator(name).total.open,
+                failed=summary.operator(name).total.unwaived,
+                waived=summary.operator(name).total.waived,
                 outside=found.scope,
             )
             for name, found in conclusion.operators.items()

@@ -12,6 +12,7 @@ import pytest
 from aclnn_cts.document.catalogue import FAMILIES, family_of
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.start import anchors, families, start_rows
 from aclnn_cts.reports.text import LANGUAGES, words
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
@@ -52,6 +53,14 @@ def test_operators_are_in_families_that_have_a_name_in_both_languages(sixty: Acc
     assert all(family_of(row.operator) == name for name, rows in found for row in rows)
     assert sum(len(rows) for _, rows in found) == OPERATORS
     assert set(words("terms")["family"]) == {*FAMILIES, "other"}
+
+
+def test_a_row_of_the_start_page_counts_failures_of_its_run_alone(faulty_run: Path, five_run: Path) -> None:
+    rows = start_rows(acceptance([faulty_run, five_run]))
+    wrong, right = (row for row in rows if row.operator == "aclnnSoftmaxBackward")
+    assert (wrong.run, right.run) == (faulty_run.name, five_run.name)
+    assert wrong.failed > 0 < wrong.findings
+    assert (right.failed, right.findings) == (0, 0)
 
 
 def test_no_two_cards_have_the_same_anchor(sixty: Acceptance) -> None:
