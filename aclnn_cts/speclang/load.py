@@ -1,4 +1,7 @@
-"""The specs that a command works with: those of the package, and those of a user's own folders."""
+"""The specs that a command works with: those of the package, and those of a user's own folders.
+
+What builds them is imported when the first is read: many a runner, such as a spare, ends before that.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build import Interface, build_interface, build_spec
 from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files, is_edition_file, read_edition
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.build import Interface
 
 __all__ = [
     "SHARED_FILES",
@@ -125,6 +131,8 @@ def _read_file(path: Path) -> YamlFile:
 
 @functools.lru_cache(maxsize=1)
 def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
+    from aclnn_cts.speclang.build import Interface, build_interface  # noqa: PLC0415 - as the module says
+
     path = folder / "interface.yaml"
     if not path.exists():
         return Interface(), ()
@@ -158,6 +166,8 @@ def _raise_for(messages: Sequence[str]) -> None:
 
 def _read(path: Path, edition: str) -> tuple[Spec | None, Sequence[str]]:
     """The spec of an operator's file in an edition, and what is wrong with it."""
+    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
+
     interface, _ = _interface(package_folder())
     change = edition_file(path, edition) if edition else path
     file = _read_file(change if change.exists() else path)
@@ -210,6 +220,8 @@ class LintedFile:
 
 def specs_from_texts(texts: Mapping[str, str]) -> Specs:
     """The specs of these texts by stem, and no others, such as a run used them; UsageError with every message."""
+    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
+
     interface, messages = _interface(package_folder())
     specs: list[Spec] = []
     for stem, text in texts.items():
@@ -227,6 +239,8 @@ def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[L
 
     `edition`: build that of the package, or of each file, instead.
     """
+    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
+
     folder = package_folder()
     check_edition(edition, (folder, *(path.parent for path in files)))
     interface, interface_messages = _interface(folder)
@@ -251,6 +265,8 @@ def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[L
 
 
 def _lint_interface(path: Path) -> list[str]:
+    from aclnn_cts.speclang.build import build_interface  # noqa: PLC0415 - as the module says
+
     try:
         _, problems = build_interface(read_yaml(path, name=_shown(path)))
     except YamlError as error:
@@ -260,6 +276,8 @@ def _lint_interface(path: Path) -> list[str]:
 
 def load_spec_file(path: Path) -> Spec:
     """Build an operator's spec from one file, such as that of a run directory; UsageError with every message."""
+    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
+
     interface, _ = _interface(package_folder())
     spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
     if spec is None or problems.messages:
@@ -269,6 +287,8 @@ def load_spec_file(path: Path) -> Spec:
 
 def spec_from_text(text: str, *, stem: str, name: str = "<text>") -> Spec:
     """Build a spec from text, for tests and documentation; UsageError with every message where it is wrong."""
+    from aclnn_cts.speclang.build import Interface, build_spec  # noqa: PLC0415 - as the module says
+
     spec, problems = build_spec(parse_yaml(text, name=name), stem=stem, interface=Interface())
     if spec is None or problems.messages:
         raise UsageError("\n".join(problems.sorted()))

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.schema import FileModel, ProductModel, WordingModel
 
 __all__ = ["check_product", "checked_file", "package_folder", "product_names", "products", "wording"]
 
@@ -26,6 +26,8 @@ def package_folder() -> Path:
 @functools.cache
 def products() -> Mapping[str, ProductModel]:
     """Every product that a spec, a case or `--product` may name, in the order of the file."""
+    from aclnn_cts.speclang.schema import ProductsModel  # noqa: PLC0415 - its models are made when a file is read
+
     path = package_folder() / "products.yaml"
     model = checked_file(read_yaml(path, name=f"specs/{path.name}"), ProductsModel)
     return MappingProxyType(model.products)
@@ -34,6 +36,8 @@ def products() -> Mapping[str, ProductModel]:
 @functools.cache
 def wording() -> WordingModel:
     """The stock sentences of specs in the short form."""
+    from aclnn_cts.speclang.schema import WordingModel  # noqa: PLC0415 - as above
+
     path = package_folder() / "wording.yaml"
     return checked_file(read_yaml(path, name=f"specs/{path.name}"), WordingModel)
 
@@ -54,6 +58,10 @@ def check_product(word: str, *, where: str) -> None:
 
 def checked_file(file: YamlFile, model: type[FileModel]) -> FileModel:
     """The content of a file of this form; UsageError with every mistake and its line."""
+    from pydantic import ValidationError  # noqa: PLC0415 - as above
+
+    from aclnn_cts.speclang.problems import Problems  # noqa: PLC0415 - as above
+
     problems = Problems(file)
     try:
         return model.model_validate(file.content)
