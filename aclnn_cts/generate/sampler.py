@@ -371,7 +371,7 @@ class Sampler:
                     seed = number + place * len(self._tensors)
                     tensors.append(self._tensor(item, f"{name}[{place}]", looks, drawing, way, environment, seed))
                 environment.pop(INDEX, None)
-            have_data = have_data and all(self._has_data(item, tensor) for tensor in tensors)
+            have_data = have_data and all([self._has_data(item, tensor) for tensor in tensors])
             value = tensors[0] if item.length is None else TensorList(tuple(tensors))
             arguments[name] = environment[name] = value
         return have_data
@@ -384,13 +384,13 @@ class Sampler:
         return shape if way is None else _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
 
     def _has_data(self, item: Parameter, tensor: Tensor) -> bool:
-        return (
-            tensor.data is not None if item.role == "input" else self._can_have_data(item, tensor.shape, tensor.dtype)
-        )
+        """Whether an input has data, and an output could."""
+        if item.role == "input":
+            return tensor.data is not None
+        return self._can_have_data(tensor.shape, tensor.dtype, _MAX_OUTPUT_ELEMENTS)
 
-    def _can_have_data(self, item: Parameter, shape: tuple[int, ...], dtype: str) -> bool:
-        most = MAX_DATA_ELEMENTS if item.role == "input" else _MAX_OUTPUT_ELEMENTS
-        return math.prod(shape) <= most and min(shape, default=1) >= 0 and dtype not in self._without_data
+    def _can_have_data(self, shape: tuple[int, ...], dtype: str, most: int) -> bool:
+        return min(shape, default=1) >= 0 and math.prod(shape) <= most and dtype not in self._without_data
 
     def _tensor(
         self,
@@ -410,7 +410,7 @@ class Sampler:
             dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
             view = _STEPPED if way.strided == name else view
         data = None
-        if item.role == "input" and self._can_have_data(item, shape, dtype):
+        if item.role == "input" and self._can_have_data(shape, dtype, MAX_DATA_ELEMENTS):
             data = self._data(item, name, drawing, environment, number, way)
         layout = lay_out(shape, view) if view and min(shape, default=1) > 0 else None
         strides, offset, storage = layout if layout is not None else (None, 0, None)
