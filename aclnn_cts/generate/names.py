@@ -18,6 +18,7 @@ from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, cl
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
+from aclnn_cts.speclang.shape import INDEX, compile_shape
 
 __all__ = ["NameDrawer", "choice_label"]
 
@@ -72,6 +73,12 @@ class NameDrawer:
             if step.beside is not None and derived and number < derived[-1]
         }
         """What is drawn after a size that others may be derived from."""
+        self._lists = tuple(
+            (frozenset(item.shape.names()), compile_shape(item.shape), item.length)
+            for item in spec.parameters
+            if item.length is not None and item.shape is not None
+        )
+        """Names, shape and length of each list of tensors, whose sizes may be products of a name with itself."""
         self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation", "broadcast")}
 
     def draw(
@@ -128,7 +135,37 @@ class NameDrawer:
             before = 0
             while room > 1 and (least := self._least(step, names, room)) > budget and least != before:
                 room, before = min(room - 1, room * budget // least), least
-        return max(room, 1)
+        return self._room_in_lists(step, names, max(room, 1), budget)
+
+    def _room_in_lists(self, step: _Step, names: Mapping[str, Any], room: int, budget: int) -> int:
+        """The largest size up to `room` that keeps every tensor of the lists within the budget; at least 1."""
+        lists = [item for item in self._lists if step.draw.name in item[0]] if step.draw.kind == "integer" else []
+
+        def fits(size: int) -> bool:
+            known = {**names, step.draw.name: size}
+            for later in self._later(step):
+                known.setdefault(later.name, 1)
+            try:
+                return all(
+                    math.prod(max(size, 1) for size in shape({**known, INDEX: place}, self._target)) <= budget
+                    for _, shape, length in lists
+                    for place in range(int(length(known, self._target)))
+                )
+            except UNDEFINED:
+                return True
+
+        if not lists or fits(room):
+            return room
+        least = 1
+        while room - least > 1:
+            middle = (least + room) // 2
+            least, room = (middle, room) if fits(middle) else (least, middle)
+        return least
+
+    def _later(self, step: _Step) -> Sequence[Draw]:
+        """The draws after one."""
+        draws = [item.draw for item in self._steps]
+        return draws[draws.index(step.draw) + 1 :]
 
     def _least(self, step: _Step, names: Mapping[str, Any], size: int) -> int:
         """Elements of the largest tensor where a name has that size and those after it are as small as they may be.
