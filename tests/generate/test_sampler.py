@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor, owner
 from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
@@ -46,10 +46,10 @@ def demand_valid(case: Case) -> None:
     assert [item.id for item in found.not_applicable] == []
     for name, tensor in case.tensors():
         assert check_view(tensor) is None, name
-        assert (tensor.data is not None) == (name in spec.inputs), name
+        assert (tensor.data is not None) == (owner(name) in spec.inputs), name
         if tensor.data is not None:
             check_data(tensor.data, name=name)
-        assert spec.parameter(name).strided or tensor.strides is None, name
+        assert spec.parameter(owner(name)).strided or tensor.strides is None, name
     assert case.call.phases == 2
     assert case.origin.kind == "valid"
 
@@ -152,12 +152,12 @@ def test_seeds_differ(stem: str, product: str) -> None:
 def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
     spec = SPECS.find(stem)
     cases = list(valid_cases(stem, product, 1200, seed=3))
-    tensors: dict[str, list[Tensor]] = {item.name: [] for item in spec.parameters if item.kind == "tensor"}
+    tensors: dict[str, list[Tensor]] = {item.name: [] for item in spec.parameters if item.holds_tensors}
     for case in cases:
         for name, tensor in case.tensors():
-            tensors[name].append(tensor)
+            tensors[owner(name)].append(tensor)
     for item in spec.parameters:
-        if item.kind != "tensor":
+        if not item.holds_tensors:
             continue
         drawn = tensors[item.name]
         assert {tensor.dtype for tensor in drawn} >= set(item.dtypes.get(product, ())), item.name

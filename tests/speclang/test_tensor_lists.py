@@ -133,3 +133,16 @@ def test_mistakes(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_specs([tmp_path])["aclnnFoldGrad"]
     assert said in str(caught.value)
+
+
+def test_sizes_keep_the_tensors_of_a_list_within_the_budget() -> None:
+    """Of a recurrent operator a weight has a size three times, and another tensor of the list has it not."""
+    gru = Sampler(load_specs()["aclnnGRUBackward"], Target(product="atlas-a2"))
+    largest = set()
+    for budget in (48, 1024):
+        for choices in stream_block(8, "lists", 0, 80):
+            tensors = dict(gru.case(gru.draw(choices, budget=budget)).tensors())
+            least = 3 * 1 * 2  # of a weight of hidden states of size 1 in both directions
+            assert max(tensor.numel for tensor in tensors.values()) <= max(budget, least)
+            largest.add(tensors["params[1]"].shape[1])
+    assert max(largest) > 8
