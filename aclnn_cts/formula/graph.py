@@ -44,14 +44,21 @@ class _MissingError(Exception):
 
 
 class Node(Array):
-    """One array of a graph: its shape, and how an element of it follows from others."""
+    """One array of a graph: its shape, and how an element of it follows from others, or of which it is a copy."""
 
-    __slots__ = ("_shape", "element")
+    __slots__ = ("_shape", "element", "source")
 
     f: Graph
 
-    def __init__(self, f: Graph, shape: Iterable[int], element: Callable[[Elements, Index], Number]) -> None:
+    def __init__(
+        self,
+        f: Graph,
+        shape: Iterable[int],
+        element: Callable[[Elements, Index], Number],
+        source: Callable[[Index], Place] | None = None,
+    ) -> None:
         self.f, self._shape, self.element = f, tuple(int(size) for size in shape), element
+        self.source = source
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,6 +77,7 @@ class Elements:
 
     def __call__(self, node: Node, index: Index) -> Number:
         """One element. TooManyNodesError where it takes too many, ZeroDivisionError where it divides by 0."""
+        node, index = _original(node, index)
         waiting = [(node, index)]
         while waiting:
             wanted, place = waiting[-1]
@@ -89,7 +97,8 @@ class Elements:
     def known(self, places: Sequence[Place]) -> list[Number]:
         """Elements that others follow from; only to be called by `Node.element`."""
         found, missing = [], []
-        for node, index in places:
+        for place in places:
+            node, index = _original(*place)
             values = self._found.get(node)
             if values is None or index not in values:
                 missing.append((node, index))
@@ -98,6 +107,17 @@ class Elements:
         if missing:
             raise _MissingError(missing)
         return found
+
+
+def _original(node: Node, index: Index) -> Place:
+    """The element that an element is a copy of: moves cost nothing."""
+    while node.source is not None:
+        node, index = node.source(index)
+    return node, index
+
+
+def _copied(elements: Elements, index: Index) -> Number:
+    raise TypeError("an element that is a copy is looked up where it comes from")
 
 
 @functools.cache
@@ -216,7 +236,7 @@ class Graph(Backend[Node]):
         return Node(self, plan.shape, element)
 
     def _one(self, array: Node, shape: Iterable[int], source: Callable[[Index], Index]) -> Node:
-        return Node(self, shape, lambda elements, index: elements.known([(array, source(index))])[0])
+        return Node(self, shape, _copied, lambda index: (array, source(index)))
 
     def reshape(self, array: Node, shape: tuple[int, ...]) -> Node:
         return self._one(array, shape, lambda index: _of_cell(_cell(index, shape), array.shape))
@@ -239,13 +259,13 @@ class Graph(Backend[Node]):
         shape = list(arrays[0].shape)
         shape[axis] = int(ends[-1])
 
-        def element(elements: Elements, index: Index) -> Number:
+        def source(index: Index) -> Place:
             which = int(np.searchsorted(ends, index[axis], side="right"))
             array = arrays[which]
             within = index[axis] - int(ends[which]) + array.shape[axis]
-            return elements.known([(array, (*index[:axis], within, *index[axis + 1 :]))])[0]
+            return array, (*index[:axis], within, *index[axis + 1 :])
 
-        return Node(self, shape, element)
+        return Node(self, shape, _copied, source)
 
     def take(self, array: Node, cells: Cells, fill: float = 0.0) -> Node:
         def element(elements: Elements, index: Index) -> Number:
