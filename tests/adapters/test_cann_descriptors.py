@@ -43,8 +43,10 @@ def case(operator: str, **changes: Argument) -> Case:
     """A call with something for every parameter."""
     arguments: dict[str, Argument] = {}
     for parameter in SPECS[operator].parameters:
+        tensor = Tensor((2, 3), "FLOAT", data=Data(recipe="zeros"))
         kinds: dict[str, Argument] = {
-            "tensor": Tensor((2, 3), "FLOAT", data=Data(recipe="zeros")),
+            "tensor": tensor,
+            "tensor_list": TensorList((tensor, tensor)),
             "int_array": (1, 2),
             "bool": True,
             "double": 0.5,
