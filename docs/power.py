@@ -204,7 +204,8 @@ def gate_time() -> str:
         return "How long it takes was not measured yet; `make bench-gate ARGS=--store` does."
     times = [f"{found.figure(name).median:.0f} s with `{' '.join(words)}`" for name, words in COMMANDS.items()]
     rounds = len(found.rounds["run"])
-    return f"All operators of the software device took {', and '.join(times)}: medians of {rounds} rounds. {provenance([found])}"
+    took = f"All operators of the software device took {', and '.join(times)}"
+    return f"{took}: medians of {rounds} rounds. {provenance([found])}"
 
 
 def _figures(matrix: KillMatrix) -> Iterator[str]:

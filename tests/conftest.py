@@ -21,7 +21,7 @@ settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
-    """Eight thousand collected tests live to the end: the cyclic collector need not look through them again and again."""
+    """Thousands of collected tests live to the end: the cyclic collector need not look through them each time."""
     gc.collect()
     gc.freeze()
 

@@ -221,6 +221,8 @@ class Child:
         lent = allocated(self._arena.descriptor)
         stray = self._arena.stray_bytes
         used = stray + memory_of(processes, known=self._known, known_bytes=lent, enough=self._memory_bytes - stray)
+        # What was lent between both looks is not its own.
+        used -= max(allocated(self._arena.descriptor) - lent, 0)
         if used <= self._memory_bytes:
             return None
         several = f" in {len(processes)} processes" if len(processes) > 1 else ""

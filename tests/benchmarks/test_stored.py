@@ -159,7 +159,9 @@ def test_the_page_on_power_has_what_is_stored(folder: Path) -> None:
     assert "was not measured yet; `make bench-gate ARGS=--store` does" in power.gate_time()
     store_figures("gate", figures(run=(20.0, 21.2, 30.0), pytest=(25.0, 24.0, 90.0)))
     text = power.gate_time()
-    assert text.startswith("All operators of the software device took 21 s with `aclnn-cts run --adapter loopback --profile quick")
+    assert text.startswith(
+        "All operators of the software device took 21 s with `aclnn-cts run --adapter loopback --profile quick"
+    )
     assert "25 s with `pytest -q -n 2" in text
     assert "medians of 3 rounds. Measured on 2026-01-31" in text
     assert folder.exists()
