@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.charts import history, ratio_charts, shade
+from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade
 from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
@@ -132,6 +132,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             t_zh=lambda address: phrase(address, "zh"),
             t_lang=lambda address: phrase(address, language),
             heat=shade,
+            least=LEAST,
             chinese=chinese_message,
             tolerance=tolerance_markup,
             recorded=recorded,

@@ -270,6 +270,11 @@ class CoverageMap:
     possible: tuple[tuple[bool, ...], ...]
     """Cells that a supported call can fall into; what was reached is among them."""
 
+    @property
+    def number(self) -> int:
+        """Calls that were counted."""
+        return sum(map(sum, self.counts))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCoverage:

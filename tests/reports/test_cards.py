@@ -115,7 +115,7 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     assert card.file_is_case
     assert dict(card.case)["gradOutput"].count("[2, 3]") == 1
     assert json.loads(card.trial)["case"]["arguments"]["out"]["tensor"]["shape"] == [2, 3]
-    assert "Shrunk in 12 executions; 1 failures are recorded" in text
+    assert "Shrunk in 12 executions; failures recorded: 1." in text
     assert "not shrunk" not in text
     # Its figures are of the case whose record is kept, and say so.
     assert card.figures_of == recorded.trial_id

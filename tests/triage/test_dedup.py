@@ -128,7 +128,7 @@ def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
     assert "their calls were not made again one by one." in first
     assert "All 10 recorded failures of this finding" in first
     assert "The smallest of the 4 gravest failures (10 recorded)" in first
-    assert "by its looks" in first
+    assert "fails alike" in first
 
 
 @pytest.mark.parametrize(

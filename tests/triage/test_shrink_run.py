@@ -82,7 +82,7 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     assert trial.id == card.trial_id
     assert all(tensor.numel == 1 for _, tensor in trial.case.tensors())
     page = render_html(report)
-    assert f"Shrunk in {card.executions} executions; 3 failures are recorded" in page
+    assert f"Shrunk in {card.executions} executions; failures recorded: 3" in page
     assert f"经 {card.executions} 次执行缩减" in page
     # What was judged stays as it was.
     assert RunDirectory(run).summary() == before
