@@ -60,7 +60,7 @@ def test_every_trial_of_a_plan_conforms(operator: str) -> None:
                 VALIDATOR.validate(json.loads(json.dumps(trial_to_json(trial))))
                 seen.add(part.check)
                 break
-    assert {"values", "status", "law/linear", "life-cycle/two-streams"} <= seen
+    assert {"values", "status", "law/repeat", "life-cycle/two-streams"} <= seen
 
 
 @pytest.mark.parametrize("document", [CASE, TRIAL], ids=["case", "trial"])

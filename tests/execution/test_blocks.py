@@ -107,13 +107,13 @@ def test_a_large_bell_has_the_bits_of_its_formula(dtype: str) -> None:
 
 def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) -> Performed:
     """A call with the reference's results, one element of which is multiplied."""
-    arrays = case_arrays(case, [name for name in judge.spec.inputs if case.arguments[name] is not None])
+    arrays = case_arrays(case, judge.spec.given_inputs(case))
     known = Performed(case=case, outcome=Outcome(phase_one=0, phase_two=0), arrays=arrays)
     values = registry.load_values(judge.spec.stem)(judge.question(known))
     got: dict[str, NDArray[Any]] = {}
-    for name in judge.spec.outputs:
-        descriptor = case.arguments[name]
-        if isinstance(descriptor, Tensor):
+    for name in judge.spec.output_tensors(case):
+        descriptor = case.tensor(name)
+        if descriptor is not None:
             real = real_view(descriptor)
             array = np.array(to_dtype(np.broadcast_to(values[name], real.shape), real.dtype))
             if array.size and factor != 1.0:

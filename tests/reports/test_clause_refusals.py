@@ -161,6 +161,9 @@ def test_every_clause_with_a_check_and_a_condition_is_put_to_the_test() -> None:
 EVERY_CALL = "every valid call meets them"
 ONE_BRANCH = "all that is said of one branch holds in the same calls"
 ONE_DTYPE = "the document gives these tensors one dtype"
+ONE_FORMAT_AND_DTYPE = "the document gives this tensor one dtype and one format"
+ONE_ORDER = "the calls with several layers or directions have all tensors in one order"
+OF_GRU = ["input", "params", "hx", "dy", "dh", "r", "z", "n", "h_n", "h", "dxOut", "dhPrevOut", "dparamsOut"]
 ONE_FORMAT = "ND and NCL in one call is open"
 ONE_LAYOUT = "the rank of a call decides the format of all its tensors"
 ONE_SHAPE = "the document gives these tensors one shape"
@@ -222,6 +225,14 @@ INSEPARABLE = {
         **every_call(5, "params.gradOutput.16 params.self.16 params.gradInput.16"),
         **of_dtypes("gradOutput self gradInput", 15),
         **together(("function", (2, 3)), ("params.approximate", (2, 3)), why=SAME_STATEMENT),
+    },
+    "aclnnGRUBackward": {
+        **every_call(2, " ".join(["function.10", *(f"params.{name}.5" for name in OF_GRU)])),
+        **together(*((f"params.{name}", (3, 4)) for name in OF_GRU), why=ONE_DTYPE),
+        "params.batchSizesOptional.2 params.batchSizesOptional.3": ONE_FORMAT_AND_DTYPE,
+        "params.batchSizesOptional.4 params.batchSizesOptional.8": SAME_STATEMENT,
+        "params.hx.11 params.dh.10 params.r.12 params.z.12 params.n.12 params.h_n.12 params.h.12"
+        " params.dhPrevOut.10": ONE_ORDER,
     },
     "aclnnLayerNormBackward": {
         **every_call(5, "params.gradOut.16 params.input.16 params.mean.16 params.rstd.16"),
