@@ -10,7 +10,6 @@ It returns @OUTPUTS@: one value alone, a tuple in this order, or a dict by name.
 Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
 """
 
-import base64
 import importlib
 import importlib.util
 import inspect
@@ -19,7 +18,7 @@ import traceback
 
 from numpy_tensors import described, dtype_of, tensor_of
 from opening import PROGRAM, np, unable
-from related import numbers, place_in, related
+from related import conforming, related
 
 
 def function_of(word):
@@ -60,19 +59,7 @@ def compared(who, name, value, result, told):
     if told and dtype != expected:
         print(f"{who}{name} has the dtype {dtype}, expected {expected}")
         return False, None
-    lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
-    judged, finite_alone = (
-        np.frombuffer(base64.b64decode(value["expected"][key]), bool) for key in ("judged", "finite_alone")
-    )
-    right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
-    wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
-    for place in wrong[:8]:
-        least, most = lower[place], upper[place]
-        what = f"{who}{name}{place_in(value, place)}"
-        print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
-    if wrong.size:
-        print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
-    return not wrong.size, got
+    return conforming(who, name, value, got), got
 
 
 def argument_of(item):

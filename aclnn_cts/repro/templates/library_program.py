@@ -14,7 +14,7 @@ import sys
 import traceback
 
 from opening import PROGRAM, np, unable
-from related import numbers, place_in, related
+from related import conforming, related
 
 GUARD = 256
 FILL = b"\xff"
@@ -288,21 +288,10 @@ class Call:
         got = decode(elements.tobytes(), value["dtype"])
         self.results.append(got)
         unwritten = int((elements == FILL[0]).all(axis=1).sum())
-        lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
-        judged, finite_alone = (
-            np.frombuffer(base64.b64decode(value["expected"][key]), bool) for key in ("judged", "finite_alone")
-        )
-        right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
-        wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
-        for place in wrong[:8]:
-            least, most = lower[place], upper[place]
-            what = f"{who}{name}{place_in(value, place)}"
-            print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
-        if wrong.size:
-            print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
+        conforms = conforming(who, name, value, got) and conforms
         if unwritten:
             print(f"{who}{name}: {unwritten} of {got.size} elements were never written")
-        return conforms and not wrong.size and not unwritten
+        return conforms and not unwritten
 
     def refill(self):
         for memory in self.memories.values():

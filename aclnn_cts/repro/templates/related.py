@@ -1,4 +1,4 @@
-"""What scripts have in common: places in an output, and relations between the outputs of several calls."""
+"""What scripts have in common: outputs held to their ends, and relations between the outputs of several calls."""
 
 import base64
 import math
@@ -19,6 +19,23 @@ def place_in(value, place):
     if value["dtype"] not in (16, 17):
         return str(at(place, value["shape"]))
     return f"{at(place // 2, value['shape'])}{'.im' if place % 2 else '.re'}"
+
+
+def conforming(who, name, value, got):
+    """Whether all elements of an output are within their ends; those at fault are printed."""
+    lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
+    judged, finite_alone = (
+        np.frombuffer(base64.b64decode(value["expected"][key]), bool) for key in ("judged", "finite_alone")
+    )
+    right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
+    wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
+    for place in wrong[:8]:
+        least, most = lower[place], upper[place]
+        what = f"{who}{name}{place_in(value, place)}"
+        print(f"{what} is {got[place]:.17g}, expected {least:.17g} to {most:.17g}")
+    if wrong.size:
+        print(f"{who}{name}: {wrong.size} of {got.size} elements at fault")
+    return not wrong.size
 
 
 def total(side, row, results):
