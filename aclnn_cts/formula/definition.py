@@ -165,11 +165,10 @@ def _by_tensor(form: str, call: OracleInput, results: Mapping[str, Any]) -> Iter
                 raise TypeError(
                     f"{form}: {name} is {type(result).__name__}, not an array of the backend nor a list of them"
                 )
-            if is_complex(call, name):
-                result = combined(result)  # noqa: PLW2901
-            elif isinstance(result, Complex):
+            of_complex = is_complex(call, name)
+            if isinstance(result, Complex) and not of_complex:
                 raise TypeError(f"{form}: {name} is complex, and its output is not")
-            yield name, result
+            yield name, combined(result) if of_complex else result
 
 
 def _plain_argument(argument: Argument) -> Any:  # noqa: ANN401 - any plain value
