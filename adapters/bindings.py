@@ -35,7 +35,6 @@ __all__ = [
     "Name",
     "Result",
     "Value",
-    "calls_of",
     "check_names",
     "check_spec",
     "parameters_of",
@@ -468,11 +467,6 @@ def _values_of(binding: Binding) -> Iterator[Value]:
         tops.append(binding.call)
     for top in tops:
         yield from _parts(top)
-
-
-def calls_of(binding: Binding) -> Iterator[Call]:
-    """The functions of the library that a binding calls."""
-    yield from (value for value in _values_of(binding) if isinstance(value, Call))
 
 
 def parameters_of(binding: Binding) -> frozenset[str]:

@@ -16,7 +16,7 @@ from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
-from aclnn_cts.judgement.compare import compare
+from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.pair import make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
@@ -108,14 +108,15 @@ def out_of_bound(call: Call, outputs: Outputs) -> bool:
     """Whether the bound finds a fault in any output."""
     for name, got in outputs.items():
         ends, limits = call.bounds[name], call.limits[name]
-        # What `compare` would say of finite numbers between their ends; it is asked where that does not decide.
+        # What `compare_all` would say of finite numbers between their ends; it is asked where that does not decide.
         if (
             np.isfinite(limits.expected.value).all()
             and np.isfinite(got).all()
             and ((ends.lower <= got) & (got <= ends.upper)).all()
         ):
             continue
-        if compare(name, got, limits.expected, limits.model, operands=limits.operands).kind:
+        item = Compared(output=name, got=got, expected=limits.expected, model=limits.model, operands=limits.operands)
+        if compare_all([item])[0].kind:
             return True
     return False
 

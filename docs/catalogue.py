@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aclnn_cts.document.catalogue import catalogue_entry, catalogue_path, catalogue_text
+import msgspec
+
+from aclnn_cts.document.catalogue import FORMAT, CatalogueEntry, catalogue_path, family_of
+from aclnn_cts.document.draft import draft_spec
+from aclnn_cts.document.model import Document
 from aclnn_cts.document.read import read_document
 
 __all__ = ["catalogue_of", "main"]
@@ -15,6 +20,25 @@ __all__ = ["catalogue_of", "main"]
 def catalogue_of(folder: Path) -> str:
     """The catalogue of the documents in a folder. Raises UsageError where one cannot be read."""
     return catalogue_text(catalogue_entry(read_document(path)) for path in folder.glob("aclnn*.md"))
+
+
+def catalogue_entry(document: Document) -> CatalogueEntry:
+    """The figures of a document, drafted as `spec draft` does."""
+    return CatalogueEntry(
+        operator=document.operator,
+        family=family_of(document.operator),
+        products=tuple(product for product, supported in document.products.items() if supported),
+        parameters=len(document.parameters),
+        statements=len(document.statements),
+        open=len(draft_spec(document).open),
+    )
+
+
+def catalogue_text(entries: Iterable[CatalogueEntry]) -> str:
+    """The file, one line for each document in the order of their names."""
+    found: Sequence[CatalogueEntry] = sorted(entries, key=lambda entry: entry.operator)
+    lines = ",\n".join(f"  {json.dumps(msgspec.to_builtins(entry))}" for entry in found)
+    return f'{{"format": "{FORMAT}", "documents": [\n{lines}\n]}}\n'
 
 
 def main(arguments: Sequence[str]) -> int:

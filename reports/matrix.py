@@ -9,7 +9,7 @@ from typing import Any
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import CheckRow
 
-__all__ = ["FaultRow", "KillMatrix", "check_matrix", "kill_matrix_view", "state_of"]
+__all__ = ["FaultRow", "KillMatrix", "check_matrix", "kill_matrix_view"]
 
 _JUDGING = "harness.judging_sha256"
 """The fact of a run's environment that names what judged in it."""
@@ -22,18 +22,6 @@ def check_matrix(report: Acceptance) -> list[tuple[str, list[CheckRow | None]]]:
         (check, [rows.get((part.operator, check)) for part in report.operators])
         for check in dict.fromkeys(row.check for row in report.checks)
     ]
-
-
-def state_of(row: CheckRow) -> str:
-    """How a cell of the matrix looks: `failed`, `waived`, `error`, `passed` or `none`."""
-    ends = row.ends
-    if ends.unwaived:
-        return "failed"
-    if ends.errors:
-        return "error"
-    if ends.waived:
-        return "waived"
-    return "passed" if ends.passed else "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

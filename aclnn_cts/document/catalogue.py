@@ -7,15 +7,12 @@ that are not at hand.
 from __future__ import annotations
 
 import functools
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.document.draft import draft_spec
-from aclnn_cts.document.model import Document
 from aclnn_cts.speclang.package import package_folder
 
 __all__ = [
@@ -23,9 +20,7 @@ __all__ = [
     "FORMAT",
     "CatalogueEntry",
     "catalogue",
-    "catalogue_entry",
     "catalogue_path",
-    "catalogue_text",
     "family_of",
 ]
 
@@ -70,25 +65,6 @@ class _Catalogue(msgspec.Struct, frozen=True):
 def family_of(operator: str) -> str:
     """The family of an operator by its C name."""
     return next((name for name, words in FAMILIES.items() if re.search(words, operator)), "other")
-
-
-def catalogue_entry(document: Document) -> CatalogueEntry:
-    """The figures of a document, drafted as `spec draft` does."""
-    return CatalogueEntry(
-        operator=document.operator,
-        family=family_of(document.operator),
-        products=tuple(product for product, supported in document.products.items() if supported),
-        parameters=len(document.parameters),
-        statements=len(document.statements),
-        open=len(draft_spec(document).open),
-    )
-
-
-def catalogue_text(entries: Iterable[CatalogueEntry]) -> str:
-    """The file, one line for each document in the order of their names."""
-    found: Sequence[CatalogueEntry] = sorted(entries, key=lambda entry: entry.operator)
-    lines = ",\n".join(f"  {json.dumps(msgspec.to_builtins(entry))}" for entry in found)
-    return f'{{"format": "{FORMAT}", "documents": [\n{lines}\n]}}\n'
 
 
 def catalogue_path() -> Path:

@@ -88,11 +88,6 @@ class CallBuffers(msgspec.Struct, frozen=True):
     kept: tuple[tuple[int, bytes], ...] = ()
     """Stretches between outputs (all inputs and guards): byte offset and contents. Empty where only attached."""
 
-    def output_array(self, name: str) -> Array:
-        """A contiguous copy of an output's elements, in its shape and NumPy dtype."""
-        contents: Array = self.outputs[name].view.copy(order="C")
-        return contents
-
     def refill(self, fill: int) -> CallBuffers:
         """Make everything as it was before the call, the outputs with fill 0 or 1, for a second run."""
         self._demand_kept()

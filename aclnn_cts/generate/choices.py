@@ -1,4 +1,4 @@
-"""What a generator draws its decisions from: one protocol, with a stream, Hypothesis, a record or a replay behind it.
+"""What a generator draws its decisions from: one protocol, with a stream, Hypothesis or a record behind it.
 
 Every decision is an integer between two bounds (`pick` and `chance` are drawn as one), so whoever stands behind the
 protocol can make exactly the same cases, and a list of integers is a whole case. Order matters to those who shrink: a
@@ -19,9 +19,9 @@ __all__ = [
     "WORDS_PER_CASE",
     "ChoiceError",
     "Choices",
+    "Decisions",
     "HypothesisChoices",
     "RecordedChoices",
-    "ReplayChoices",
     "StreamChoices",
     "stream_block",
 ]
@@ -40,7 +40,7 @@ _SPAN_LIMIT = 2**64
 
 
 class ChoiceError(ValueError):
-    """A draw that cannot be answered: empty or too wide bounds, or a replayed value that does not lie in them."""
+    """A draw that cannot be answered: empty or too wide bounds."""
 
 
 class Choices(Protocol):
@@ -59,7 +59,7 @@ class Choices(Protocol):
         ...
 
 
-class _Decisions:
+class Decisions:
     """`pick` and `chance` by the one draw that each source answers itself."""
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class _Decisions:
         return self.integer(0, denominator - 1) >= denominator - numerator
 
 
-class StreamChoices(_Decisions):
+class StreamChoices(Decisions):
     """Decisions of one index of a counter-based stream: fast, and index i alike wherever and whenever it is made.
 
     Word `w` answers a draw with `low + (w * span >> 64)`, span = high - low + 1. Index i owns the words from
@@ -135,7 +135,7 @@ def stream_block(seed: int, stream: str, first: int, count: int) -> Iterator[Str
             yield StreamChoices(seed, stream, start + offset, own_words=own_words)
 
 
-class RecordedChoices(_Decisions):
+class RecordedChoices(Decisions):
     """Passes another source's decisions on and keeps them in `draws`, as (low, high, value)."""
 
     __slots__ = ("_source", "draws")
@@ -152,44 +152,11 @@ class RecordedChoices(_Decisions):
 
     @property
     def values(self) -> tuple[int, ...]:
-        """What ReplayChoices takes."""
+        """What was decided, in order."""
         return tuple(value for _, _, value in self.draws)
 
 
-class ReplayChoices(_Decisions):
-    """Gives back recorded decisions. A value outside the bounds now asked for, or too few values, is a ChoiceError."""
-
-    __slots__ = ("_position", "_values")
-
-    def __init__(self, values: Sequence[int]) -> None:
-        self._values = tuple(values)
-        self._position = 0
-
-    @property
-    def remaining(self) -> int:
-        """Values that were not asked for yet."""
-        return len(self._values) - self._position
-
-    def integer(self, low: int, high: int) -> int:
-        """The next recorded value."""
-        if low > high:
-            raise _bad_bounds(low, high)
-        if not self.remaining:
-            raise ChoiceError(
-                f"draw {self._position}: none of the {len(self._values)} recorded values is left; expected an integer "
-                f"from {low} to {high}: the record belongs to another generator, or was cut"
-            )
-        value = self._values[self._position]
-        if not low <= value <= high:
-            raise ChoiceError(
-                f"draw {self._position}: recorded value {value}; expected an integer from {low} to {high}: the record "
-                "belongs to another generator or other options"
-            )
-        self._position += 1
-        return value
-
-
-class HypothesisChoices(_Decisions):
+class HypothesisChoices(Decisions):
     """Lets Hypothesis decide, so that it can shrink a case: `draw` is the function that `st.composite` hands over."""
 
     __slots__ = ("_draw", "_integers")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -18,7 +17,7 @@ from aclnn_cts.generate.philox import Streams
 from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
 from aclnn_cts.generate.request import Request
 
-__all__ = ["case_arrays", "checksum", "many_arrays"]
+__all__ = ["case_arrays", "many_arrays"]
 
 _SMALL = 2**12
 """Elements of a tensor up to which it is filled together with others."""
@@ -118,16 +117,3 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
             made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name, streams=streams)
             return
     made[name] = array(tensor, arrays=made, name=name, streams=streams)
-
-
-def checksum(arrays: Mapping[str, Array]) -> str:
-    """SHA-256, in hexadecimal, of names, dtypes, shapes and bytes, in the order of the names.
-
-    Two processes that made the same data from a case's recipes agree on it.
-    """
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        content = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}\0{content.dtype.name}\0{content.shape}\0".encode())
-        digest.update(content.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()

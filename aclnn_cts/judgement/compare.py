@@ -28,7 +28,7 @@ from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figur
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = ["Compared", "Comparison", "compare", "compare_all", "compare_blocks"]
+__all__ = ["Compared", "Comparison", "compare_all", "compare_blocks"]
 
 _TINY_BITS = np.array(TINY).view(np.int64)[()]
 _TOGETHER = 1 << 13
@@ -59,26 +59,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Every element, where the output was no ordinary one."""
 
 
-def compare(
-    output: str,
-    got: NDArray[Any],
-    expected: ExpectedOutput,
-    model: ComputeModel,
-    *,
-    operands: OperandFacts | None = None,
-) -> Comparison:
-    """Hold one output against the bound of its compute model.
-
-    A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
-    `Fault.VALUE`. Where the model is not a document's, and all errors have the size that they have in the coarsest
-    arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`), it is `Fault.MODEL`: the model was
-    exceeded, which may be the model's mistake.
-    """
-    return compare_all(
-        [Compared(output=output, got=got, expected=expected, model=model, operands=operands)],
-    )[0]
-
-
 @dataclass(slots=True)
 class _Open:
     """An output that is still to be compared."""
@@ -89,7 +69,13 @@ class _Open:
 
 
 def compare_all(items: Sequence[Compared]) -> list[Comparison]:
-    """What `compare` says of each."""
+    """Hold each output against the bound of its compute model.
+
+    A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
+    `Fault.VALUE`. Where the model is not a document's, and all errors have the size that they have in the coarsest
+    arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`), it is `Fault.MODEL`: the model was
+    exceeded, which may be the model's mistake.
+    """
     with np.errstate(all="ignore"):
         found = [_in_blocks(item) if is_large(item.got.size) else None for item in items]
         opened = [

@@ -36,7 +36,7 @@ def judge_status(
       input are faults. What is listed is to be refused by phase one, where both phases were called. An open one is
       never a fault of status: it is skipped, and what came back is a fact. Where accuracy alone is withdrawn, success
       passes whatever the values.
-    - `values`: judges the outputs of a success beyond a limit (`judge_values`); None where no oracle can.
+    - `values`: judges the outputs of a success beyond a limit; None where no oracle can.
     - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
       passes where the document promises an error. Any other call is out of scope; whether it was accepted is a fact.
     """

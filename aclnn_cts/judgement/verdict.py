@@ -18,7 +18,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Deviation, Judged, Result, Signature, Skip, Verdict
-from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
+from aclnn_cts.judgement.compare import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
 
@@ -28,7 +28,6 @@ __all__ = [
     "conclude",
     "ended_badly",
     "judge_form",
-    "judge_values",
     "memory_fault",
     "signature",
     "status_text",
@@ -39,36 +38,6 @@ OUTPUT_FACT = "output"
 """The key of `Verdict.facts` under which a fault names its output (or the input that changed)."""
 
 
-def judge_values(
-    *,
-    outcome: Outcome,
-    expected: Expected,
-    got: Mapping[str, NDArray[Any]],
-    outputs: Mapping[str, Tensor],
-    models: Mapping[str, ComputeModel],
-    allowed: tuple[str, ...] = (SUCCESS,),
-    mode: str = "",
-    operands: Mapping[str, OperandFacts] | None = None,
-) -> Verdict:
-    """Judge one call whose arguments the document supports.
-
-    - `expected`, `outputs`, `models`: by output parameter, what the oracle says, the argument's descriptor, and the
-      compute model (`Precision.models`). Outputs that were passed as null stand in none of them.
-    - `got`: what the outputs hold, in the storage dtype and the logical shape.
-    - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
-      are no values.
-    - `mode`: the precision mode's name, for the verdict and the signature.
-    - `operands`: by output, what the mode's operand format does to the inputs (`operands.known_operands`).
-
-    Raises KeyError where `expected` or `models` lacks one of `outputs`.
-    """
-    verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
-    if verdict is not None:
-        return verdict
-    asked = compared(expected=expected, got=got, outputs=outputs, models=models, operands=operands or {})
-    return conclude(dict(zip(outputs, compare_all(asked), strict=True)), models, mode)
-
-
 def compared(
     *,
     expected: Expected,
@@ -77,7 +46,15 @@ def compared(
     models: Mapping[str, ComputeModel],
     operands: Mapping[str, OperandFacts],
 ) -> list[Compared]:
-    """The outputs of one call as `compare_all` takes them. Arguments as of `judge_values`."""
+    """The outputs of one call as `compare_all` takes them.
+
+    - `expected`, `outputs`, `models`: by output parameter, what the oracle says, the argument's descriptor, and the
+      compute model (`Precision.models`). Outputs that were passed as null stand in none of them.
+    - `got`: what the outputs hold, in the storage dtype and the logical shape.
+    - `operands`: by output, what the mode's operand format does to the inputs (`operands.known_operands`).
+
+    Raises KeyError where `expected` or `models` lacks one of `outputs`.
+    """
     return [
         Compared(
             output=name,
@@ -99,7 +76,12 @@ def judge_form(
     allowed: tuple[str, ...] = (SUCCESS,),
     mode: str = "",
 ) -> Verdict | None:
-    """What decides before the values do; None where they are to be judged. Arguments as of `judge_values`."""
+    """What decides before the values do; None where they are to be judged. Arguments as of `compared`.
+
+    - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
+      are no values.
+    - `mode`: the precision mode's name, for the verdict and the signature.
+    """
     verdict = ended_badly(outcome)
     if verdict is not None:
         return verdict

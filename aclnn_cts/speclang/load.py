@@ -283,13 +283,3 @@ def load_spec_file(path: Path) -> Spec:
     if spec is None or problems.messages:
         raise UsageError("\n".join(problems.sorted()))
     return spec
-
-
-def spec_from_text(text: str, *, stem: str, name: str = "<text>") -> Spec:
-    """Build a spec from text, for tests and documentation; UsageError with every message where it is wrong."""
-    from aclnn_cts.speclang.build import Interface, build_spec  # noqa: PLC0415 - as the module says
-
-    spec, problems = build_spec(parse_yaml(text, name=name), stem=stem, interface=Interface())
-    if spec is None or problems.messages:
-        raise UsageError("\n".join(problems.sorted()))
-    return spec

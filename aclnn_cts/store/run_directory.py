@@ -24,7 +24,7 @@ from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.store.summary_json import summary_from_json
 
-__all__ = ["BLOBS", "BLOB_BYTES", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
+__all__ = ["BLOBS", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
 __all__ += [
     "RUN_DOCUMENT_BYTES",
     "WAIVERS",
@@ -51,8 +51,6 @@ _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 _EXPECTED = "the directory of a run as it was written"
 RUN_DOCUMENT_BYTES = 2 * 1024 * 1024
 """Bytes of a manifest or summary: thirty times what all operators take."""
-BLOB_BYTES = 1 << 30
-"""Bytes of a recorded output."""
 _HEAD = 256
 """Bytes of a manifest among which its format stands."""
 
@@ -102,14 +100,6 @@ class RunDirectory:
     def failures(self) -> tuple[Path, ...]:
         """One trial file for each distinct finding, by name."""
         return tuple(sorted((self.path / FAILURES).glob("*.json")))
-
-    def blob(self, digest: str) -> bytes:
-        """Recorded bytes by their SHA-256; raises HarnessError where they are not there or not those."""
-        path = self.path / BLOBS / digest
-        content = read_own(path, limit=BLOB_BYTES)
-        if (found := hashlib.sha256(content).hexdigest()) != digest:
-            raise HarnessError(f"{path}: its SHA-256 is {found}; the file has been changed or its disk is damaged")
-        return content
 
 
 def run_around(path: Path) -> Path | None:

@@ -140,10 +140,6 @@ class RunWriter:
         self._blob_room -= len(content)
         return digest
 
-    def state(self, key: str) -> object:
-        """What the last batch that named the key said of the run; None where none did."""
-        return self._store.state(key)
-
     def finish(self, *, seconds: float = 0.0, interrupted: bool = False) -> None:
         """Make the results one file and write `summary.json`."""
         if interrupted:

@@ -44,17 +44,10 @@ class Query:
 
     trial_id: str | None = None
     operator: str | None = None
-    product: str | None = None
     check_id: str | None = None
-    kind: str | None = None
     constraint_id: str | None = None
     result: str | None = None
-    fault: str | None = None
-    skip_reason: str | None = None
-    waiver: str | None = None
     signature: Signature | None = None
-    dtype: str | None = None
-    mode: str | None = None
 
     def clause(self) -> tuple[str, list[str]]:
         """The SQL condition and its values."""
@@ -179,12 +172,6 @@ class ResultReader:
             return record
         raise HarnessError(f"{self.path}: holds no record that another of its tables counts; the file was changed")
 
-    def rows(self, *columns: str, query: Query = _ALL) -> Iterator[tuple[Any, ...]]:
-        """Columns alone, without the cost of the whole records, in order of arrival."""
-        condition, values = query.clause()
-        sql = f"SELECT {_listed(columns)} FROM records {condition} ORDER BY sequence"  # noqa: S608 - as above
-        yield from self._rows(sql, values, _types(columns))
-
     def rows_by_trial(self, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Columns of all records in the order of their trials' ids, so that two stores can be read side by side."""
         sql = f"SELECT {_listed(columns)} FROM records ORDER BY trial_id, sequence"  # noqa: S608 - as above
@@ -202,11 +189,6 @@ class ResultReader:
         condition, values = query.clause()
         [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values, (_INTEGER,))  # noqa: S608 - as above
         return int(number)
-
-    def trial_ids(self) -> set[str]:
-        """What need not be run again."""
-        sql = "SELECT DISTINCT trial_id FROM records"
-        return {identifier for (identifier,) in self._rows(sql, (), _types(("trial_id",)))}
 
     def findings(self) -> Iterator[Finding]:
         """The distinct signatures of failures, in the order in which they first came."""

@@ -12,8 +12,9 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, prepare
-from aclnn_cts.speclang.load import load_specs, spec_from_text
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.spec_text import spec_from_text
 
 OUTPUTS = frozenset({"out"})
 LOOSE = """

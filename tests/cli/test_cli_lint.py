@@ -16,8 +16,8 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import widened
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.speclang.load import spec_from_text
 from tests.cli.conftest import named
+from tests.support.spec_text import spec_from_text
 
 Call = Callable[..., Any]
 

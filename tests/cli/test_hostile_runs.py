@@ -67,14 +67,6 @@ def test_links_to_devices_and_pipes(call: Call, path: Path, name: str, target: s
         refused(called, path.name)
 
 
-def test_a_recorded_output_that_is_a_link_to_a_device(path: Path) -> None:
-    digest = "ab" * 32
-    (path / "blobs").mkdir(exist_ok=True)
-    link(path / "blobs" / digest, "/dev/zero")
-    with pytest.raises(HarnessError, match="no regular file"):
-        RunDirectory(path).blob(digest)
-
-
 def test_a_recursive_view_in_place_of_a_table(call: Call, path: Path) -> None:
     RUNS["a recursive view"](path)
     message = refused(call("report", str(path), "-o", "r.html"), "results.sqlite")

@@ -20,9 +20,10 @@ from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import exact_element
-from aclnn_cts.judgement.compare import Comparison, compare
+from aclnn_cts.judgement.compare import Comparison
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
+from tests.support.compared import compare
 
 
 def _formula() -> Operator:

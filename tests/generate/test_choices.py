@@ -17,11 +17,11 @@ from aclnn_cts.generate.choices import (
     Choices,
     HypothesisChoices,
     RecordedChoices,
-    ReplayChoices,
     StreamChoices,
     stream_block,
 )
 from aclnn_cts.generate.philox import Streams, words
+from tests.support.replay import ReplayChoices
 
 MASK = 2**64 - 1
 
@@ -147,7 +147,7 @@ def test_a_record_of_hypothesis_replays_alike(data: st.DataObject) -> None:
     made = decide(recorded)
     replay = ReplayChoices(recorded.values)
     assert decide(replay) == made
-    assert replay.remaining == 0
+    assert replay.remaining == []
     assert all(low <= value <= high for low, high, value in recorded.draws)
 
 
@@ -187,7 +187,7 @@ def test_extreme_seeds_work(seed: int) -> None:
 
 
 def sources() -> list[Choices]:
-    return [StreamChoices(0, "a", 0), ReplayChoices([0]), RecordedChoices(StreamChoices(0, "a", 0))]
+    return [StreamChoices(0, "a", 0), RecordedChoices(StreamChoices(0, "a", 0))]
 
 
 @pytest.mark.parametrize("choices", sources(), ids=lambda choices: type(choices).__name__)
@@ -201,12 +201,3 @@ def test_empty_bounds_are_refused(choices: Choices) -> None:
 def test_too_wide_bounds_are_refused() -> None:
     with pytest.raises(ChoiceError, match=r"more than 2\^64 integers"):
         StreamChoices(0, "a", 0).integer(0, 2**64)
-
-
-def test_replay_names_the_value_that_does_not_fit() -> None:
-    replay = ReplayChoices([3, 9])
-    assert replay.integer(0, 5) == 3
-    with pytest.raises(ChoiceError, match="draw 1: recorded value 9; expected an integer from 0 to 5"):
-        replay.integer(0, 5)
-    with pytest.raises(ChoiceError, match="draw 0: none of the 0 recorded values is left"):
-        ReplayChoices([]).integer(0, 5)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.contents import case_arrays, checksum
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.layouts import to_storage
 from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, check_data
-from aclnn_cts.generate.value_analysis import finite, lattice, value_range
-from tests.generate.made_data import HELD, few, make, needed, seeds, wide
+from aclnn_cts.generate.value_analysis import lattice
+from tests.generate.made_data import HELD, checksum, few, make, needed, seeds, wide
 
 
 @few
@@ -29,11 +29,8 @@ def test_facts_hold_of_the_elements(seed: int, dtype: str, recipe: str) -> None:
     values = array(tensor, arrays={"x": np.ones((3, 5, 2))}, name="t")
     if DTYPES[dtype].kind == "float":
         values = wide(values)
-        assert finite(tensor) == bool(np.isfinite(values).all())
         step = lattice(tensor)
         assert step is None or (values / step == np.rint(values / step)).all()
-    bounds = value_range(tensor)
-    assert bounds is None or (bounds[0] <= values.real.min() and values.real.max() <= bounds[1])
 
 
 def test_facts_of_explicit_values() -> None:
@@ -46,21 +43,13 @@ def test_facts_of_explicit_values() -> None:
     assert lattice(tensor("FLOAT", 0)) == 1.0
     assert lattice(tensor("FLOAT", 1, "inf")) is None
     assert lattice(tensor("INT32", 4)) == 1.0
-    assert value_range(tensor("FLOAT", -1.5, 2.25)) == (-2, 3)
-    assert value_range(tensor("UINT64", 2**64 - 1)) == (2**64 - 1, 2**64 - 1)
-    assert value_range(tensor("FLOAT", "nan")) is None
-    assert not finite(tensor("FLOAT16", 65520.0))
-    assert finite(tensor("FLOAT16", 65519.0))
-    assert finite(Tensor(shape=(2,), dtype="FLOAT"))
 
 
 def test_facts_of_recipes_that_overflow() -> None:
     for data in [Data(recipe="integers", low=0, high=1, exponent=16), Data(recipe="constant", mean=1e6)]:
         tensor = Tensor(shape=(40,), dtype="FLOAT16", data=data)
-        assert not finite(tensor)
         assert lattice(tensor) is None
         assert np.isinf(array(tensor, arrays={}, name="x")).any()
-    assert not finite(Tensor(shape=(3,), dtype="FLOAT16", data=Data(recipe="normal", std=3e4)))
 
 
 def test_bf16_rounds_where_two_steps_would_go_wrong() -> None:

@@ -8,8 +8,9 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.listing import KINDS, Kind, ListedCase, case_stream
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.load import load_specs, spec_from_text
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.spec_text import spec_from_text
 
 TARGET = Target(product="atlas-a2")
 

@@ -19,9 +19,9 @@ from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
 from aclnn_cts.speclang.kinds import Constraint, Strength
-from aclnn_cts.speclang.load import spec_from_text
 from tests.generate.every_operator import SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import with_constraint
+from tests.support.spec_text import spec_from_text
 
 A2 = "atlas-a2"
 

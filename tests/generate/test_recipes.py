@@ -19,8 +19,9 @@ from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.layouts import float_layout, to_storage
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.generate.recipes import RECIPES, array
+from aclnn_cts.generate.recipes_exact import index_bounds
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
-from aclnn_cts.generate.value_analysis import lattice, value_range
+from aclnn_cts.generate.value_analysis import lattice
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from tests.generate.made_data import FLOATS, few, make, needed, seeds, shapes, wide
 
@@ -51,12 +52,12 @@ def test_integers_lie_on_their_lattice(
     data = Data(recipe="integers", seed=seed, low=low, high=low + span, exponent=exponent)
     tensor = Tensor(shape=shape, dtype=dtype, data=data)
     values = wide(array(tensor, arrays={}, name="x"))
-    step, bounds = lattice(tensor), value_range(tensor)
+    step = lattice(tensor)
     assert step == 2.0**exponent
-    assert bounds is not None
     assert (values / step == np.rint(values / step)).all()
-    assert bounds[0] <= values.min()
-    assert values.max() <= bounds[1]
+    ends = wide(to_storage(np.array([low * step, (low + span) * step]), dtype))
+    assert ends[0] <= values.min()
+    assert values.max() <= ends[1]
 
 
 def test_integers_reach_both_ends_and_nothing_beyond() -> None:
@@ -82,8 +83,7 @@ def test_index_data_stay_inside(recipe: str, dtype: str, seed: int, low: int, sp
     data = Data(recipe=recipe, seed=seed, low=low, high=low + span, **needed(recipe))
     tensor = Tensor(shape=(3, 41), dtype=dtype, data=data)
     values = wide(array(tensor, arrays={"x": np.arange(3 * 42.0).reshape(3, 42)}, name="indices"))
-    bounds = value_range(tensor)
-    assert bounds is not None
+    bounds = index_bounds(tensor, data)
     assert bounds[0] <= values.min()
     assert values.max() <= bounds[1]
     if span > 0 and bounds[1] < low + span:

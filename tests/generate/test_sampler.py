@@ -23,7 +23,7 @@ from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import check_view
-from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, ReplayChoices, StreamChoices
+from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices
 from aclnn_cts.generate.drawing import DATA_KINDS
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
@@ -33,9 +33,10 @@ from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.load import spec_from_text
 from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import changed
+from tests.support.replay import ReplayChoices
+from tests.support.spec_text import spec_from_text
 
 
 def demand_valid(case: Case) -> None:
@@ -73,7 +74,7 @@ def test_hypothesis_draws_valid_cases_which_the_stream_can_repeat(stem: str, pro
         demand_valid(case)
         replayed = ReplayChoices(recorded.values)
         assert spelled(chosen.case(chosen.draw(replayed))) == spelled(case)
-        assert replayed.remaining == 0
+        assert replayed.remaining == []
         assert spelled(chosen.case(chosen.draw(streamed(recorded)))) == spelled(case)
 
     draws()
@@ -116,6 +117,7 @@ def test_cases_pass_through_json_unchanged(stem: str, product: str) -> None:
 DIGEST = """
 import hashlib
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
+from tests.support.replay import ReplayChoices
 from tests.generate.every_operator import PAIRS, rules, sampler, spelled, valid_cases
 digest = hashlib.sha256()
 for pair in dict(PAIRS).items():

@@ -11,8 +11,9 @@ import yaml
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import BASES, ComputeModel, load_precision, precision_of, weakest
-from aclnn_cts.speclang.load import package_folder, spec_from_text
+from aclnn_cts.speclang.load import package_folder
 from tests.speclang.small_spec import changed
+from tests.support.spec_text import spec_from_text
 
 CONV = "aclnnConvTbcBackward"
 

@@ -14,9 +14,9 @@ from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.bound import bound, loosest
-from aclnn_cts.judgement.compare import compare
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.speclang.load import package_folder
+from tests.support.compared import compare
 
 VALUE = np.array([1.0, 2.0, 0.0])
 

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.status import judge_status
-from aclnn_cts.judgement.verdict import judge_values, signature
+from aclnn_cts.judgement.verdict import compared, conclude, judge_form, signature
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
 MODELS = load_precision().models(
@@ -41,9 +42,21 @@ def right() -> dict[str, np.ndarray]:
     return {"dxOut": DX.astype(np.float16), "dgammaOut": DGAMMA.astype(np.float32)}
 
 
-def values(outcome: Outcome = SUCCEEDED, got: dict[str, Any] | None = None, **more: Any) -> Verdict:
-    arguments: dict[str, Any] = {"expected": EXPECTED, "outputs": OUTPUTS, "models": MODELS} | more
-    return judge_values(outcome=outcome, got=right() if got is None else got, **arguments)
+def values(
+    outcome: Outcome = SUCCEEDED,
+    got: dict[str, Any] | None = None,
+    *,
+    expected: Expected = EXPECTED,
+    outputs: dict[str, Tensor] = OUTPUTS,
+    allowed: tuple[str, ...] = (SUCCESS,),
+    mode: str = "",
+) -> Verdict:
+    got = right() if got is None else got
+    verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
+    if verdict is not None:
+        return verdict
+    asked = compared(expected=expected, got=got, outputs=outputs, models=MODELS, operands={})
+    return conclude(dict(zip(outputs, compare_all(asked), strict=True)), MODELS, mode)
 
 
 def conclusion(verdict: Verdict) -> tuple[str, str, str]:
@@ -250,12 +263,10 @@ def test_a_pass_takes_at_least_half_of_all_elements(left_open: int, passes: bool
 
 def test_outputs_without_elements_pass_by_their_form() -> None:
     empty = np.zeros((0, 3), np.float32)
-    verdict = judge_values(
-        outcome=SUCCEEDED,
+    verdict = values(
         got={"dxOut": empty},
         expected={"dxOut": ExpectedOutput(value=empty.astype(np.float64))},
         outputs={"dxOut": Tensor((0, 3), "FLOAT")},
-        models={"dxOut": MODELS["dxOut"]},
     )
     assert (verdict.result, verdict.judged) == (Result.PASSED, Judged.FORM)
 

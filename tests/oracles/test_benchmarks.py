@@ -18,7 +18,6 @@ from aclnn_cts.execution.judging import widened
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.compare import compare
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.operands import known_operands
 from aclnn_cts.oracles import _convolution_single, registry
@@ -26,6 +25,7 @@ from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._single_precision import forward_sum
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.compared import compare
 
 SPECS = load_specs()
 

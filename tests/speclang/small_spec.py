@@ -5,9 +5,9 @@ from __future__ import annotations
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.build import Interface, build_spec
-from aclnn_cts.speclang.load import spec_from_text
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import parse_yaml
+from tests.support.spec_text import spec_from_text
 
 SMALL = """\
 operator: aclnnSmall

@@ -12,8 +12,9 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import bind_case, check_prototype
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.kinds_number import C_RANGES
-from aclnn_cts.speclang.load import load_specs, spec_from_text
+from aclnn_cts.speclang.load import load_specs
 from tests.speclang.small_spec import SMALL, changed, small_case
+from tests.support.spec_text import spec_from_text
 
 SPEC = spec_from_text(SMALL, stem="small")
 TENSOR = Tensor((2,), "FLOAT")

@@ -12,12 +12,13 @@ import yaml
 
 from aclnn_cts.speclang.build import Interface, build_spec
 from aclnn_cts.speclang.expand import expand
-from aclnn_cts.speclang.load import lint_files, load_specs, spec_from_text
+from aclnn_cts.speclang.load import lint_files, load_specs
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml, read_yaml
 from tests.speclang.small_spec import messages
+from tests.support.spec_text import spec_from_text
 
 LISTING = Path(__file__).parents[1] / "fixtures" / "spec_listing"
 """The five specs in the full form, as they were written out before the short form."""

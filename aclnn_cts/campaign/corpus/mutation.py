@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
-from aclnn_cts.generate.choices import Choices
+from aclnn_cts.generate.choices import Choices, Decisions
 
 __all__ = ["MutatedChoices"]
-
-T = TypeVar("T")
 
 _TAIL = 1
 """Decisions at the end that are always drawn anew: the seed of the data."""
 
 
-class MutatedChoices:
+class MutatedChoices(Decisions):
     """Gives back a parent's decisions, but for those that the source says are to be drawn anew.
 
     Of 8 cases, 3 keep everything but the data's seed, 3 change up to three decisions elsewhere, and 2 are new from some
@@ -47,11 +44,3 @@ class MutatedChoices:
             if low <= value <= high:
                 return value
         return self._source.integer(low, high)
-
-    def pick(self, sequence: Sequence[T]) -> T:
-        """An element: the decision on its index."""
-        return sequence[self.integer(0, len(sequence) - 1)]
-
-    def chance(self, numerator: int, denominator: int) -> bool:
-        """True `numerator` times in `denominator`."""
-        return self.integer(0, denominator - 1) >= denominator - numerator
