@@ -61,7 +61,7 @@ _ROWS = {
         "judgement.tolerances adapters.protocol adapters.results store execution checks findings "
         "findings.waivers repro triage clauses mutants"
     ),
-    "reports": "core document triage.comparison reports.model",
+    "reports": "core document store.counts triage.comparison reports.model",
     "cli": (
         "core speclang document generate store sandbox execution checks oracle_check findings findings.waivers trials "
         "repro triage mutants bundle interop runs campaign.corpus campaign.fleet campaign reports.model"

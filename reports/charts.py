@@ -95,7 +95,7 @@ def history(report: Acceptance) -> list[tuple[RunFacts, list[tuple[str, int, str
             ("passed", ends.passed),
             ("failed", ends.unwaived),
             ("waived", ends.waived),
-            ("left", ends.planned - ends.judged),
+            ("left", ends.cases - ends.judged),
         )
-        made.append((run, [(name, number, f"{100 * number / max(ends.planned, 1):.2f}") for name, number in parts]))
+        made.append((run, [(name, number, f"{100 * number / max(ends.cases, 1):.2f}") for name, number in parts]))
     return made

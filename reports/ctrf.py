@@ -43,7 +43,7 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 "extra": {
                     **dict(verdict_facts(report, "en")),
                     "suffices": report.suffices,
-                    "trials": report.ends.planned,
+                    "trials": report.ends.cases,
                     "failed": report.ends.failed,
                     "waived": report.ends.waived,
                     "skipped": report.ends.skipped,

@@ -115,7 +115,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         *((part.operator, part.ends) for part in report.operators),
         (word("numbers.total"), report.ends),
     ):
-        numbers = (ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped, ends.out_of_scope)
+        numbers = (ends.cases, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped, ends.out_of_scope)
         yield f"| {plain_text(name)} | " + " | ".join(map(count_text, numbers)) + " |"
     yield ""
     yield from _observations(report, language)

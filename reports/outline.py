@@ -8,7 +8,6 @@ from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.numbers import seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import (
@@ -18,6 +17,7 @@ from aclnn_cts.reports.sentences import (
     verdict_text,
 )
 from aclnn_cts.reports.text import phrase
+from aclnn_cts.store.counts import Counts
 
 __all__ = ["CHAPTERS", "outline_bytes"]
 
@@ -118,7 +118,7 @@ def _dfx(report: Acceptance) -> Iterator[str]:
     yield from _table(
         ("算子", "检查项", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
         [
-            (row.operator, phrase(f"check.{row.check}", "zh"), row.ends.planned, row.ends.passed, row.ends.failed,
+            (row.operator, phrase(f"check.{row.check}", "zh"), row.ends.cases, row.ends.passed, row.ends.failed,
              row.ends.waived, row.ends.skipped + row.ends.errors, row.ends.out_of_scope)
             for row in report.checks
             if row.check.startswith(_RELIABILITY)
@@ -136,14 +136,14 @@ def _execution(report: Acceptance) -> Iterator[str]:
     yield from _table(
         ("算子", "计划", "通过", "失败", "其中豁免", "错误", "跳过", "范围外", "原因"),
         [
-            (name, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+            (name, ends.cases, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
              ends.out_of_scope, _why(ends))
             for name, ends in names
         ],
     )  # fmt: skip
 
 
-def _why(ends: Ends) -> str:
+def _why(ends: Counts) -> str:
     """Why trials were not judged."""
     reasons = [f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.reasons.items()]
     return "；".join([*reasons, *(f"{outside_text([name], 'zh')} {number}" for name, number in ends.outside.items())])

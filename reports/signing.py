@@ -17,11 +17,11 @@ from aclnn_cts.reports.evidence import evidence_digest, report_number
 from aclnn_cts.reports.html import STYLE_ONLY, read_template, templates
 from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, OperatorPart, RunFacts
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.numbers import bytes_text, count_text, percent_text, seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside_text, product_text, verdict_text
 from aclnn_cts.reports.text import Language, capital, phrase
+from aclnn_cts.store.counts import Counts
 
 __all__ = ["FINDINGS", "FindingLines", "finding_lines", "signing_bytes"]
 
@@ -128,7 +128,7 @@ def _implementation(run: RunFacts, language: Language) -> _Implementation:
     )
 
 
-def _reasons(ends: Ends, language: Language) -> Iterator[tuple[str, int]]:
+def _reasons(ends: Counts, language: Language) -> Iterator[tuple[str, int]]:
     """Why trials were not judged: the three largest reasons, then the rest together."""
     found = [(phrase(f"skip.{name}", language), number) for name, number in ends.reasons.items()]
     if ends.out_of_scope:

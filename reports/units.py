@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.text import phrase
+from aclnn_cts.store.counts import Counts
 
 __all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]
 
@@ -31,7 +31,7 @@ class TestUnit:
 
     operator: str
     name: str
-    ends: Ends
+    ends: Counts
     findings: tuple[FindingCard, ...]
     violations: tuple[str, ...] = ()
     """Of a run as a whole: why it fails whatever its trials say."""
@@ -83,7 +83,7 @@ def test_units(report: Acceptance) -> Iterator[TestUnit]:
             )
             continue
         for entry in report.constraints:
-            if entry.operator == row.operator and entry.ends.planned:
+            if entry.operator == row.operator and entry.ends.cases:
                 yield TestUnit(
                     operator=row.operator,
                     name=f"{row.check}/{entry.id}",
@@ -96,10 +96,10 @@ def test_units(report: Acceptance) -> Iterator[TestUnit]:
 test_units.__test__ = False  # type: ignore[attr-defined]  # mypy knows functions without attributes alone
 
 
-def counts_line(ends: Ends) -> str:
+def counts_line(ends: Counts) -> str:
     """The counts on one line, with every reason to skip."""
     text = (
-        f"trials={ends.planned} passed={ends.passed} failed={ends.failed} waived={ends.waived} errors={ends.errors}"
+        f"trials={ends.cases} passed={ends.passed} failed={ends.failed} waived={ends.waived} errors={ends.errors}"
         f" skipped={ends.skipped} out_of_scope={ends.out_of_scope}"
     )
     reasons = ", ".join(f"{name}: {number}" for name, number in (*ends.reasons.items(), *ends.outside.items()))

@@ -101,7 +101,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
             yield name, f"{value}{said}"
     ends = report.ends
     for key, number in (
-        ("numbers.planned", ends.planned),
+        ("numbers.planned", ends.cases),
         ("result.passed", ends.passed),
         ("result.failed", ends.failed),
         ("result.waived", ends.waived),
@@ -173,7 +173,7 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
             ", ".join(f"{name}: {number}" for name, number in counts.items()) for counts in (ends.reasons, ends.outside)
         )
         yield (
-            row.operator, row.check, ends.planned, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+            row.operator, row.check, ends.cases, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
             reasons, ends.out_of_scope, outside,
         )  # fmt: skip
 

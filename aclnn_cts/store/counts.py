@@ -77,6 +77,16 @@ class Counts(msgspec.Struct):
         """Trials that are to be judged: planned, and not out of scope, open or unsafe."""
         return self.cases - self.out_of_scope - self.open - self.unsafe
 
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The skipped ones by reason, in the order of the names."""
+        return dict(sorted(self.skipped_by_reason.items()))
+
+    @property
+    def outside(self) -> dict[str, int]:
+        """Those out of scope by reason, in the order of the names."""
+        return dict(sorted(self.out_of_scope_by_reason.items()))
+
     def include(self, other: Counts) -> None:
         """Add another's counts to these."""
         self.cases += other.cases

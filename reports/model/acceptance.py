@@ -20,10 +20,10 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
-    Ends,
     ObservationRow,
     PrecisionRow,
 )
+from aclnn_cts.store.counts import Counts
 from aclnn_cts.triage.comparison import Comparison
 
 __all__ = [
@@ -105,7 +105,7 @@ class RunFacts:
     insufficient: tuple[str, ...]
     """Why acceptance cannot rest on it, in codes (`store.run_verdict.Insufficient`); empty where it can."""
     operators: tuple[VerdictRow, ...]
-    ends: Ends
+    ends: Counts
     discrepancies: tuple[str, ...]
     violations: tuple[str, ...]
     problems: tuple[str, ...]
@@ -135,7 +135,7 @@ class OperatorPart:
     """Of the edition that the spec was made from; empty where it names none."""
     spec_sha256: str
     outputs: tuple[str, ...]
-    ends: Ends
+    ends: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class Acceptance:
     """Of the runs together: the worst counts."""
     suffices: bool
     """Whether complete runs of a sufficient profile judged every operator and product."""
-    ends: Ends
+    ends: Counts
     operators: tuple[OperatorPart, ...]
     checks: tuple[CheckRow, ...]
     clauses: tuple[ClauseRow, ...]

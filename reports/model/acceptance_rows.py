@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import MagnitudeCounts, Skip
+from aclnn_cts.store.counts import Counts
 
 __all__ = [
     "CampaignCoverage",
@@ -14,7 +15,6 @@ __all__ = [
     "ConstraintRow",
     "CoverageMap",
     "DeterminismPart",
-    "Ends",
     "MagnitudeBin",
     "ObservationRow",
     "PrecisionRow",
@@ -24,44 +24,12 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """How trials ended: planned = passed + failed + errors + skipped + out of scope; `waived` is a part of `failed`."""
-
-    planned: int = 0
-    passed: int = 0
-    failed: int = 0
-    waived: int = 0
-    errors: int = 0
-    skipped: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    """Of the skipped ones."""
-    out_of_scope: int = 0
-    outside: Mapping[str, int] = field(default_factory=dict)
-    """Of those out of scope: by what the adapter does not offer."""
-
-    @property
-    def ended(self) -> int:
-        """Trials with an end."""
-        return self.passed + self.failed + self.errors + self.skipped + self.out_of_scope
-
-    @property
-    def judged(self) -> int:
-        """Trials that say something of the implementation."""
-        return self.passed + self.failed
-
-    @property
-    def unwaived(self) -> int:
-        """Failures that no waiver speaks for."""
-        return self.failed - self.waived
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRow:
     """One check of one operator."""
 
     operator: str
     check: str
-    ends: Ends
+    ends: Counts
     findings: tuple[str, ...]
     withheld: int = 0
     """Of a law: trials that were planned and could not be generated."""
@@ -77,7 +45,7 @@ class RepeatRow:
 
     operator: str
     check: str
-    ends: Ends
+    ends: Counts
     """Nothing planned: the runs did not try it."""
     findings: tuple[str, ...]
     compared: int
@@ -113,7 +81,7 @@ class ConstraintRow:
     clauses: tuple[str, ...]
     held: int
     broken: int
-    ends: Ends
+    ends: Counts
     """Of the trials that break it."""
     returned: Mapping[str, int]
     """By status name, or by how the call ended where there is no status."""

@@ -37,7 +37,6 @@ from aclnn_cts.reports.model.rows import (
 )
 from aclnn_cts.reports.model.runs import (
     directories,
-    ends_of,
     evidence_files,
     insufficient_run,
     run_facts,
@@ -139,7 +138,7 @@ def acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
         verdict=worst(run.summary().verdict for run in runs),
         suffices=_suffices(runs),
-        ends=ends_of(summary.total),
+        ends=summary.total,
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
         checks=checks,
         clauses=clauses,

@@ -18,13 +18,13 @@ from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.judgement.finer import FINER_FACT
-from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.reports.model.possible import LAYOUTS, RANKS
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.counts import Counts
 from aclnn_cts.triage.dedup import SECOND_ORACLE, Member, Members
 
-__all__ = ["ACCEPTED", "REFUSED", "Collected", "EndsTally", "OperatorTally", "returned_word"]
+__all__ = ["ACCEPTED", "REFUSED", "Collected", "OperatorTally", "returned_word"]
 
 ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
@@ -36,46 +36,10 @@ _MESSAGES = 12
 _OBSERVATIONS = tuple(kind.value for kind in Observation)
 
 
-@dataclass(slots=True)
-class EndsTally:
-    """How trials ended, while it is counted."""
-
-    passed: int = 0
-    failed: int = 0
-    waived: int = 0
-    errors: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    outside: Counter[str] = field(default_factory=Counter)
-
-    def add(self, record: Record) -> None:
-        """Count one."""
-        result = record.verdict.result
-        if result == Result.PASSED:
-            self.passed += 1
-        elif result == Result.FAILED:
-            self.failed += 1
-            self.waived += bool(record.waiver)
-        elif result == Result.SKIPPED:
-            self.reasons[record.verdict.kind] += 1
-        elif result == Result.OUT_OF_SCOPE:
-            self.outside[record.verdict.kind] += 1
-        else:
-            self.errors += 1
-
-    def ends(self) -> Ends:
-        """The figures; all that ended were planned."""
-        skipped, outside = sum(self.reasons.values()), sum(self.outside.values())
-        return Ends(
-            planned=self.passed + self.failed + self.errors + skipped + outside,
-            passed=self.passed,
-            failed=self.failed,
-            waived=self.waived,
-            errors=self.errors,
-            skipped=skipped,
-            reasons=dict(sorted(self.reasons.items())),
-            out_of_scope=outside,
-            outside=dict(sorted(self.outside.items())),
-        )
+def _count(counts: Counts, record: Record) -> None:
+    """Count the end of one trial, which was planned."""
+    counts.cases += 1
+    counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
 
 
 @dataclass(slots=True)
@@ -85,11 +49,11 @@ class OperatorTally:
     spec: Spec
     speakers: Speakers
     precision: PrecisionTally
-    checks: dict[str, EndsTally] = field(default_factory=dict)
+    checks: dict[str, Counts] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Counter[str]] = field(default_factory=dict)
     """By check: facts that were recorded and not judged, and how often."""
-    broken: dict[str, EndsTally] = field(default_factory=dict)
+    broken: dict[str, Counts] = field(default_factory=dict)
     """By constraint: the trials that break it."""
     returned: dict[str, Counter[str]] = field(default_factory=dict)
     not_enforced: Counter[str] = field(default_factory=Counter)
@@ -106,7 +70,7 @@ class OperatorTally:
     def add(self, record: Record, member: Member | None = None) -> None:
         """Count one record, with the member of a finding that a failure is."""
         check, verdict, case = record.trial.check, record.verdict, record.trial.case
-        self.checks.setdefault(check, EndsTally()).add(record)
+        _count(self.checks.setdefault(check, Counts()), record)
         self.speakers.add(record, member)
         self.precision.add(record)
         for deviation in verdict.deviations:
@@ -129,7 +93,7 @@ class OperatorTally:
             return
         constraint = case.origin.constraint or record.signature.constraint
         if constraint:
-            self.broken.setdefault(constraint, EndsTally()).add(record)
+            _count(self.broken.setdefault(constraint, Counts()), record)
             self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
             self.not_enforced[constraint] += bool(verdict.facts.get(Observation.LIMIT.value))
 

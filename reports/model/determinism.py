@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import precision_of
-from aclnn_cts.reports.model.acceptance_rows import CheckRow, DeterminismPart, Ends, RepeatRow
+from aclnn_cts.reports.model.acceptance_rows import CheckRow, DeterminismPart, RepeatRow
 from aclnn_cts.reports.model.collect import OperatorTally
+from aclnn_cts.store.counts import Counts
 
 __all__ = ["REPEATS", "determinism_part"]
 
@@ -47,7 +48,7 @@ def determinism_part(tally: OperatorTally, checks: Sequence[CheckRow], targets: 
             RepeatRow(
                 operator=spec.operator,
                 check=name,
-                ends=rows[name].ends if name in rows else Ends(),
+                ends=rows[name].ends if name in rows else Counts(),
                 findings=rows[name].findings if name in rows else (),
                 compared=tally.compared[name],
                 alike=tally.alike[name],

@@ -15,14 +15,13 @@ from aclnn_cts.reports.model.acceptance_rows import (
     CheckRow,
     ConstraintRow,
     CoverageMap,
-    Ends,
     ObservationRow,
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.reports.model.precision import plain
-from aclnn_cts.reports.model.runs import ends_of
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
@@ -50,7 +49,7 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
         document_sha256=spec.document_sha256,
         spec_sha256=spec.sha256,
         outputs=spec.outputs,
-        ends=ends_of(summary.operator(spec.operator).total),
+        ends=summary.operator(spec.operator).total,
     )
 
 
@@ -61,7 +60,7 @@ def check_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]
     names = sorted({*tally.checks, *laws}, key=lambda name: (order.get(name, len(order)), name))
     mine = {member: entry for member, entry in ids.items() if member.stored.operator == tally.spec.operator}
     for name in names:
-        ends = tally.checks[name].ends() if name in tally.checks else Ends()
+        ends = tally.checks.get(name, Counts())
         yield CheckRow(
             operator=tally.spec.operator,
             check=name,
@@ -94,7 +93,7 @@ def constraint_rows(
             clauses=spec.clauses_of(item.id) or item.clauses,
             held=side.held,
             broken=side.broken,
-            ends=tally.broken[item.id].ends() if item.id in tally.broken else Ends(),
+            ends=tally.broken.get(item.id, Counts()),
             returned=dict(tally.returned[item.id].most_common()) if item.id in tally.returned else {},
             not_enforced=tally.not_enforced[item.id],
             applies=any(map(item.applies_to, products)),

@@ -11,15 +11,13 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import YAML_BYTES, sha256_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, UnjudgedRow, VerdictRow
-from aclnn_cts.reports.model.acceptance_rows import Ends
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, version_of
 from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
 from aclnn_cts.store.run_verdict import insufficient, percent
 
-__all__ = ["directories", "ends_of", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
+__all__ = ["directories", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
 
 
 def directories(paths: Sequence[Path]) -> list[RunDirectory]:
@@ -100,7 +98,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
             )
             for name, found in conclusion.operators.items()
         ),
-        ends=ends_of(summary.total),
+        ends=summary.total,
         discrepancies=summary.discrepancies(),
         violations=tuple(summary.violations),
         problems=tuple(summary.problems),
@@ -123,21 +121,6 @@ def insufficient_run(run: RunDirectory) -> tuple[str, ...]:
     finished = seconds is not None and not interrupted
     return tuple(
         item.value for item in insufficient(run.summary().terms, profile=run.manifest.profile, finished=finished)
-    )
-
-
-def ends_of(counts: Counts) -> Ends:
-    """A summary's counts."""
-    return Ends(
-        planned=counts.cases,
-        passed=counts.passed,
-        failed=counts.failed,
-        waived=counts.waived,
-        errors=counts.errors,
-        skipped=counts.skipped,
-        reasons=dict(sorted(counts.skipped_by_reason.items())),
-        out_of_scope=counts.out_of_scope,
-        outside=dict(sorted(counts.out_of_scope_by_reason.items())),
     )
 
 

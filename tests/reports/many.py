@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.model.acceptance_rows import Ends
+from aclnn_cts.store.counts import Counts
 
 _WORDS = ("Conv", "Embedding", "Gather", "Index", "LayerNorm", "Pool", "Reduce", "Scatter", "Softmax", "Upsample")
 
@@ -16,7 +18,7 @@ _WORDS = ("Conv", "Embedding", "Gather", "Index", "LayerNorm", "Pool", "Reduce",
 def many(report: Acceptance, operators: int, records: int) -> Acceptance:
     """The report as if of so many operators and records."""
     sources = [part.operator for part in report.operators]
-    times = -(-records // max(report.ends.planned * operators // len(sources), 1))
+    times = -(-records // max(report.ends.cases * operators // len(sources), 1))
     names = {
         f"aclnn{_WORDS[number % len(_WORDS)]}Number{number}Backward": sources[number % len(sources)]
         for number in range(operators)
@@ -77,11 +79,11 @@ def _counted(row: Any, times: int) -> Any:
     return replace(row, ends=_times(row.ends, times)) if hasattr(row, "ends") else row
 
 
-def _times(ends: Ends, times: int) -> Ends:
-    return replace(
+def _times(ends: Counts, times: int) -> Counts:
+    return msgspec.structs.replace(
         ends,
         **{
             name: getattr(ends, name) * times
-            for name in ("planned", "passed", "failed", "waived", "errors", "skipped", "out_of_scope")
+            for name in ("cases", "passed", "failed", "waived", "errors", "skipped", "out_of_scope")
         },
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aclnn_cts.core.note import Note, NoteCode
@@ -112,7 +113,8 @@ def test_every_code_is_among_them() -> None:
 def test_the_verdict_names_the_waiver_that_has_expired_in_the_page_s_language(tmp_path: Path) -> None:
     report = acceptance([everything(tmp_path / "run")])
     [run] = report.runs
-    fails = replace(report, verdict=RunVerdict.FAILS, ends=replace(report.ends, failed=0, waived=0), runs=(run,))
+    ends = msgspec.structs.replace(report.ends, failed=0, waived=0)
+    fails = replace(report, verdict=RunVerdict.FAILS, ends=ends, runs=(run,))
     assert "到期；由" in verdict_text(fails, "zh")
     assert "expired on" not in verdict_text(fails, "zh")
     assert "expired on" in verdict_text(fails, "en")

@@ -76,7 +76,7 @@ def test_one_verdict_is_in_one_sentence_with_its_shares(faulty: Acceptance, lang
         assert str(number) in sentence.replace("\u202f", "")
     text = text_of(faulty, language)
     assert text.count(phrase(f"run_verdict.{faulty.verdict.value}", language)) >= 1
-    assert f"{100 * faulty.ends.judged / faulty.ends.planned:.1f}%" in text
+    assert f"{100 * faulty.ends.judged / faulty.ends.cases:.1f}%" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -90,7 +90,7 @@ def test_several_runs_have_a_history(faulty: Acceptance) -> None:
     bars = history(replace(faulty, runs=(*faulty.runs, earlier)))
     assert [run.name for run, _ in bars] == ["earlier", faulty.runs[0].name]
     for run, parts in bars:
-        assert sum(number for _, number, _ in parts) == run.ends.planned
+        assert sum(number for _, number, _ in parts) == run.ends.cases
         assert abs(sum(float(width) for _, _, width in parts) - 100) < 0.1
 
 

@@ -23,10 +23,10 @@ from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 def test_the_figures_are_those_of_the_run(faulty: Acceptance, faulty_run: Path) -> None:
     total = RunDirectory(faulty_run).summary().total
     ends = faulty.ends
-    assert (ends.planned, ends.passed, ends.failed) == (total.cases, total.passed, total.failed)
-    assert ends.planned == ends.ended == sum(row.ends.planned for row in faulty.checks)
+    assert (ends.cases, ends.passed, ends.failed) == (total.cases, total.passed, total.failed)
+    assert ends.cases == ends.ended == sum(row.ends.cases for row in faulty.checks)
     assert ends.failed == sum(row.ends.failed for row in faulty.checks) == sum(c.number for c in faulty.findings)
-    assert ends.planned == sum(1 for _ in trial_rows([faulty_run]))
+    assert ends.cases == sum(1 for _ in trial_rows([faulty_run]))
     assert faulty.verdict == "fails"
 
 

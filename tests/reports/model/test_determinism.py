@@ -58,12 +58,12 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     assert tuple(rows) == REPEATS
     assert set(REPEATS) <= set(CHECKS)
     repeat = rows["law/repeat"]
-    assert (repeat.ends.planned, repeat.ends.passed, repeat.ends.failed) == (4, 3, 1)
+    assert (repeat.ends.cases, repeat.ends.passed, repeat.ends.failed) == (4, 3, 1)
     assert (repeat.compared, repeat.alike) == (3, 1)
     assert repeat.findings == ("F1",)
     assert (rows["life-cycle/cold-warm"].compared, rows["life-cycle/cold-warm"].alike) == (1, 1)
     assert rows["life-cycle/two-streams"].ends.reasons == {Skip.INEXPRESSIBLE: 1}
-    assert rows["life-cycle/repeatable"].ends.planned == 0
+    assert rows["life-cycle/repeatable"].ends.cases == 0
     # A source says of softmax that it is deterministic by default.
     assert [when for when, *_ in part.promised] == ["always"]
     assert part.held == 1
