@@ -21,8 +21,8 @@ from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.sandbox.collector import keep_for_good
 from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec

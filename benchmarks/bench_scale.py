@@ -35,7 +35,7 @@ from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.load import Specs, load_specs
 from benchmarks.campaign_rates import open_alone
 from benchmarks.measure import Figure

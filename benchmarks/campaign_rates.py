@@ -24,7 +24,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
-from aclnn_cts.sandbox.collector import keep_for_good
+from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.hypothesis_driver import plain_examples

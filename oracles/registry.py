@@ -27,9 +27,8 @@ import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.expected import BlockOracle, Condense, EachOracle, Float64, Oracle, OracleInput
 from aclnn_cts.core.law import Law
-from aclnn_cts.formula.benchmark import benchmark
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.formula.expectation import FormulaOracle, benchmark
 from aclnn_cts.oracles._formula_laws import laws_of_formula
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Pictures as tables and bars of HTML: error ratios by dtype and mode, and the history of several runs."""
+"""Pictures as tables and bars of HTML: error ratios by dtype, mode and magnitude, and the history of several runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
 from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.text import both
 
-__all__ = ["LEAST", "RatioChart", "history", "power", "ratio_charts", "shade"]
+__all__ = [
+    "LEAST",
+    "RatioChart",
+    "SpreadBin",
+    "SpreadTotal",
+    "history",
+    "power",
+    "ratio_charts",
+    "shade",
+    "spread_rows",
+    "spread_total",
+]
 
 LEAST = 30
 """Values of a row at least: fewer show no distribution."""
@@ -98,4 +109,62 @@ def history(report: Acceptance) -> list[tuple[RunFacts, list[tuple[str, int, str
             ("left", ends.cases - ends.judged),
         )
         made.append((run, [(name, number, f"{100 * number / max(ends.cases, 1):.2f}") for name, number in parts]))
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadBin:
+    """The elements of one class of magnitudes."""
+
+    magnitude: str
+    """The smallest one, as a power of two; empty for an expected zero."""
+    elements: int
+    largest: str
+    """Upper end of the last bin of shares that holds an element."""
+    beyond: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadTotal:
+    """What the counts by magnitude were made of."""
+
+    elements: int
+    all: int
+    """Elements of every trial, those that were not counted so among them."""
+    passed: int
+    failed: int
+
+
+def spread_total(report: Acceptance) -> SpreadTotal:
+    """Over all outputs."""
+    return SpreadTotal(
+        elements=sum(sum(entry.counts) for row in report.precision for entry in row.spread),
+        all=sum(row.elements for row in report.precision),
+        passed=sum(row.spread_trials[0] for row in report.precision),
+        failed=sum(row.spread_trials[1] for row in report.precision),
+    )
+
+
+def spread_rows(report: Acceptance) -> dict[str, list[tuple[PrecisionRow, list[SpreadBin]]]]:
+    """By operator, each output that was counted so with its classes."""
+    found: dict[str, list[tuple[PrecisionRow, list[SpreadBin]]]] = {part.operator: [] for part in report.operators}
+    for row in report.precision:
+        if row.spread:
+            found[row.operator].append((row, list(_bins(row, report.share_edges))))
+    return found
+
+
+def _bins(row: PrecisionRow, edges: Sequence[int]) -> list[SpreadBin]:
+    within = list(edges).index(0) + 1
+    made = []
+    for entry in row.spread:
+        last = max(place for place, count in enumerate(entry.counts) if count)
+        made.append(
+            SpreadBin(
+                magnitude="" if entry.exponent is None else power(entry.exponent),
+                elements=sum(entry.counts),
+                largest=power(edges[last]) if last < len(edges) else f"> {power(edges[-1])}",
+                beyond=sum(entry.counts[within:]),
+            )
+        )
     return made

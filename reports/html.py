@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade
+from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
 from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
@@ -34,7 +34,6 @@ from aclnn_cts.reports.numbers import (
 )
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
-from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
 from aclnn_cts.reports.text import LANGUAGES, Language, both, capital, code_marked, phrase, spans, words
 

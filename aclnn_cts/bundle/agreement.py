@@ -19,8 +19,7 @@ from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
-from aclnn_cts.store.summary import Summary
-from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
 __all__ = ["Agreement"]
 

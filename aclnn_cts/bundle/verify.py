@@ -12,8 +12,7 @@ from aclnn_cts.bundle.agreement import Agreement
 from aclnn_cts.bundle.keys import Verifier
 from aclnn_cts.bundle.reading import Problem, Reading, read_bundle
 from aclnn_cts.bundle.recompute import Recomputer
-from aclnn_cts.bundle.recount import Recount
-from aclnn_cts.bundle.sample import Sample, judged_again
+from aclnn_cts.bundle.recount import Recount, Sample, judged_again
 from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Statement, signed_bytes
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.store.manifest import older_format

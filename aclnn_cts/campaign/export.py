@@ -1,23 +1,79 @@
-"""A campaign as JSON Lines, for programs that read no SQLite: one object a line, each with its `type`."""
+"""What a campaign covered, as its store keeps it, and a campaign as JSON Lines, for programs that read no SQLite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from aclnn_cts.campaign.kept_coverage import COVERAGE_STATE
+from aclnn_cts.campaign.campaign_state import Memory
+from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.resuming import SESSION_STATE
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
+from aclnn_cts.store.counts import CoverageCount
 from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.run_directory import EXPORT, RunDirectory, failure_name
-from aclnn_cts.store.summary_json import summary_to_json
+from aclnn_cts.store.summary import Summary, summary_to_json
 
-__all__ = ["export_campaign"]
+__all__ = ["COVERAGE_STATE", "NAMED", "KeptCoverage", "Named", "export_campaign", "keep_coverage"]
+
+COVERAGE_STATE = "coverage/"
+"""What the keys of coverage in a store's state begin with; the operator follows."""
+
+NAMED = 500
+"""Things of a sort that are named; of more, the number alone is kept."""
+
+
+class Named(msgspec.Struct, kw_only=True):
+    """Things of a sort: how many, and the first of them by name."""
+
+    number: int
+    names: Sequence[str]
+
+
+class KeptCoverage(msgspec.Struct, kw_only=True):
+    """One operator."""
+
+    operator: str
+    sorts: Mapping[str, CoverageCount]
+    """`constraints` (each held, and each broken), `limits`, `laws`, `pairs`."""
+    factors: Mapping[str, CoverageCount]
+    """By factor: the pairs that its values stand in."""
+    missing: Mapping[str, Named]
+    """What can be covered and was not, by sort."""
+    not_judged: Mapping[str, Named]
+    """What was tried and never judged, by sort: this implementation cannot be given it, or nothing can be said."""
+
+
+def keep_coverage(memory: Memory) -> None:
+    """Store what all finished chunks of a campaign have covered."""
+    part = Summary()
+    state: dict[str, object] = {}
+    for name, coverage in memory.coverage.items():
+        covered = memory.so_far(name).covered
+        summary = memory.writer.summary.operator(name)
+        kept = KeptCoverage(
+            operator=name,
+            sorts=_counts(coverage.shares(covered, summary)),
+            factors=_counts(coverage.by_factor(covered)),
+            missing=_named(coverage.gaps(covered, summary)),
+            not_judged=_named(coverage.apart(covered)),
+        )
+        part.operator(name).coverage = dict(kept.sorts)
+        state[COVERAGE_STATE + name] = kept
+    memory.writer.append_part(part, state=state)
+
+
+def _counts(shares: Mapping[str, Share]) -> dict[str, CoverageCount]:
+    return {name: CoverageCount(share.met, share.of, share.apart) for name, share in shares.items()}
+
+
+def _named(found: Mapping[str, Sequence[str]]) -> dict[str, Named]:
+    return {sort: Named(number=len(names), names=list(names[:NAMED])) for sort, names in found.items() if names}
 
 
 def export_campaign(run: RunDirectory) -> Path:

@@ -17,12 +17,11 @@ from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage, check_covera
 from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.corpus.schedule import GENERATION, Schedule
-from aclnn_cts.campaign.export import export_campaign
+from aclnn_cts.campaign.export import export_campaign, keep_coverage
 from aclnn_cts.campaign.fleet.dispatch import Dispatcher, LocalDispatcher
 from aclnn_cts.campaign.fleet.jobs import WorkerOptions
 from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
 from aclnn_cts.campaign.head import Head
-from aclnn_cts.campaign.kept_coverage import keep_coverage
 from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.campaign.resuming import (
     SESSION_STATE,

@@ -192,7 +192,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
-    from aclnn_cts.sandbox.collector import keep_for_good
+    from aclnn_cts.sandbox.limits import keep_for_good
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path

@@ -13,7 +13,7 @@ from aclnn_cts.cli.options import edition_option, json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
 from aclnn_cts.core.printable import printable_lines
-from aclnn_cts.generate.lint import lint_specs
+from aclnn_cts.generate.proof import lint_specs
 
 FOUND = 1
 

@@ -1,4 +1,4 @@
-"""From a formula to what an oracle says of a call: values, error bounds, what may overflow and what is open."""
+"""From a formula to what an oracle says of a call: values, error bounds, what overflows; its values in plain FLOAT."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
+from aclnn_cts.formula.emulator import Emulated, Emulator, TooManyTermsError
 from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.special import Settled, plain_values, settle
 
-__all__ = ["FormulaOracle"]
+__all__ = ["FormulaOracle", "benchmark"]
 
 _DOUBLE_ROUNDOFF = 2.0**-53
 
@@ -169,3 +170,21 @@ def _with_special(output: ExpectedOutput, settled: Settled) -> ExpectedOutput:
     return msgspec.structs.replace(
         output, value=np.where(touched, value, output.value), open=unknown, partial=partial, exact=False
     )
+
+
+def benchmark(operator: Operator, call: OracleInput) -> dict[str, NDArray[np.float32]]:
+    """Every operation rounded to FLOAT, sums from the first term to the last, nothing fused.
+
+    Nothing where a sum would have too many terms for that.
+    """
+    found: dict[str, NDArray[np.float32]] = {}
+    with np.errstate(all="ignore"):
+        try:
+            results = operator.evaluate(operator.judging, Emulator(default_arithmetic()), call)
+        except TooManyTermsError:
+            return found
+    for name in output_shapes(call):
+        result = results[name]
+        if isinstance(result, Emulated):
+            found[name] = result.v.astype(np.float32, copy=False)
+    return found

@@ -4,6 +4,10 @@ It favours some features of cases and omits others, by factor: `dtype`, `format`
 `data:<tensor>`, `rank:<run>` and `attribute:<name>`. A factor that it does not name is drawn as ever, and
 so is one of whose options none can be had in a drawing (a mode that the dtype does not have): every case stays valid by
 construction.
+
+A covering array holds the fewest cases in which every two of regime, dtypes, layout, kind of data and mode meet.
+allpairspy finds it (pairwise testing; Cohen et al., "The AETG system", IEEE TSE 23, 1997). The first random cases of a
+plan follow it.
 """
 
 from __future__ import annotations
@@ -13,8 +17,19 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aclnn_cts.generate.drawing import Template
+from aclnn_cts.generate.regimes import Regime
 
-__all__ = ["ANYTHING", "SIZE_CLASSES", "Configuration", "Options", "row_labels", "size_class"]
+__all__ = [
+    "ANYTHING",
+    "SIZE_CLASSES",
+    "Cell",
+    "Configuration",
+    "Mode",
+    "Options",
+    "covering_array",
+    "row_labels",
+    "size_class",
+]
 
 T = TypeVar("T")
 
@@ -74,3 +89,39 @@ def size_class(elements: int) -> str:
         if elements <= most:
             return name
     return name
+
+
+Mode = int
+"""The value of an operator's mode attribute; 0 where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one case of the array has: numbers of a row of dtypes, of a view and of a kind of data, regime and mode."""
+
+    regime: Regime
+    dtypes: int
+    view: int
+    data: int
+    mode: Mode
+
+
+def covering_array(
+    regimes: Sequence[Regime], modes_of_rows: Sequence[Sequence[Mode]], *, views: int, kinds: int
+) -> tuple[Cell, ...]:
+    """All pairs that can occur: `modes_of_rows` has the modes that each row of dtypes supports.
+
+    A row of dtypes and its mode are one factor, so that no pair is lost to a mode that a dtype lacks.
+    """
+    from allpairspy import AllPairs  # noqa: PLC0415 - only plans need it
+
+    computed = [(row, mode) for row, modes in enumerate(modes_of_rows) for mode in modes]
+    factors: list[Sequence[Any]] = [regimes, computed, range(views), range(kinds)]
+    several = [list(values) for values in factors if len(values) > 1]
+    rows = AllPairs(several) if len(several) > 1 else ([value] for value in (several or [[None]])[0])
+    cells = []
+    for row in rows:
+        found = iter(row)
+        regime, (dtypes, mode), view, data = (next(found) if len(values) > 1 else values[0] for values in factors)
+        cells.append(Cell(regime, dtypes, view, data, mode))
+    return tuple(cells)

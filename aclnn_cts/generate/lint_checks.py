@@ -1,4 +1,4 @@
-"""What drawing showed to be wrong with a spec, and the drawings that lint looks at."""
+"""What drawing showed to be wrong with a spec, and the drawings that lint looks at: also those at ends of ranges."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
+from aclnn_cts.generate.choices import ChoiceError, Choices, Decisions, StreamChoices
 from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.extremes import ExtremeChoices
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["FAILURES", "Doubt", "Tally", "assignments", "decisions", "drawn", "reason"]
+__all__ = ["FAILURES", "Doubt", "ExtremeChoices", "Tally", "assignments", "decisions", "drawn", "reason"]
+
+
+class ExtremeChoices(Decisions):
+    """Turns three in four of another source's integers into the lower or the upper bound."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Choices) -> None:
+        self._source = source
+
+    def integer(self, low: int, high: int) -> int:
+        """The lower bound, the upper bound (three in eight each), or the source's integer."""
+        value = self._source.integer(low, high)
+        side = self._source.integer(0, 7)
+        return low if side < 3 else high if side < 6 else value
+
+    def chance(self, numerator: int, denominator: int) -> bool:
+        """As the source has it: a chance has no ends."""
+        return self._source.chance(numerator, denominator)
+
 
 FAILURES = (*UNDEFINED, ArithmeticError, ChoiceError, UsageError, ValueError)
 """How a draw or a shape that has no value ends."""

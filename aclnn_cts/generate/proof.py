@@ -1,4 +1,4 @@
-"""What lint can find out about a spec only by drawing from it: cases that are not valid, rules that nothing can break.
+"""Lint of spec files: what reading them finds, and in those that read well what only drawing from them can find.
 
 A spec is put to four questions for each product, each over the drawings that generation would really make, and over
 drawings that keep to the ends of every range:
@@ -11,15 +11,20 @@ drawings that keep to the ends of every range:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.lint_checks import Doubt
 from aclnn_cts.generate.proof_draws import drawn_cases, empty_tables, undrawable_names
 from aclnn_cts.generate.proof_guards import broken_constraints, unbreakable_constraints, unguarded_sizes
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import YamlFile
 
-__all__ = ["DRAWINGS", "doubts", "prove_spec"]
+__all__ = ["DRAWINGS", "LintReport", "doubts", "lint_specs", "prove_spec"]
 
 DRAWINGS = 240
 """Drawings of a product; every second keeps to the ends of the ranges."""
@@ -75,3 +80,31 @@ def _path(file: YamlFile, doubt: Doubt) -> tuple[str | int, ...]:
             if doubt.name in (entry.get("id"), entry.get("name"), entry.get("run")):
                 return doubt.section, number
     return (doubt.section, doubt.name) if isinstance(entries, dict) else (doubt.section,)
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """What lint has to say of some spec files."""
+
+    stems: tuple[str, ...]
+    """The files that read well."""
+    mistakes: tuple[str, ...]
+    open: tuple[str, ...]
+    """Places of drafts that a person has to settle."""
+
+
+def lint_specs(files: Sequence[Path] = (), *, edition: str = "") -> LintReport:
+    """Lint these files, in this edition where one is named; all of the package where no file is.
+
+    Nothing is drawn from a draft with open places.
+    """
+    linted, messages = lint_files(files, edition=edition)
+    for item in linted:
+        if not item.open:
+            messages.extend(prove_spec(item.spec, item.file))
+    places = tuple(place for item in linted for place in item.open)
+    return LintReport(
+        tuple(f"{item.spec.stem}{item.spec.edition and f' ({item.spec.edition})'}" for item in linted),
+        tuple(messages),
+        places,
+    )

@@ -20,8 +20,7 @@ from aclnn_cts.core.dtypes import DTYPES, INEXACT
 from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
-from aclnn_cts.generate.configuration import SIZE_CLASSES, Configuration, Options, row_labels
-from aclnn_cts.generate.covering import Cell, covering_array
+from aclnn_cts.generate.configuration import SIZE_CLASSES, Cell, Configuration, Options, covering_array, row_labels
 from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
-from aclnn_cts.repro.cpp_call import data, functions
-from aclnn_cts.repro.cpp_literals import braces, double, string, wrapped
+from aclnn_cts.repro.cpp_call import braces, data, double, functions, string, wrapped
 from aclnn_cts.repro.facts import Program
 from aclnn_cts.repro.relations import Side, Slot
 from aclnn_cts.repro.steps import Step

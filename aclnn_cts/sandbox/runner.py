@@ -24,9 +24,9 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.sandbox.call_groups import end_of_group
-from aclnn_cts.sandbox.collector import keep_for_good
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
+from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
     IDLE,

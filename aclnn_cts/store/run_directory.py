@@ -21,8 +21,7 @@ from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.store.store_reader import ResultReader
-from aclnn_cts.store.summary import Summary
-from aclnn_cts.store.summary_json import summary_from_json
+from aclnn_cts.store.summary import Summary, summary_from_json
 
 __all__ = ["BLOBS", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
 __all__ += [

@@ -37,8 +37,7 @@ from aclnn_cts.store.run_directory import (
 from aclnn_cts.store.run_verdict import Terms
 from aclnn_cts.store.store import STORE_ENDS, ResultStore, remove_unused
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.store.summary import Summary
-from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
 __all__ = ["BLOB_LIMIT", "Grouping", "RunWriter", "create_run", "resume_run"]
 

@@ -19,8 +19,7 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performer
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.execution.targets import unsupported_phases
+from aclnn_cts.execution.settings import BenchSettings, unsupported_phases
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.regimes import QUICK, STANDARD
 from aclnn_cts.generate.sampler import Sampler

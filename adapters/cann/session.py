@@ -8,28 +8,61 @@ said to have met the cache cold or warm, and one that must be cold asks for a fr
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import msgspec
 
-from aclnn_cts.adapters.cann.bindings import OperatorFunctions, bind_operator
+from aclnn_cts.adapters.cann.bindings import Functions, OperatorFunctions, bind_operator
 from aclnn_cts.adapters.cann.call_modes import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.descriptors import cache_key
 from aclnn_cts.adapters.cann.device import Device
 from aclnn_cts.adapters.cann.errors import SUCCESS
 from aclnn_cts.adapters.cann.execution import GIVEN_UP, Api, Execution
 from aclnn_cts.adapters.cann.library import Library, Missing
-from aclnn_cts.adapters.cann.memory import RuntimeFailure
-from aclnn_cts.adapters.cann.streams import Streams
+from aclnn_cts.adapters.cann.memory import RuntimeFailure, checked
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["GROWTH_FACT", "TIMES_FACT", "CannSession"]
+__all__ = ["GROWTH_FACT", "TIMES_FACT", "CannSession", "Streams"]
+
+
+class Streams:
+    """Streams by number; 0 is the one that ordinary calls run on."""
+
+    __slots__ = ("_handles", "_runtime")
+
+    def __init__(self, runtime: Functions) -> None:
+        self._runtime = runtime
+        self._handles: dict[int, int] = {}
+
+    def handle(self, number: int) -> int:
+        """The stream of that number. Raises RuntimeFailure where it cannot be made."""
+        if number not in self._handles:
+            stream = ctypes.c_void_p()
+            checked(self._runtime["aclrtCreateStream"](ctypes.byref(stream)), "aclrtCreateStream")
+            self._handles[number] = stream.value or 0
+        return self._handles[number]
+
+    def wait(self, number: int, seconds: float) -> int:
+        """Wait until a stream has done all; the runtime's code, which says so where the time ran out."""
+        if "aclrtSynchronizeStreamWithTimeout" in self._runtime:
+            code: int = self._runtime["aclrtSynchronizeStreamWithTimeout"](self.handle(number), int(seconds * 1000))
+            return code
+        # An old release waits for ever; then the limit of whoever watches this process ends it.
+        waited: int = self._runtime["aclrtSynchronizeStream"](self.handle(number))
+        return waited
+
+    def close(self) -> None:
+        """Destroy all."""
+        while self._handles:
+            self._runtime["aclrtDestroyStream"](self._handles.popitem()[1])
+
 
 GROWTH_FACT = "bytes grown"
 """Resident memory gained over the second half of calls made in a row, in bytes."""

@@ -21,19 +21,21 @@ from aclnn_cts.mutants.kill_matrix import matrix_to_show
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
-from aclnn_cts.reports.model.clauses import ClauseRows, interface_rows, with_specific
 from aclnn_cts.reports.model.collect import Collected, OperatorTally
-from aclnn_cts.reports.model.determinism import determinism_part
 from aclnn_cts.reports.model.findings import finding_cards, take_findings
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.reports.model.rows import (
+    ClauseRows,
     campaign_rows,
     check_rows,
     constraint_rows,
     coverage_maps,
+    determinism_part,
+    interface_rows,
     observation_rows,
     operator_part,
     regime_maps,
+    with_specific,
 )
 from aclnn_cts.reports.model.runs import (
     directories,

@@ -1,4 +1,4 @@
-"""A card for each finding: its smallest case whole, with programs and the command that replays it."""
+"""A card for each finding: its smallest case whole, with figures, programs and the command that replays it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from pathlib import Path
 
 import msgspec
 
+from aclnn_cts.adapters.results import dtype_fact, shape_fact
+from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.faults import severity
-from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.faults import Fault, severity
+from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.distinct import represented
 from aclnn_cts.findings.explain import replay_command, shrink_command
+from aclnn_cts.findings.fault_call import call_at_fault
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.findings.signature import gravity
 from aclnn_cts.reports.model.acceptance_findings import (
     Confirmation,
+    FaultFacts,
     FindingCard,
     FindingMember,
     NoProgram,
@@ -32,14 +36,14 @@ from aclnn_cts.reports.model.acceptance_findings import (
     WorstElement,
 )
 from aclnn_cts.reports.model.collect import Collected
-from aclnn_cts.reports.model.fault_facts import fault_facts
 from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
 from aclnn_cts.repro.write import Programs, languages_of
+from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.run_directory import RunDirectory, failure_name, read_document
 from aclnn_cts.triage.dedup import Failures, Member
 
-__all__ = ["deciding_dtypes", "finding_cards", "take_findings"]
+__all__ = ["deciding_dtypes", "fault_facts", "finding_cards", "take_findings"]
 
 _TRIAL_BYTES = 6 * 1024
 _MESSAGE = 2_000
@@ -288,3 +292,43 @@ def _outcome(outcome: Outcome) -> OutcomeLine:
         signal=outcome.signal,
         message=outcome.message.strip()[:_MESSAGE],
     )
+
+
+_UNTOUCHED = BufferState()
+
+
+def fault_facts(record: Record, spec: Spec) -> FaultFacts:
+    """The figures of the call at fault, of the record's first attempt."""
+    outcomes = record.attempts[0] if record.attempts else ()
+    kind, output = record.verdict.kind, record.signature.output
+    found = FaultFacts(basis=record.verdict.basis, calls=len(outcomes))
+    number = call_at_fault(kind, output, outcomes)
+    if number is None:
+        return found
+    outcome = outcomes[number]
+    state = outcome.buffers.get(output, _UNTOUCHED)
+    grown = outcome.facts.get(GROWN_BYTES)
+    return replace(
+        found,
+        call=number + 1,
+        ended=outcome.ended,
+        signal=outcome.signal,
+        seconds=outcome.seconds,
+        returned=status_name(outcome.status) if outcome.status is not None else "",
+        promised=_promised(record, spec),
+        unwritten=state.unwritten,
+        guard_before=state.guard_before,
+        guard_after=state.guard_after,
+        gap=state.gap,
+        changed=state.changed,
+        grown=grown if isinstance(grown, int) else 0,
+        form=str(outcome.facts.get((shape_fact if kind == Fault.SHAPE else dtype_fact)(output), "")),
+    )
+
+
+def _promised(record: Record, spec: Spec) -> tuple[str, ...]:
+    constraint = record.signature.constraint
+    if record.verdict.kind != Fault.STATUS or not constraint:
+        return (SUCCESS,)
+    known = {item.id: item for item in spec.constraints}
+    return (known[constraint].statuses if constraint in known else ()) or (ANY_ERROR,)

@@ -1,39 +1,55 @@
-"""Rows of the report's tables, from what was collected."""
+"""Rows of the report's tables, from what was collected: clauses, constraints, checks, and what bits were promised.
+
+A clause has its verdict and the findings that contradict it. Of determinism there is what a source promises of an
+operator's bits, and what the trials that asked for them again came to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from aclnn_cts.checks.registry import CHECKS
+from aclnn_cts.clauses.clause_verdicts import BY_WEIGHT, ClauseVerdicts
 from aclnn_cts.clauses.counted import Said
+from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.regimes import Regime
+from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.reports.model.acceptance import OperatorPart
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
     CheckRow,
+    ClauseRow,
     ConstraintRow,
     CoverageMap,
+    DeterminismPart,
     ObservationRow,
+    RepeatRow,
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.reports.model.precision import plain
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
 
 __all__ = [
+    "REPEATS",
+    "ClauseRows",
     "campaign_rows",
     "check_rows",
     "constraint_rows",
     "coverage_maps",
+    "determinism_part",
+    "interface_rows",
     "observation_rows",
     "operator_part",
     "regime_maps",
+    "with_specific",
 ]
 
 _MAPS = ("rank", "size", "contents", "layout")
@@ -168,3 +184,161 @@ def coverage_maps(tally: OperatorTally, targets: Iterable[Target]) -> Iterator[C
                 for row in rows
             ),
         )
+
+
+REPEATS = ("law/repeat", "life-cycle/cold-warm", "life-cycle/two-streams", "life-cycle/repeatable")
+"""Checks that ask for one result again: the same call again, cold and warm, beside another, from one executor."""
+
+_SECTION = "repeatable"
+
+
+def determinism_part(tally: OperatorTally, checks: Sequence[CheckRow], targets: Iterable[Target]) -> DeterminismPart:
+    """One operator; `checks` are its rows, `targets` those of the runs."""
+    rows: Mapping[str, CheckRow] = {row.check: row for row in checks}
+    spec = tally.spec
+    precision = precision_of(spec)
+    promised: dict[tuple[str, str, str, str], None] = {}
+    held = 0
+    for target in targets:
+        models = [
+            precision.model(operator=spec.operator, output=name, dtype=component(dtype), target=target)
+            for name in spec.outputs
+            for dtype in _dtypes(tally, name, target.product)
+        ]
+        for model in models:
+            for section, basis, source in model.sources:
+                if section == _SECTION:
+                    promised.setdefault((model.repeatable, basis, source, model.repeatable_zh or source))
+        held += any(
+            model.repeatable == "always" or (model.repeatable == "deterministic" and target.deterministic is True)
+            for model in models
+        )
+    return DeterminismPart(
+        operator=spec.operator,
+        promised=tuple(promised),
+        held=held,
+        rows=tuple(
+            RepeatRow(
+                operator=spec.operator,
+                check=name,
+                ends=rows[name].ends if name in rows else Counts(),
+                findings=rows[name].findings if name in rows else (),
+                compared=tally.compared[name],
+                alike=tally.alike[name],
+            )
+            for name in REPEATS
+        ),
+    )
+
+
+def _dtypes(tally: OperatorTally, name: str, product: str) -> list[str]:
+    """The floating dtypes that a product's table gives an output."""
+    parameter = tally.spec.parameter(name)
+    while parameter.dtype_as is not None:
+        parameter = tally.spec.parameter(parameter.dtype_as)
+    return [dtype for dtype in parameter.dtypes.get(product, ()) if dtype in INEXACT]
+
+
+_EVIDENCE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseRows:
+    """The rows of one operator's clauses."""
+
+    verdicts: ClauseVerdicts
+    findings: Mapping[Member, str]
+    """Ids of findings."""
+
+    def rows(self) -> tuple[ClauseRow, ...]:
+        """Every clause of the document, in its order."""
+        return tuple(self.row(clause, self.verdicts.spec.operator) for clause in self.verdicts.spec.clauses)
+
+    def row(self, clause: Clause, operator: str) -> ClauseRow:
+        """One clause."""
+        found = self.verdicts.of(clause, prefix="" if operator else "interface.")
+        said = found.said
+        return ClauseRow(
+            operator=operator,
+            at=clause.at,
+            en=clause.en,
+            zh=clause.zh,
+            certainty=clause.certainty,
+            products=clause.products,
+            encoding=next(
+                name for name in ("constraints", "check", "interface", "example", "untestable") if getattr(clause, name)
+            ),
+            constraints=clause.constraints,
+            check=clause.check or "",
+            condition=clause.when_text or "",
+            faults=clause.faults,
+            interface=clause.interface or "",
+            untestable=clause.untestable,
+            contradicts=clause.contradicts,
+            verdict=found.verdict,
+            reason=found.reason,
+            in_scope=self.verdicts.speakers is not None,
+            held=found.held,
+            broken=found.broken,
+            passed=said.passed,
+            failed=said.failed,
+            waived=said.waived,
+            otherwise=said.otherwise,
+            skipped=dict(sorted(said.skipped.items())),
+            evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
+            findings=_sum({self.findings[member]: number} for member, number in said.findings.items()),
+        )
+
+
+def interface_rows(clauses: Sequence[Clause], operators: Sequence[ClauseRows]) -> tuple[ClauseRow, ...]:
+    """The clauses of the interface over all operators in scope: met where each of them meets it or leaves it open."""
+    rows = []
+    for clause in clauses:
+        each = [operator.row(clause, "") for operator in operators]
+        merged = replace(
+            each[0],
+            held=sum(row.held for row in each),
+            broken=sum(row.broken for row in each),
+            passed=sum(row.passed for row in each),
+            failed=sum(row.failed for row in each),
+            waived=sum(row.waived for row in each),
+            otherwise=sum(row.otherwise for row in each),
+            skipped=_sum(row.skipped for row in each),
+            evidence=tuple(name for row in each for name in row.evidence)[:_EVIDENCE],
+            findings=_sum(row.findings for row in each),
+        )
+        verdicts = {row.verdict: row for row in each}
+        for verdict in BY_WEIGHT:
+            if verdict in verdicts:
+                rows.append(replace(merged, verdict=verdict, reason=verdicts[verdict].reason))
+                break
+    return tuple(rows)
+
+
+def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
+    """The rows, each with the findings that it is the most specific clause of.
+
+    One finding contradicts every clause that its trials speak for. What it is about shows where the largest part of a
+    clause's judged trials fails with it.
+    """
+    largest: dict[str, float] = {}
+    for row in rows:
+        for name, number in row.findings.items():
+            largest[name] = max(largest.get(name, 0.0), number / row.judged)
+    return tuple(
+        replace(
+            row,
+            specific=tuple(name for name, number in row.findings.items() if number / row.judged >= largest[name]),
+        )
+        if row.findings
+        else row
+        for row in rows
+    )
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for entry in counts:
+        for reason, number in entry.items():
+            total[reason] = total.get(reason, 0) + number
+    return dict(sorted(total.items()))

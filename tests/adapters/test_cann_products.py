@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.adapters.cann.products import chip_of
+from aclnn_cts.adapters.cann.adapter import chip_of
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.speclang.package import products
 

@@ -13,7 +13,7 @@ from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.campaign import resuming
 from aclnn_cts.campaign.corpus.check_coverage import check_coverage
 from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.kept_coverage import NAMED
+from aclnn_cts.campaign.export import NAMED
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json

@@ -20,7 +20,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.summary_json import summary_from_json
+from aclnn_cts.store.summary import summary_from_json
 from tests.campaign.test_campaigns import chunks, expect_the_same, findings
 from tests.support.ran import RESULT, Ran
 

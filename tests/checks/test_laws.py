@@ -28,8 +28,7 @@ from aclnn_cts.generate.placement import check_view
 from aclnn_cts.oracles import softmax_backward
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.store.coverage import Coverage
-from aclnn_cts.store.summary import Summary
-from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from tests.support.emulated_laws import Emulated
 from tests.support.laws import bench, pairs, records, specs, trials
 from tests.support.targets import first_fast

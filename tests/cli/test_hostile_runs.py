@@ -17,8 +17,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import DOCUMENT_BYTES
-from aclnn_cts.store.msgpack_items import check_items
-from aclnn_cts.store.record_codec import decode_value
+from aclnn_cts.store.record_codec import check_items, decode_value
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called, named
 from tests.support.bundles import rebuilt, verified

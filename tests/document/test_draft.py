@@ -11,7 +11,7 @@ import yaml
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.document.draft import Draft, draft_spec, stem_of
 from aclnn_cts.document.read import read_document
-from aclnn_cts.generate.lint import lint_specs
+from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, specs_from_texts
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"

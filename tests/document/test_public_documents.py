@@ -10,7 +10,7 @@ from aclnn_cts.document.audit import State, audit
 from aclnn_cts.document.claims import claims_path, edition_of, read_claims
 from aclnn_cts.document.draft import draft_spec
 from aclnn_cts.document.read import read_document
-from aclnn_cts.generate.lint import lint_specs
+from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 

@@ -15,8 +15,7 @@ from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.regimes import QUICK, STANDARD
 from aclnn_cts.reports.model.rows import regime_maps
 from aclnn_cts.store.coverage import Coverage
-from aclnn_cts.store.summary import Summary
-from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from tests.generate.every_operator import each, sampler, valid_cases
 from tests.support.laws import bench
 

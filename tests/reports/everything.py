@@ -30,7 +30,7 @@ from aclnn_cts.findings.waivers.report import WaiverReport
 from aclnn_cts.reports.text import words
 from aclnn_cts.store.manifest import Fact, adapter_facts
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.summary_json import summary_to_json
+from aclnn_cts.store.summary import summary_to_json
 from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

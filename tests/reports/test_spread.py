@@ -12,12 +12,11 @@ import pytest
 from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.reports.charts import LEAST, history, ratio_charts
+from aclnn_cts.reports.charts import LEAST, history, ratio_charts, spread_rows, spread_total
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.numbers import count_text
-from aclnn_cts.reports.spread import spread_rows, spread_total
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

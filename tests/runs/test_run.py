@@ -20,7 +20,7 @@ from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.summary_json import summary_to_json
+from aclnn_cts.store.summary import summary_to_json
 from tests.support.ran import Ran
 
 Run = Callable[..., Ran]

@@ -13,8 +13,7 @@ from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
 from aclnn_cts.store.counts import CoverageCount
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.run_verdict import Plan, Terms
-from aclnn_cts.store.summary import Summary, result_line
-from aclnn_cts.store.summary_json import summary_from_json, summary_to_json
+from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
 
 PASSED = make_record(0)

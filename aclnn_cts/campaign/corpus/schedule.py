@@ -3,6 +3,10 @@
 Chunks come in generations of a fixed size. Those of one are made from what all generations but the last have taught:
 while the last one is under way, the next is made, so that no worker waits for another and every campaign of a seed
 makes the same chunks, however many workers it has.
+
+A random chunk has a configuration: some features favoured, some omitted. Cases that are drawn from everything at once
+are all alike: of 13 recipes each has its share in every chunk. Omitting features lets the others meet more often than
+their share (swarm testing: Groce et al., ISSTA 2012).
 """
 
 from __future__ import annotations
@@ -10,16 +14,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage
 from aclnn_cts.campaign.corpus.chunk import PLAN, RANDOM, SEARCH, Chunk
-from aclnn_cts.campaign.corpus.configuration import draw_configuration
 from aclnn_cts.campaign.corpus.corpus import WISHES, Learned, Snapshot, snapshot_id
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts, profile
+from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["FEEDBACK_LAG", "GENERATION", "Schedule", "take_snapshot"]
+__all__ = ["FEEDBACK_LAG", "GENERATION", "Schedule", "draw_configuration", "take_snapshot"]
+
+FAVOUR = 3
+"""How much more often a favoured label is chosen than another."""
+
+
+def draw_configuration(factors: Factors, *, seed: int, index: int) -> Mapping[str, Sequence[str]]:
+    """A configuration for the chunk of that number.
+
+    Half of the factors stay as they are. Of each of the others, labels are left out with even chance, at least one
+    stays, and one of those that stay is favoured.
+    """
+    # The stream keeps its name: with another one, a seed would make other chunks.
+    choices = StreamChoices(seed, f"{factors.sampler.spec.operator}/campaign/policy", index)
+    possible = np.diagonal(factors.possible)
+    labels: dict[str, list[str]] = {}
+    for (factor, label), can in zip(factors.values, possible, strict=True):
+        if can:
+            labels.setdefault(factor, []).append(label)
+    configuration: dict[str, Sequence[str]] = {}
+    for factor, known in labels.items():
+        if len(known) < 2 or choices.chance(1, 2):
+            continue
+        kept = [label for label in known if choices.chance(1, 2)] or [choices.pick(known)]
+        configuration[factor] = (*kept, *[choices.pick(kept)] * (FAVOUR - 1))
+    return configuration
+
 
 GENERATION = 4
 """Chunks of a generation where nothing else is said."""

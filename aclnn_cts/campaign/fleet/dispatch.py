@@ -32,8 +32,8 @@ from aclnn_cts.campaign.fleet.jobs import (
 from aclnn_cts.campaign.fleet.slots import Away, Back, Done, Event, Health, Lost, Slot
 from aclnn_cts.campaign.fleet.worker_backoff import Openings
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.sandbox.collector import keep_for_good
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
+from aclnn_cts.sandbox.limits import keep_for_good
 
 __all__ = ["Dispatcher", "Done", "Health", "LocalDispatcher", "Lost", "Slot", "device_of"]
 

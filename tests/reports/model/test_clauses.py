@@ -18,7 +18,7 @@ from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.clauses import ClauseRows
+from aclnn_cts.reports.model.rows import ClauseRows
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.triage.dedup import Members
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run

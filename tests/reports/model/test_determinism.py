@@ -16,7 +16,7 @@ from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import DeterminismPart, RepeatRow
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.determinism import REPEATS
+from aclnn_cts.reports.model.rows import REPEATS
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.manifest import adapter_facts
 from tests.reports.synthetic import record, softmax_case, synthetic_run
