@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
-from aclnn_cts.core.printable import printable_document
+from aclnn_cts.core.printable import number_text, printable_document
 from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
 from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
@@ -27,7 +27,6 @@ from aclnn_cts.reports.numbers import (
     bytes_text,
     count_text,
     headroom_text,
-    number_text,
     seconds_text,
     share_text,
     short_count_text,

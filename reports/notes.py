@@ -8,9 +8,9 @@ import re
 from markupsafe import Markup
 
 from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.printable import number_text
 from aclnn_cts.reports.model.acceptance import RunFacts
 from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
-from aclnn_cts.reports.numbers import number_text
 from aclnn_cts.reports.text import Language, phrase, spans, words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from aclnn_cts.core.printable import number_text
 
 __all__ = [
     "bytes_text",
     "count_text",
     "headroom_text",
-    "number_text",
     "percent_text",
     "seconds_text",
     "share_text",
@@ -36,15 +35,6 @@ def percent_text(part: int, whole: int) -> str:
     if part in (0, whole):
         return "0%" if not part else "100%"
     return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
-
-
-def number_text(value: float | str) -> str:
-    """A measured number, to three digits as the recorded messages have it; the words for inf and nan as they are."""
-    if isinstance(value, str):
-        return value
-    if not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return f"{value:.3g}"
 
 
 def share_text(value: float | str) -> str:

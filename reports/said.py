@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
-from aclnn_cts.reports.numbers import number_text, share_text
+from aclnn_cts.reports.numbers import share_text
 from aclnn_cts.reports.text import phrase, words
 
 __all__ = ["chinese_message"]
@@ -74,8 +75,8 @@ def _element(worst: WorstElement, *, of_law: bool) -> str:
     return _said(
         name,
         place=worst.place,
-        got=_number(worst.got),
-        expected=_number(worst.expected),
+        got=number_text(worst.got, 9),
+        expected=number_text(worst.expected, 9),
         bound=number_text(worst.bound),
         share=share_text(worst.share),
         beyond=worst.beyond,
@@ -102,10 +103,6 @@ def _worst(card: FindingCard) -> WorstElement | None:
 
 def _meaning(card: FindingCard) -> str:
     return phrase(f"fault.{card.case_kind}", "zh") + "。"
-
-
-def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.9g}"
 
 
 def _said(address: str, /, **values: object) -> str:

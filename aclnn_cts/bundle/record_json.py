@@ -5,7 +5,6 @@ JSON has no word for inf and nan: they are the strings `inf`, `-inf` and `nan`, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature, Verdict
 
@@ -48,7 +48,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
 def _spelled(value: Any) -> Any:  # noqa: ANN401 - any plain value
     kind = type(value)
     if kind is float:
-        return value if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return spelled(value)
     if kind is dict:
         return {key: _spelled(item) for key, item in value.items()}
     if kind in (list, tuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -31,6 +30,7 @@ from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.scalars import SCALAR_DTYPES, integer_bounds
+from aclnn_cts.core.strict_json import NON_FINITE, spelled
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 __all__ = [
@@ -49,7 +49,6 @@ T = TypeVar("T")
 CASE_FORMAT = "aclnn-cts/case/1"
 
 _CASE_KEYS = ("format", "operator", "product", "arguments", "target", "call", "origin")
-_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _DATA_NUMBERS = ("mean", "std", "epsilon")
 _INT64 = (-(2**63), 2**63 - 1)
 
@@ -102,7 +101,7 @@ def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - 
         return {kind: [_spelled(item) for item in value.items]}
     if isinstance(value, tuple):
         return {kind: list(value)}
-    return {kind: _spelled(value) if isinstance(value, float) else value}
+    return {kind: spelled(value) if isinstance(value, float) else value}
 
 
 def _tensor_to_json(value: Tensor, plain: dict[str, Any]) -> dict[str, Any]:
@@ -123,11 +122,7 @@ def _spell_out(data: dict[str, Any]) -> None:
 
 
 def _spelled(value: Number) -> Number:
-    return value if not isinstance(value, float) or math.isfinite(value) else _non_finite_word(value)
-
-
-def _non_finite_word(value: float) -> str:
-    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return spelled(value) if isinstance(value, float) else value
 
 
 def case_from_json(document: object, *, where: str) -> Case:
@@ -197,8 +192,8 @@ def _bool(content: object, *, where: str, path: str) -> bool:
 
 
 def _double(content: object, *, where: str, path: str) -> float:
-    if isinstance(content, str) and content in _NON_FINITE:
-        return _NON_FINITE[content]
+    if isinstance(content, str) and content in NON_FINITE:
+        return NON_FINITE[content]
     return _convert(content, float, where=where, path=path)
 
 
@@ -261,7 +256,7 @@ def _tensor(document: object, *, where: str, path: str) -> Tensor:
     body = dict(_object(document, where=where, path=path, keys=Tensor.__struct_fields__))
     if isinstance(body.get("data"), Mapping):
         body["data"] = {
-            key: _NON_FINITE.get(value, value) if key in _DATA_NUMBERS and isinstance(value, str) else value
+            key: NON_FINITE.get(value, value) if key in _DATA_NUMBERS and isinstance(value, str) else value
             for key, value in body["data"].items()
         }
     tensor = _convert(body, Tensor, where=where, path=path)
@@ -341,7 +336,7 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
     if data.values is None:
         return
     for index, value in enumerate(data.values):
-        if isinstance(value, str) and value not in _NON_FINITE:
+        if isinstance(value, str) and value not in NON_FINITE:
             raise UsageError(f"{where}: {path}.values[{index}]: {shown(value)}; expected a number, or inf, -inf or nan")
     if min(tensor.shape, default=0) < 0:
         raise UsageError(

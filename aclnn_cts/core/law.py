@@ -6,7 +6,6 @@ agree, and how closely: its bound is put together from what each call's own arit
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view, replaced
 from aclnn_cts.core.dtypes import COMPONENTS, INEXACT, component
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to
+from aclnn_cts.core.strict_json import spelled
 
 __all__ = [
     "MAX_BASE_ELEMENTS",
@@ -179,7 +179,7 @@ def with_values(tensor: Tensor, values: NDArray[Any]) -> Tensor:
     flat = values.reshape(-1).tolist()
     numbers: tuple[Number, ...]
     if tensor.dtype in INEXACT:
-        numbers = tuple(_number(float(value)) for value in flat)
+        numbers = tuple(spelled(float(value)) for value in flat)
     else:
         numbers = tuple(int(value) for value in flat)
     data = Data(values=numbers)
@@ -187,12 +187,6 @@ def with_values(tensor: Tensor, values: NDArray[Any]) -> Tensor:
         shape = values.shape[:-1] if tensor.dtype in COMPONENTS else values.shape
         return Tensor(shape, tensor.dtype, tensor.format, data=data)
     return msgspec.structs.replace(tensor, data=data)
-
-
-def _number(value: float) -> Number:
-    if math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
 def exactly_stored(values: Float64, dtype: str) -> bool:

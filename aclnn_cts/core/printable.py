@@ -13,7 +13,16 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-__all__ = ["ECHO_LIMIT", "either", "printable", "printable_document", "printable_json", "printable_lines", "shown"]
+__all__ = [
+    "ECHO_LIMIT",
+    "either",
+    "number_text",
+    "printable",
+    "printable_document",
+    "printable_json",
+    "printable_lines",
+    "shown",
+]
 
 ECHO_LIMIT = 200
 """Characters of an outside value that a message repeats at most."""
@@ -56,6 +65,11 @@ def printable_lines(text: str) -> str:
 def shown(value: object, limit: int = ECHO_LIMIT) -> str:
     """A value as a message repeats it: its representation, at most `limit` characters, whatever its size."""
     return _cut(repr(value[: limit + 1]) if isinstance(value, str) else _SHORT.repr(value), limit)
+
+
+def number_text(value: float | str, digits: int = 3) -> str:
+    """A measured number to so many digits; the words for inf and nan as they are."""
+    return value if isinstance(value, str) else f"{value:.{digits}g}"
 
 
 def either(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ RFC 8259 leaves open what two equal keys mean, so that two programs may read two
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,8 +25,10 @@ __all__ = [
     "JSON_STRINGS",
     "JSON_WIDE_BYTES",
 ]
-__all__ += ["check_size", "strict_json"]
+__all__ += ["NON_FINITE", "check_size", "spelled", "strict_json"]
 
+NON_FINITE: Mapping[str, float] = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+"""The words for numbers that JSON has none for."""
 JSON_DEPTH = 64
 JSON_DIGITS = 400
 """Digits of a number: more than the largest double has."""
@@ -48,6 +51,11 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 class _Twice(Exception):  # noqa: N818 - carries the key
     """A key stands twice in an object."""
+
+
+def spelled(value: float) -> float | str:
+    """A number, or the word that stands for it where JSON has none."""
+    return value if math.isfinite(value) else str(value)
 
 
 def strict_json(

@@ -9,6 +9,7 @@ from typing import Any
 from aclnn_cts.core.case import Data
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.strict_json import NON_FINITE
 from aclnn_cts.generate.philox import words
 
 __all__ = ["ATK_DTYPES", "NotCarried", "atk_attribute", "atk_data"]
@@ -32,7 +33,6 @@ ATK_DTYPES: Mapping[str, str] = {
 }
 """aclDataType by the files' own word."""
 
-_NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _FARTHEST = 2.0**62
 """Magnitude of a bound; recipes have bounds of 64 bits."""
 _SCALE = 20
@@ -60,10 +60,10 @@ def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
         raise NotCarried(f"{name}: range_values {_shown(ranges)}: whether re and im are both meant is not known")
     if kind == "bool" and (truth := _truth(value)) is not None:
         return Data(recipe="constant", mean=float(truth))
-    if isinstance(value, str) and value in _NON_FINITE:
+    if isinstance(value, str) and value in NON_FINITE:
         if kind != "float":
             raise NotCarried(f"{name}: {dtype} cannot hold {value}")
-        return Data(recipe="constant", mean=_NON_FINITE[value])
+        return Data(recipe="constant", mean=NON_FINITE[value])
     if isinstance(value, (bool, int, float)):
         return Data(recipe="constant", mean=_finite(value, name))
     bounds = _interval(value)
@@ -109,15 +109,15 @@ def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: st
         return int(value) % 2**64 if c_type == "uint64_t" else int(value)
     if kind == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return _finite(value, name)
-    if kind == "double" and isinstance(value, str) and value in _NON_FINITE:
-        return _NON_FINITE[value]
+    if kind == "double" and isinstance(value, str) and value in NON_FINITE:
+        return NON_FINITE[value]
     raise NotCarried(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
 
 
 def _truth(value: object) -> bool | None:
     """What C makes of a number in a `bool`: false of zero alone, so that a nan is true; None where it is no number."""
     if isinstance(value, str):
-        value = _NON_FINITE.get(value)
+        value = NON_FINITE.get(value)
     return value != 0 if isinstance(value, (bool, int, float)) else None
 
 

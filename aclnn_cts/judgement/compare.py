@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import blocks, is_large
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
 from aclnn_cts.judgement.elements import TINY, Elements, sort
-from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, figure, histogram, index_of
+from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
@@ -432,8 +433,8 @@ def _carefully(item: Compared, known: Margins) -> Comparison:
     deviation = Deviation(
         output=item.output,
         index=index_of(worst, shape),
-        got=figure(values.item(worst)),
-        expected=figure(exact),
+        got=spelled(values.item(worst)),
+        expected=spelled(exact),
         bound=0.0 if not math.isfinite(exact) else element(limits.ends.width_of(values, value), worst, shape),
         share=elements.share.item(worst),
         cancellation=cancellation(expected, worst, exact, shape),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 
-__all__ = ["BINS", "SHARE_EDGES", "bins", "cancellation", "element", "figure", "histogram", "index_of"]
+__all__ = ["BINS", "SHARE_EDGES", "bins", "cancellation", "element", "histogram", "index_of"]
 
 SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 """Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
@@ -67,10 +67,3 @@ def index_of(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         position, place = divmod(position, size)
         index.append(place)
     return tuple(reversed(index))
-
-
-def figure(value: float) -> float | str:
-    """A float, or the word that JSON has none for."""
-    if math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")

@@ -13,9 +13,11 @@ from aclnn_cts.core.dtypes import COMPONENTS, components
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
+from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
 from aclnn_cts.judgement.bound import Bound, bound, likely_margins, loosest
-from aclnn_cts.judgement.figures import figure, histogram, index_of
+from aclnn_cts.judgement.figures import histogram, index_of
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
@@ -154,8 +156,8 @@ def _worst(check: LawCheck) -> Deviation:
     return Deviation(
         output=check.output,
         index=index_of(worst, error.shape),
-        got=figure(check.left.item(worst)),
-        expected=figure(check.right.item(worst)),
+        got=spelled(check.left.item(worst)),
+        expected=spelled(check.right.item(worst)),
         bound=0.0 if math.isinf(bound_.item(worst)) else bound_.item(worst),
         share=share.item(worst),
         beyond=int(np.count_nonzero(faulty)),
@@ -176,11 +178,8 @@ def _told(check: LawCheck, deviation: Deviation) -> str:
     if check.place:
         place += f" ({check.place})"
     allowed = "must be equal" if deviation.bound == 0.0 else f"may be {deviation.bound:.3g} apart"
+    left, right = number_text(deviation.got, 9), number_text(deviation.expected, 9)
     return (
-        f"{check.relation}: {place} is {_number(deviation.got)} and {_number(deviation.expected)}, which {allowed}; "
+        f"{check.relation}: {place} is {left} and {right}, which {allowed}; "
         f"{deviation.beyond} of {deviation.elements} beyond"
     )
-
-
-def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.9g}"

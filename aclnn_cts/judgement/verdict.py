@@ -16,6 +16,7 @@ from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import Deviation, Judged, Result, Signature, Skip, Verdict
 from aclnn_cts.judgement.compare import Compared, Comparison
@@ -150,24 +151,21 @@ def unfaulted(
 def _value_message(comparison: Comparison, model: ComputeModel) -> str:
     deviation = comparison.deviation
     beyond = f"{deviation.beyond} of {deviation.elements} elements at fault"
+    text = f"{deviation.place} is {number_text(deviation.got, 9)}, expected {number_text(deviation.expected, 9)}"
     if comparison.kind == Fault.SPECIAL:
-        return f"{deviation.place} is {_number(deviation.got)}, expected {_number(deviation.expected)}; {beyond}"
+        return f"{text}; {beyond}"
     size = (
         "which must be exact"
         if deviation.bound == 0.0
         else f"± {deviation.bound:.3g}, an error of {deviation.share:.3g} times the bound"
     )
-    text = f"{deviation.place} is {_number(deviation.got)}, expected {_number(deviation.expected)} {size}; {beyond}"
+    text = f"{text} {size}; {beyond}"
     given = f"{model.describe()} (basis: {model.basis})"
     if comparison.kind == Fault.MODEL:
         return (
             f"{text}; coarser arithmetic in the promised formats would explain it, the compute model does not: {given}"
         )
     return f"{text}; compute model: {given}"
-
-
-def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.9g}"
 
 
 def ended_badly(outcome: Outcome) -> Verdict | None:

@@ -10,6 +10,7 @@ import msgspec
 from aclnn_cts.core.case import Case, Data, Tensor, owner
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.triage.attempts import Attempts
@@ -69,11 +70,8 @@ def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
 def _number(value: Any) -> int | float | str:  # noqa: ANN401 - an element
     if isinstance(value, bool | int):
         return int(value)
-    if value != value:  # noqa: PLR0124 - nan
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+    value = float(value)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else spelled(value)
 
 
 def _simpler(value: float | str) -> Iterator[int]:

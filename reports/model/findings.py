@@ -16,6 +16,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault, severity
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Signature
 from aclnn_cts.findings.distinct import represented
@@ -36,7 +37,6 @@ from aclnn_cts.reports.model.acceptance_findings import (
     WorstElement,
 )
 from aclnn_cts.reports.model.collect import Collected
-from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.model import Spec
@@ -277,7 +277,7 @@ def _worst(record: Record) -> tuple[WorstElement, ...]:
             got=deviation.got,
             expected=deviation.expected,
             bound=deviation.bound,
-            share=plain(deviation.share),
+            share=spelled(deviation.share),
             beyond=deviation.beyond,
             elements=deviation.elements,
         )

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, ToleranceResult, ToleranceVerdict
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.model.acceptance_rows import MagnitudeBin, PrecisionRow, ToleranceRow
 
-__all__ = ["PrecisionTally", "plain"]
+__all__ = ["PrecisionTally"]
 
 _BINADES = 4
 """Binades of a bin of magnitudes."""
@@ -135,7 +136,7 @@ class _Output:
             beyond=self.beyond,
             open=self.open,
             histogram=tuple(self.histogram),
-            worst=plain(self.worst),
+            worst=spelled(self.worst),
             bases=dict(sorted(self.bases.items())),
             finer=self.finer,
             used=tuple(name for name in CANDIDATES if name in (self.formats or ())) if probed else None,
@@ -159,7 +160,7 @@ class _Output:
                     passed=tolerance.passed,
                     failed=tolerance.failed,
                     not_applicable=tolerance.not_applicable,
-                    headroom=plain(tolerance.headroom),
+                    headroom=spelled(tolerance.headroom),
                     source=tolerance.source,
                 )
                 for name, tolerance in self.tolerances.items()
@@ -192,10 +193,3 @@ class PrecisionTally:
         """By output, dtype and mode."""
         for key in sorted(self._outputs):
             yield self._outputs[key].row(self.operator, key)
-
-
-def plain(value: float) -> float | str:
-    """A number, or the word that JSON has none for."""
-    if math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

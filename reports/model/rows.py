@@ -14,6 +14,7 @@ from aclnn_cts.clauses.clause_verdicts import BY_WEIGHT, ClauseVerdicts
 from aclnn_cts.clauses.counted import Said
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.judgement.model import precision_of
@@ -30,7 +31,6 @@ from aclnn_cts.reports.model.acceptance_rows import (
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
-from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.run_directory import RunDirectory
@@ -83,7 +83,7 @@ def check_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]
             ends=ends,
             findings=tuple(dict.fromkeys(entry for member, entry in mine.items() if member.check == name)),
             withheld=laws[name].withheld if name in laws else 0,
-            worst=plain(tally.worst.get(name, 0.0)),
+            worst=spelled(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),
         )
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.signature import symptom
 from aclnn_cts.reports.model.acceptance import TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.model.collect import returned_word
-from aclnn_cts.reports.model.precision import plain
 from aclnn_cts.reports.model.runs import directories
 from aclnn_cts.store.manifest import is_software
 from aclnn_cts.store.run_directory import failure_name
@@ -66,7 +66,7 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         mode=verdict.mode or signature.mode,
         output=signature.output,
         status=returned_word(record),
-        share=plain(worst),
+        share=spelled(worst),
         seconds=record.seconds,
         case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
         if verdict.result == Result.FAILED

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.judgement.tolerances.pair import Pair
 
@@ -53,11 +54,7 @@ class Tolerance(Protocol):
 
 def figure(name: str, value: float, limit: float, relation: str = "<=") -> ToleranceFigure:
     """A figure; takes NumPy's numbers and gives plain ones."""
-    value = float(value)
-    word: float | str = value
-    if not math.isfinite(value):
-        word = "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return ToleranceFigure(name=name, value=word, limit=float(limit), relation=relation)
+    return ToleranceFigure(name=name, value=spelled(float(value)), limit=float(limit), relation=relation)
 
 
 def _meets(entry: ToleranceFigure) -> bool:
