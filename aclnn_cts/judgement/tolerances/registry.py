@@ -11,16 +11,11 @@ import msgspec
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
-from aclnn_cts.judgement.tolerances.assert_close import AssertClose
-from aclnn_cts.judgement.tolerances.double import Double
-from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, Dual
-from aclnn_cts.judgement.tolerances.mere_mare import MereMare
-from aclnn_cts.judgement.tolerances.mixed import Mixed
+from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Double, Dual
 from aclnn_cts.judgement.tolerances.msprobe import MsprobeThreshold, MsprobeUlp
 from aclnn_cts.judgement.tolerances.pair import Pair
 from aclnn_cts.judgement.tolerances.protocol import Tolerance
-from aclnn_cts.judgement.tolerances.single import Single
-from aclnn_cts.judgement.tolerances.ulp import Ulp
+from aclnn_cts.judgement.tolerances.single_benchmark import AssertClose, MereMare, Mixed, Single, Ulp
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 
 __all__ = ["TOLERANCES", "TOLERANCE_FACT", "build_registry", "check_names", "gated", "measure"]

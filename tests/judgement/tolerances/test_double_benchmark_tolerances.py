@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.verdict import ToleranceVerdict
-from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
-from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS
+from aclnn_cts.judgement.tolerances.double_benchmark import DOUBLE_ROWS, DUAL_LEVELS, DUAL_ROWS
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from tests.judgement.tolerances.pairs import figures, pair, says, values
 

@@ -16,11 +16,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
-from aclnn_cts.judgement.tolerances.assert_close import ASSERT_CLOSE_ROWS
-from aclnn_cts.judgement.tolerances.double import DOUBLE_ROWS
-from aclnn_cts.judgement.tolerances.dual import DUAL_LEVELS, DUAL_ROWS
-from aclnn_cts.judgement.tolerances.mere_mare import MERE_LIMITS
-from aclnn_cts.judgement.tolerances.mixed import MIXED_ROWS, Mixed
+from aclnn_cts.judgement.tolerances.double_benchmark import DOUBLE_ROWS, DUAL_LEVELS, DUAL_ROWS
 from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS, MSPROBE_ULP_ROWS
 from aclnn_cts.judgement.tolerances.pair import make_pair
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom
@@ -32,8 +28,14 @@ from aclnn_cts.judgement.tolerances.registry import (
     gated,
     measure,
 )
-from aclnn_cts.judgement.tolerances.single import SINGLE_ROWS
-from aclnn_cts.judgement.tolerances.ulp import ULP_LIMITS
+from aclnn_cts.judgement.tolerances.single_benchmark import (
+    ASSERT_CLOSE_ROWS,
+    MERE_LIMITS,
+    MIXED_ROWS,
+    SINGLE_ROWS,
+    ULP_LIMITS,
+    Mixed,
+)
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from tests.judgement.tolerances.pairs import pair
 

@@ -1,0 +1,225 @@
+"""The acceptance criteria that hold errors against those of a second implementation, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.dtypes import FLOATING
+from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.verdict import ToleranceResult, ToleranceWhy
+from aclnn_cts.judgement.tolerances.pair import (
+    RELATIVE_EPSILON,
+    Pair,
+    alike,
+    mean,
+    root_mean_square,
+    row_of,
+    signed_mean,
+)
+from aclnn_cts.judgement.tolerances.protocol import (
+    conclude,
+    equal_everywhere,
+    figure,
+    no_benchmark,
+    no_row,
+    no_special_values,
+    not_applicable,
+)
+
+__all__ = ["DOUBLE_ROWS", "DUAL_LEVELS", "DUAL_ROWS", "Double", "DoubleRow", "Dual", "DualLimits", "DualRow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualLimits:
+    """The ratios that one level admits."""
+
+    mare: float
+    mere: float
+    rmse: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualRow:
+    """The numbers of one dtype."""
+
+    small: float
+    """Golden magnitudes below this are small values."""
+    error: float
+    """Absolute error from which on a small value counts."""
+
+
+DUAL_LEVELS: Mapping[str, DualLimits] = MappingProxyType(
+    {
+        "l0": DualLimits(mare=10, mere=2, rmse=2),
+        "l1": DualLimits(mare=5, mere=1.5, rmse=1.5),
+        "l2": DualLimits(mare=2, mere=1.2, rmse=1.2),
+    }
+)
+DUAL_ROWS: Mapping[str, DualRow] = MappingProxyType(
+    {
+        "FLOAT16": DualRow(small=2.0**-11, error=2.0**-16),
+        "BF16": DualRow(small=2.0**-8, error=2.0**-16),
+        "FLOAT": DualRow(small=2.0**-14, error=2.0**-30),
+        "HFLOAT32": DualRow(small=2.0**-12, error=2.0**-28),
+    }
+)
+SMALL_RATIO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """`dual-l0`, `dual-l1`, `dual-l2`: the commercial standard, device against a second implementation.
+
+    That one is of equal precision, and both are measured against the golden. Over the elements with |g| from the row's
+    small-value threshold on, the ratios metric(a) / max(metric(b), threshold) of the largest (MARE), mean (MERE) and
+    root mean square error (RMSE) must not be beyond the level's limits; 0 / 0 counts as 1. Among the smaller ones an
+    absolute error above the row's counts, and a may have twice as many as b (or as 1).
+
+    A position with inf or nan passes if a equals b, or if the golden is inf or nan there and a equals it. Where b alone
+    has one, the position says nothing of a and is left out. Integers must be equal.
+
+    The standard's re-check of a failed case with reseeded data is not part of this rule: a case is judged as it stands.
+
+    Source: hicann/cannbot-skills 6cb6e4c6, `COMMERCIAL_OPS_PRECISION_DOCS.md` (levels, rows, inf and nan); hicann/
+    ops-test-kit, `ttk/core_modules/comparison/cross_check.py` (the ratios' denominator). The relative error's is |g| +
+    1e-7 as in the same authors' standard with one benchmark.
+    """
+
+    level: str
+    source: str = "hicann/cannbot-skills 6cb6e4c6, COMMERCIAL_OPS_PRECISION_DOCS.md; hicann/ops-test-kit, cross_check"
+    needs_benchmark: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"dual-{self.level}"
+
+    def measure(self, pair: Pair) -> ToleranceResult:
+        """The ratios of the errors of both implementations."""
+        if pair.dtype not in FLOATING:
+            return equal_everywhere(self, pair)
+        row = row_of(DUAL_ROWS, pair)
+        if row is None:
+            return no_row(self, pair)
+        benchmark = pair.benchmark
+        if benchmark is None:
+            return no_benchmark(self)
+        measured = pair.shared((Dual, row), lambda: tuple(_measured(pair, benchmark, row)))
+        limits = DUAL_LEVELS[self.level]
+        figures = [
+            figure(name, value, getattr(limits, limit) if isinstance(limit, str) else limit)
+            for name, value, limit in measured
+        ]
+        return conclude(self, figures, benchmark=pair.benchmark_name)
+
+
+def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[str, float, str | float]]:
+    """What all levels measure: a figure's name, its value, and its limit or which of the level's (`DualLimits`)."""
+    usable: NDArray[np.bool_] | None = None
+    if not pair.finite or not np.isfinite(benchmark).all():
+        special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))
+        admitted = alike(pair.got, benchmark) | (~np.isfinite(pair.golden) & alike(pair.got, pair.golden))
+        yield "inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0
+        usable = ~special & np.isfinite(benchmark)
+    normal = pair.size >= row.small
+    small = ~normal
+    if usable is not None:
+        normal &= usable
+        small &= usable
+    if normal.any():
+        scale = pair.size[normal] + RELATIVE_EPSILON
+        mine, other = pair.error[normal], pair.benchmark_error[normal]
+        relative, other_relative = mine / scale, other / scale
+        for name, left, right, limit in (
+            ("MARE", relative.max(), other_relative.max(), "mare"),
+            ("MERE", mean(relative), mean(other_relative), "mere"),
+            ("RMSE", root_mean_square(mine), root_mean_square(other), "rmse"),
+        ):
+            ratio = 1.0 if left == 0.0 == right else left / max(right, row.small)
+            yield f"{name} ratio", ratio, limit
+    if small.any():
+        count = int(np.count_nonzero(pair.error[small] > row.error))
+        other_count = int(np.count_nonzero(pair.benchmark_error[small] > row.error))
+        yield "small-value error ratio", count / max(other_count, 1), SMALL_RATIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubleRow:
+    """The numbers of one dtype."""
+
+    error: float
+    """The least that a ratio divides by."""
+    balance: float
+
+
+_FLOAT = DoubleRow(error=2.0**-14, balance=2.0**-14)
+DOUBLE_ROWS: Mapping[str, DoubleRow] = MappingProxyType(
+    {
+        "FLOAT16": DoubleRow(error=2.0**-11, balance=2.0**-10),
+        "BF16": DoubleRow(error=2.0**-8, balance=2.0**-7),
+        "FLOAT": _FLOAT,
+        "DOUBLE": _FLOAT,
+    }
+)
+MARE_RATIO = 10
+MERE_RATIO = 2
+RMSE_RATIO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """`double`: the double benchmark with fixed ratios, ATK's comparer of fused operators.
+
+    ratio = metric(a) / max(metric(b), e), both against the golden, for the largest, the mean and the root mean square
+    error over all elements; the limits are 10, 2 and 2. The error balance EB = mean((a - g) / max(|g|, 1)) must not be
+    beyond its own threshold in magnitude.
+
+    A benchmark with any inf or nan passes; else an output with any fails. Where the golden alone holds one there is
+    nothing to measure, and the rule is not applicable: its source does not say what becomes of that.
+
+    Source: public copy of ATK's `cv_fused_double_benchmark`, which `double_benchmark` is presumed to be.
+    """
+
+    name: str = "double"
+    source: str = "public copy of ATK's cv_fused_double_benchmark"
+    needs_benchmark: bool = True
+
+    def measure(self, pair: Pair) -> ToleranceResult:
+        """The ratios of the errors of both implementations, and the balance of the output's own."""
+        row = row_of(DOUBLE_ROWS, pair)
+        if row is None:
+            return no_row(self, pair)
+        if pair.benchmark is None:
+            return no_benchmark(self)
+        if not pair.got.size:
+            return conclude(self, ())
+        if (special := no_special_values(self, pair, pair.benchmark, "the benchmark")) is not None:
+            return special
+        if not np.isfinite(pair.golden).all():
+            message = "the golden alone holds inf or nan; the source does not say what becomes of it"
+            return not_applicable(self, message, ToleranceWhy.SPECIAL_GOLDEN)
+        scale = pair.size + RELATIVE_EPSILON
+        other_relative = pair.benchmark_error / scale
+        metrics = (
+            ("MARE", pair.relative.max(), other_relative.max(), MARE_RATIO),
+            ("MERE", mean(pair.relative), mean(other_relative), MERE_RATIO),
+            (
+                "RMSE",
+                root_mean_square(pair.error),
+                root_mean_square(pair.benchmark_error),
+                RMSE_RATIO,
+            ),
+        )
+        balance = signed_mean((pair.got - pair.golden) / np.maximum(pair.size, 1.0))
+        return conclude(
+            self,
+            [
+                *(figure(f"{name} ratio", mine / max(other, row.error), limit) for name, mine, other, limit in metrics),
+                figure("EB", balance, row.balance),
+            ],
+            benchmark=pair.benchmark_name,
+        )
