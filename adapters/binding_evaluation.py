@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 from aclnn_cts.adapters.bindings import Binding, Call, Choose, Conversion, Convert, Items, Literal, Name, Value
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Scalar, Tensor
+from aclnn_cts.core.dtypes import PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.formats import PRIVATE_FORMATS
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.scalars import number
 

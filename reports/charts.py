@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
-from aclnn_cts.reports.numbers import count_text
-from aclnn_cts.reports.text import both
+from aclnn_cts.reports.text import both, count_text
 
 __all__ = [
     "LEAST",

@@ -23,18 +23,25 @@ from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
-from aclnn_cts.reports.numbers import (
-    bytes_text,
-    count_text,
-    headroom_text,
-    seconds_text,
-    share_text,
-    short_count_text,
-)
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
-from aclnn_cts.reports.text import LANGUAGES, Language, both, capital, code_marked, phrase, spans, words
+from aclnn_cts.reports.text import (
+    LANGUAGES,
+    Language,
+    both,
+    bytes_text,
+    capital,
+    code_marked,
+    count_text,
+    headroom_text,
+    phrase,
+    seconds_text,
+    share_text,
+    short_count_text,
+    spans,
+    words,
+)
 
 __all__ = ["SECTIONS", "STYLE_ONLY", "html_bytes", "read_template", "render_html", "templates"]
 

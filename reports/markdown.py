@@ -9,10 +9,9 @@ from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.numbers import count_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import products_text, ran_on_text, remark_texts, verdict_text
-from aclnn_cts.reports.text import Language, capital, phrase
+from aclnn_cts.reports.text import Language, capital, count_text, phrase
 
 __all__ = ["cell", "markdown_bytes", "plain_text"]
 

@@ -8,7 +8,6 @@ from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.markdown import cell, plain_text
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.numbers import seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import (
     outside_text,
@@ -16,7 +15,7 @@ from aclnn_cts.reports.sentences import (
     remark_texts,
     verdict_text,
 )
-from aclnn_cts.reports.text import phrase
+from aclnn_cts.reports.text import phrase, seconds_text
 from aclnn_cts.store.counts import Counts
 
 __all__ = ["CHAPTERS", "outline_bytes"]

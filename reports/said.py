@@ -12,8 +12,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
-from aclnn_cts.reports.numbers import share_text
-from aclnn_cts.reports.text import phrase, words
+from aclnn_cts.reports.text import phrase, share_text, words
 
 __all__ = ["chinese_message"]
 

@@ -9,8 +9,7 @@ from markupsafe import Markup
 from aclnn_cts.core.verdict import OutOfScope, RunVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.notes import note_markup, note_text, run_notes
-from aclnn_cts.reports.numbers import count_text
-from aclnn_cts.reports.text import LANGUAGES, Language, phrase, spans
+from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, spans
 
 __all__ = [
     "insufficiency",

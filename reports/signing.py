@@ -17,10 +17,9 @@ from aclnn_cts.reports.evidence import evidence_digest, report_number
 from aclnn_cts.reports.html import STYLE_ONLY, read_template, templates
 from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, OperatorPart, RunFacts
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.numbers import bytes_text, count_text, percent_text, seconds_text
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside_text, product_text, verdict_text
-from aclnn_cts.reports.text import Language, capital, phrase
+from aclnn_cts.reports.text import Language, bytes_text, capital, count_text, percent_text, phrase, seconds_text
 from aclnn_cts.store.counts import Counts
 
 __all__ = ["FINDINGS", "FindingLines", "finding_lines", "signing_bytes"]

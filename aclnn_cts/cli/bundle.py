@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import oracles_option, output_file, output_option
+from aclnn_cts.cli.options import command, oracles_option, output_file, output_option
 from aclnn_cts.cli.output import begin, console, count, wrap
 
 __all__ = ["bundle", "left_out"]

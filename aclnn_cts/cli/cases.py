@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     IntegerWithin,
     checked_product,
+    command,
     edition_option,
     output_file,
     output_option,

@@ -10,9 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming
-from aclnn_cts.cli.options import edition_option, json_option, specs_option
+from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs, load_specs

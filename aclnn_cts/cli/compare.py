@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.options import command, json_option
 from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option
+from aclnn_cts.cli.options import command, json_option
 from aclnn_cts.cli.output import console, emit, show_table, table, wrap
 from aclnn_cts.runs.doctor import describe_surroundings
 

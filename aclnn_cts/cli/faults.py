@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.measurement import (
     Destination,
     min_kill_rate_option,
@@ -18,7 +17,7 @@ from aclnn_cts.cli.measurement import (
     profile_option,
     workers_option,
 )
-from aclnn_cts.cli.options import json_option, output_option
+from aclnn_cts.cli.options import command, json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.speclang.load import Specs, load_specs

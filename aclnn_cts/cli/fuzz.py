@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
+    command,
     edition_option,
     force_option,
     number_of_phases,

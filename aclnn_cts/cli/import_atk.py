@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     checked_product,
     checked_target,
+    command,
     json_option,
     output_file,
     output_option,

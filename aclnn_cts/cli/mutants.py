@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.measurement import (
     Destination,
     min_kill_rate_option,
@@ -17,7 +16,7 @@ from aclnn_cts.cli.measurement import (
     profile_option,
     workers_option,
 )
-from aclnn_cts.cli.options import json_option, output_option
+from aclnn_cts.cli.options import command, json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown

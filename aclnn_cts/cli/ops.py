@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import dtypes_of
-from aclnn_cts.cli.options import json_option, specs_option
+from aclnn_cts.cli.options import command, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec

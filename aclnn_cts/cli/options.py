@@ -1,9 +1,13 @@
-"""Options that several commands share, and what their values are checked against."""
+"""The class of our commands, options that several share, and what their values are checked against.
+
+A command's help ends with an example, and an option's old name is refused with the new one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,10 +22,13 @@ if TYPE_CHECKING:
     from aclnn_cts.store.output_file import OutputFile, Recognizer
 
 __all__ = [
+    "RENAMED",
+    "Command",
     "IntegerWithin",
     "OutputPath",
     "checked_product",
     "checked_target",
+    "command",
     "edition_option",
     "force_option",
     "json_option",
@@ -33,6 +40,49 @@ __all__ = [
     "product_option",
     "specs_option",
 ]
+
+RENAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "--again": "--reshrink",
+        "--at-least": "--min-kill-rate",
+        "--findings": "--max-findings",
+        "--form": "--format",
+        "--quiet": "--stop-after-idle",
+        "--ruler": "--tolerance",
+        "--to-end": "--no-early-stop",
+    }
+)
+"""New names of options by the old ones."""
+
+
+class Command(click.Command):
+    """A command with an example at the end of its help page."""
+
+    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; a UsageError names the new option where an old one is given."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            new = RENAMED.get(error.option_name)
+            if new is None or not any(new in parameter.opts for parameter in self.params):
+                raise
+            raise click.UsageError(f"{error.option_name} is now called {new}", ctx) from None
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The example, as it is typed."""
+        formatter.write_paragraph()
+        formatter.write_text("Example:")
+        formatter.write(f"  {self.example}\n")
+
+
+def command(name: str | None = None, *, example: str) -> Callable[[Callable[..., Any]], Command]:
+    """Declare a function as a command whose help page ends with `example`, a command line."""
+    return click.command(name, cls=Command, example=example)
+
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON only, one object per line; everything else goes to stderr."

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import json_option, output_file, output_option, specs_option
+from aclnn_cts.cli.options import command, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.speclang.load import load_specs
 

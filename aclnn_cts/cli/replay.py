@@ -16,8 +16,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
+    command,
     edition_option,
     json_option,
     number_of_phases,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import click
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import OutputPath, force_option, oracles_option, output_file
+from aclnn_cts.cli.options import OutputPath, command, force_option, oracles_option, output_file
 from aclnn_cts.cli.output import begin, note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import shown

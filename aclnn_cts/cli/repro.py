@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import output_file, output_option, specs_option
+from aclnn_cts.cli.options import command, output_file, output_option, specs_option
 from aclnn_cts.cli.output import note
 from aclnn_cts.cli.run import read_trials
 from aclnn_cts.core.errors import UsageError

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
     IntegerWithin,
     OutputPath,
     checked_target,
+    command,
     edition_option,
     force_option,
     number_of_phases,

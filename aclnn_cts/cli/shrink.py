@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.options import (
+    command,
     edition_option,
     number_of_phases,
     output_file,

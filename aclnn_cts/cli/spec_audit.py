@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import edition_option, json_option, output_file, output_option, specs_option
+from aclnn_cts.cli.options import command, edition_option, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import printable

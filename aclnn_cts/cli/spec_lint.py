@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import edition_option, json_option
+from aclnn_cts.cli.options import command, edition_option, json_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
 from aclnn_cts.core.printable import printable_lines

@@ -9,9 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
-from aclnn_cts.cli.options import checked_product, edition_option, json_option, product_option, specs_option
+from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs

@@ -10,9 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.command import command
 from aclnn_cts.cli.facts import conforming, rule_text
-from aclnn_cts.cli.options import edition_option, json_option, specs_option
+from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id

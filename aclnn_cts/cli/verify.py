@@ -10,8 +10,7 @@ import msgspec
 
 from aclnn_cts import __version__
 from aclnn_cts.cli.bundle import left_out
-from aclnn_cts.cli.command import command
-from aclnn_cts.cli.options import IntegerWithin, json_option, oracles_option
+from aclnn_cts.cli.options import IntegerWithin, command, json_option, oracles_option
 from aclnn_cts.cli.output import begin, console, count, emit, joined, wrap
 
 if TYPE_CHECKING:

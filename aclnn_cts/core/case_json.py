@@ -24,9 +24,8 @@ from aclnn_cts.core.case import (
     argument_kind,
     real_view,
 )
-from aclnn_cts.core.dtypes import COMPONENTS, DTYPES
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.scalars import SCALAR_DTYPES, integer_bounds

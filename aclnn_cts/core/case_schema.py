@@ -13,8 +13,7 @@ import msgspec
 
 from aclnn_cts.core.case import CallOptions, Data, Origin, Tensor
 from aclnn_cts.core.case_json import CASE_FORMAT
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.scalars import SCALAR_DTYPES
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import TRIAL_FORMAT, TRIAL_KEYS

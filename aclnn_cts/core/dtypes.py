@@ -1,6 +1,7 @@
-"""The aclDataType enumeration and what NumPy calls each member.
+"""The enumerations aclDataType, with what NumPy calls each member, and aclFormat.
 
-Names are those of `acl_base.h` without `ACL_` (`FLOAT`, `BF16`, ...); case files, specs and messages use no other.
+Names are those of `acl_base.h` without `ACL_` and `ACL_FORMAT_` (`FLOAT`, `ND`, ...). Case files, specs and messages
+use no other.
 """
 
 from __future__ import annotations
@@ -13,8 +14,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COMPONENTS", "DTYPES", "FLOATING", "INEXACT", "JUDGED_INPUTS", "JUDGED_OUTPUTS", "DType", "component"]
-__all__ += ["components", "composed", "itemsize", "numpy_dtype"]
+__all__ = [
+    "COMPONENTS",
+    "DTYPES",
+    "FLOATING",
+    "FORMATS",
+    "INEXACT",
+    "JUDGED_INPUTS",
+    "JUDGED_OUTPUTS",
+    "PRIVATE_FORMATS",
+    "DType",
+    "component",
+    "components",
+    "composed",
+    "itemsize",
+    "numpy_dtype",
+]
 
 
 class DType(msgspec.Struct, frozen=True):
@@ -123,3 +138,29 @@ def composed(array: NDArray[Any], name: str) -> NDArray[Any]:
         return array
     whole: NDArray[Any] = np.ascontiguousarray(array).view(numpy_dtype(name))[..., 0]
     return whole
+
+
+FORMATS: MappingProxyType[str, int] = MappingProxyType(
+    {
+        "UNDEFINED": -1,
+        "NCHW": 0,
+        "NHWC": 1,
+        "ND": 2,
+        "NC1HWC0": 3,
+        "FRACTAL_Z": 4,
+        "NC1HWC0_C04": 12,
+        "HWCN": 16,
+        "NDHWC": 27,
+        "FRACTAL_NZ": 29,
+        "NCDHW": 30,
+        "NDC1HWC0": 32,
+        "FRACTAL_Z_3D": 33,
+        "NC": 35,
+        "NCL": 47,
+    }
+)
+
+PRIVATE_FORMATS: frozenset[str] = frozenset(
+    {"NC1HWC0", "FRACTAL_Z", "NC1HWC0_C04", "FRACTAL_NZ", "NDC1HWC0", "FRACTAL_Z_3D"}
+)
+"""Formats whose memory is tiled for the device: a strided view of the host cannot stand for them."""

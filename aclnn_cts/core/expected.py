@@ -2,6 +2,8 @@
 
 An oracle states facts of the mathematics alone: how many roundings of which kind meet which magnitude. The formats in
 which they happen, and so the unit roundoffs, are the compute model's; `judgement.bound` brings the two together.
+An oracle that follows errors through a formula needs to know of the arithmetic too (`Arithmetic`): the error of exp
+depends on the size of its argument's error, and not on a number of roundings alone.
 
 The classes are msgspec structs for the reason that cases are (`core.case`): `msgspec.structs.replace` changes a field.
 """
@@ -16,21 +18,69 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.case import Argument, real_view, tensor_of
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat
 from aclnn_cts.core.target import Target
 
 __all__ = [
+    "Arithmetic",
     "BlockOracle",
     "EachOracle",
     "ErrorTerm",
     "Expected",
     "ExpectedOutput",
     "Float64",
+    "FunctionError",
     "Oracle",
     "OracleInput",
     "one_by_one",
 ]
+
+
+class FunctionError(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an implementation's elementary function may be from the exact one: the sum of the three.
+
+    - `ulps`: units in the last place of the result, in the format of intermediates (each at most 2 u of the result);
+    - `absolute`: near zeros of the function, where no relative error is promised;
+    - `relative`: of the result, for coarse hardware functions.
+    """
+
+    ulps: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
+    """One output's arithmetic: the format of intermediates, how they are rounded, and how good functions are."""
+
+    accumulation: BinaryFormat = BINARY_FORMATS["FLOAT"]
+    truncates: bool = False
+    """Whether intermediates may be truncated, which doubles the unit roundoff."""
+    flushes: bool = True
+    """Whether operands and intermediates below the smallest normal number may become 0."""
+    output: BinaryFormat = BINARY_FORMATS["FLOAT"]
+    """The format that `store` rounds to."""
+    functions: tuple[tuple[str, FunctionError], ...] = ()
+    """By name, in alphabetical order."""
+
+    @property
+    def roundoff(self) -> float:
+        """Unit roundoff of intermediates."""
+        return self.accumulation.unit_roundoff * (2.0 if self.truncates else 1.0)
+
+    @property
+    def floor(self) -> float:
+        """The error of one underflow: the smallest normal number where intermediates may be flushed, else the least."""
+        form = self.accumulation
+        return form.smallest_normal if self.flushes else form.smallest_subnormal
+
+    def function(self, name: str) -> FunctionError:
+        """The error of a function; KeyError where nothing is stated of it."""
+        for known, error in self.functions:
+            if known == name:
+                return error
+        raise KeyError(f"{name}: no accuracy is stated for this function; state one in specs/precision.yaml")
+
 
 Float64: TypeAlias = NDArray[np.float64]
 

@@ -24,8 +24,11 @@ __all__ = [
     "JSON_ITEMS",
     "JSON_STRINGS",
     "JSON_WIDE_BYTES",
+    "NON_FINITE",
+    "check_size",
+    "spelled",
+    "strict_json",
 ]
-__all__ += ["NON_FINITE", "check_size", "spelled", "strict_json"]
 
 NON_FINITE: Mapping[str, float] = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 """The words for numbers that JSON has none for."""

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Statement
 
 __all__ = [

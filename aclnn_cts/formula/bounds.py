@@ -39,7 +39,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.expected import Arithmetic
 from aclnn_cts.core.rounding import covers, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import Contraction, contract

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, real_view, tensor_of
 from aclnn_cts.core.dtypes import COMPONENTS
-from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.core.expected import Arithmetic, OracleInput
 from aclnn_cts.core.scalars import number
 from aclnn_cts.formula.array import Array, Backend, Outputs
 from aclnn_cts.formula.complex import Complex, combined, separated

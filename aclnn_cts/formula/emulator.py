@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.expected import Arithmetic
 from aclnn_cts.core.rounding import covers, rounded, toward_zero
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract

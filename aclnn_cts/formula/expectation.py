@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
 from aclnn_cts.formula.emulator import Emulated, Emulator, TooManyTermsError

@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.expected import Float64, OracleInput
+from aclnn_cts.core.expected import Arithmetic, Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, is_complex
 from aclnn_cts.formula.emulator import FASTEST, Emulator, Variant

@@ -24,8 +24,20 @@ from aclnn_cts.core.outcome import BufferState, StrayWrite
 from aclnn_cts.generate.layouts import Array, storage_dtype
 from aclnn_cts.generate.placement import ALIGNMENT, GUARD, Layout, Place, UnsafeViewError, check_view, layout
 
-__all__ = ["ALIGNMENT", "FILLS", "GUARD", "Buffer", "CallBuffers", "Layout", "Place", "UnsafeViewError", "attach"]
-__all__ += ["check_view", "layout", "prepare"]
+__all__ = [
+    "ALIGNMENT",
+    "FILLS",
+    "GUARD",
+    "Buffer",
+    "CallBuffers",
+    "Layout",
+    "Place",
+    "UnsafeViewError",
+    "attach",
+    "check_view",
+    "layout",
+    "prepare",
+]
 
 Bytes = NDArray[np.uint8]
 

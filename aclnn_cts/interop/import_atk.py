@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
+from aclnn_cts.core.dtypes import FORMATS
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, RANK_LIMIT, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.strict_json import strict_json

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from aclnn_cts.core.arithmetic import Arithmetic, FunctionError
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.expected import Arithmetic, FunctionError
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.arithmetic import Arithmetic
-from aclnn_cts.core.expected import Expected, Float64, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, UnchangedError, Variant

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides, owner, real_view
 from aclnn_cts.core.case_json import case_id
-from aclnn_cts.core.dtypes import DTYPES, itemsize
+from aclnn_cts.core.dtypes import DTYPES, FORMATS, itemsize
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.execution.executor import Performed

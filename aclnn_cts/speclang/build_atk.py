@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.speclang.model import Atk, AtkArgument
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, OperatorModel

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import ConstraintContext, product_table, rank_table
 from aclnn_cts.speclang.build_draws import draw_kinds

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from aclnn_cts.core.case import POINTERS
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table, rank_table
 from aclnn_cts.speclang.kinds import Rule

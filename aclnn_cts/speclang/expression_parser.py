@@ -6,9 +6,8 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 
-from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import nearest
-from aclnn_cts.core.formats import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, VALUE_WORDS, Node

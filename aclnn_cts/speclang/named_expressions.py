@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substituted

@@ -23,9 +23,17 @@ from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json
 
-__all__ = ["BLOBS", "EXPORT", "FAILURES", "FINDINGS", "MANIFEST", "RESULTS", "SPECS", "STATE", "SUMMARY"]
-__all__ += [
+__all__ = [
+    "BLOBS",
+    "EXPORT",
+    "FAILURES",
+    "FINDINGS",
+    "MANIFEST",
+    "RESULTS",
     "RUN_DOCUMENT_BYTES",
+    "SPECS",
+    "STATE",
+    "SUMMARY",
     "WAIVERS",
     "RunDirectory",
     "default_run_path",

@@ -22,8 +22,7 @@ from aclnn_cts.core.case import (
     TensorList,
     contiguous_strides,
 )
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.formats import FORMATS
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Parameter, Spec

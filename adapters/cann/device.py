@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aclnn_cts.adapters.cann.bindings import Functions
-from aclnn_cts.adapters.cann.errors import ALREADY_INITIALISED, NOT_SET, SUCCESS, error_name
+from aclnn_cts.adapters.cann.bindings import ALREADY_INITIALISED, NOT_SET, SUCCESS, Functions, error_name
 from aclnn_cts.adapters.results import MESSAGE_LIMIT
 from aclnn_cts.core.errors import HarnessError
 

@@ -11,11 +11,10 @@ import ctypes
 import time
 from dataclasses import dataclass, field
 
-from aclnn_cts.adapters.cann.bindings import Functions, OperatorFunctions
+from aclnn_cts.adapters.cann.bindings import RUNTIME_ERRORS, SUCCESS, Functions, OperatorFunctions, ended_by, error_name
 from aclnn_cts.adapters.cann.call_modes import whole_number
 from aclnn_cts.adapters.cann.descriptors import Descriptors
 from aclnn_cts.adapters.cann.device import recent_message
-from aclnn_cts.adapters.cann.errors import RUNTIME_ERRORS, SUCCESS, ended_by, error_name
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
 from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN

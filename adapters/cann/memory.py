@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.cann.bindings import Functions
-from aclnn_cts.adapters.cann.errors import SUCCESS, error_name
+from aclnn_cts.adapters.cann.bindings import SUCCESS, Functions, error_name
 from aclnn_cts.core.outcome import BufferState, StrayWrite
 from aclnn_cts.generate.placement import GUARD, Place
 

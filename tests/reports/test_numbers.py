@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.printable import number_text
-from aclnn_cts.reports.numbers import bytes_text, count_text, seconds_text, share_text
+from aclnn_cts.reports.text import bytes_text, count_text, seconds_text, share_text
 
 
 @pytest.mark.parametrize(

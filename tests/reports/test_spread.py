@@ -16,7 +16,7 @@ from aclnn_cts.reports.charts import LEAST, history, ratio_charts, spread_rows, 
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.numbers import count_text
+from aclnn_cts.reports.text import count_text
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
