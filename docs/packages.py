@@ -57,7 +57,7 @@ _ROWS = {
         "trials repro campaign.corpus campaign.fleet"
     ),
     "reports.model": (
-        "core speclang generate judgement.figures judgement.finer judgement.magnitude judgement.model "
+        "core speclang generate judgement.figures judgement.finer judgement.model "
         "judgement.tolerances adapters.protocol adapters.results store execution checks findings "
         "findings.waivers repro triage clauses mutants"
     ),

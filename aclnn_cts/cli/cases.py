@@ -19,7 +19,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import joined, note
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.generation import KINDS, SEED_LIMIT, Generation, Kind
+from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Generation, Kind
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins

@@ -140,7 +140,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
     from aclnn_cts.campaign.resuming import earlier_campaign
     from aclnn_cts.campaign.stopping import Stop
-    from aclnn_cts.cli.campaign_progress import ProgressJson
+    from aclnn_cts.cli.campaign_screen import ProgressJson
     from aclnn_cts.cli.campaign_words import show_campaign_end
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances

@@ -30,8 +30,8 @@ TRACEBACK_VARIABLE = "ACLNN_CTS_TRACEBACK"
 
 COMMANDS = (
     CommandEntry("ops", "aclnn_cts.cli.ops:ops", "List the operators."),
-    CommandEntry("spec", "aclnn_cts.cli.spec:spec", "Show, draft, audit and check the specs of operators."),
-    CommandEntry("oracle", "aclnn_cts.cli.oracle:oracle", "Check the oracles against what their formulas derive."),
+    CommandEntry("spec", "aclnn_cts.cli.groups:spec", "Show, draft, audit and check the specs of operators."),
+    CommandEntry("oracle", "aclnn_cts.cli.groups:oracle", "Check the oracles against what their formulas derive."),
     CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
     CommandEntry(
         "validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for the calls in case files."
@@ -45,7 +45,7 @@ COMMANDS = (
     CommandEntry(
         "report", "aclnn_cts.cli.report:report", "Write the acceptance report of runs, as a page and in other formats."
     ),
-    CommandEntry("waive", "aclnn_cts.cli.waive:waive", "Draft a waiver for a finding."),
+    CommandEntry("waive", "aclnn_cts.cli.groups:waive", "Draft a waiver for a finding."),
     CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Pack the evidence of a run into one file."),
     CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
     CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),

@@ -18,7 +18,6 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.fitted import fitted_case
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -89,11 +88,7 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
         check = entry.content.check if isinstance(entry.content, Trial) else None
         case = entry.content.case if isinstance(entry.content, Trial) else entry.content
         try:
-            spec = (
-                fitted_trial(specs, entry.content, where=entry.where)
-                if isinstance(entry.content, Trial)
-                else fitted_case(specs, case, where=entry.where)
-            )
+            spec = fitted_trial(specs, entry.content, where=entry.where)
         except UsageError as error:
             yield error
             continue

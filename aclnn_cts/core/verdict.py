@@ -121,7 +121,7 @@ class OutOfScope:
 
 
 class MagnitudeCounts(msgspec.Struct, frozen=True):
-    """Elements whose expected value lies in one class of magnitudes (`judgement.magnitude`)."""
+    """Elements whose expected value lies in one class of magnitudes (`judgement.figures`)."""
 
     exponent: int | None
     """2^exponent is the smallest magnitude of the class; None for an expected zero."""

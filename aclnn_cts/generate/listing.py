@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -22,11 +22,12 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
+from aclnn_cts.generate.philox import SEED_LIMIT
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["KINDS", "CaseStream", "Kind", "ListedCase", "case_stream"]
+__all__ = ["KINDS", "SEED_LIMIT", "CaseStream", "Generation", "Kind", "ListedCase", "case_stream"]
 
 Kind: TypeAlias = Literal["valid", "invalid", "boundary"]
 KINDS: tuple[Kind, ...] = ("valid", "invalid", "boundary")
@@ -141,3 +142,27 @@ def _listed(kind: Kind, index: int, derived: Derived) -> ListedCase:
     return ListedCase(
         kind=kind, index=index, case=case, constraint=derived.constraint, broken=derived.broken, twin=derived.twin
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class Generation:
+    """`count` cases of each kind, from one seed; iterate once, then the counts are complete."""
+
+    spec: Spec
+    target: Target
+    kinds: Sequence[Kind]
+    seed: int
+    count: int
+    written: Counter[str] = field(default_factory=Counter)
+    """Cases by kind."""
+    unproved: Counter[str] = field(default_factory=Counter)
+    """Invalid and boundary cases that were wanted and could not be proved, by constraint id."""
+
+    def __iter__(self) -> Iterator[Case]:
+        sampler = Sampler(self.spec, self.target)
+        for kind in self.kinds:
+            stream = case_stream(self.spec, self.target, kind, seed=self.seed, count=self.count, sampler=sampler)
+            for listed in stream:
+                self.written[kind] += 1
+                yield listed.case
+            self.unproved += stream.unproved

@@ -1,4 +1,8 @@
-"""What is said of one element of an output, and how the shares of all of them are counted."""
+"""What is said of one element of an output, and how the shares of all of them are counted.
+
+The histogram of a deviation says how near elements come to their bounds, and not where. `by_magnitude` says both, and
+costs a second look at the output: it is made of a sample of what passes and of what fails alone (`Judge.thorough`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
+from aclnn_cts.core.verdict import MagnitudeCounts
+from aclnn_cts.judgement.elements import Elements
 
-__all__ = ["BINS", "SHARE_EDGES", "bins", "cancellation", "element", "histogram", "index_of"]
+__all__ = [
+    "BINADES",
+    "BINS",
+    "HIGHEST",
+    "LOWEST",
+    "SHARE_EDGES",
+    "bins",
+    "by_magnitude",
+    "cancellation",
+    "element",
+    "histogram",
+    "index_of",
+]
 
 SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 """Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
@@ -67,3 +85,38 @@ def index_of(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         position, place = divmod(position, size)
         index.append(place)
     return tuple(reversed(index))
+
+
+BINADES = 8
+"""Binades of a class of magnitudes."""
+LOWEST = -160
+"""Exponent of the lowest class: not zero and below 2^-152, which FLOAT's smallest subnormals (2^-149) are not."""
+HIGHEST = 128
+"""Exponent of the highest class: 2^128, beyond the largest FLOAT, and all above it."""
+
+_CLASSES = (HIGHEST - LOWEST) // BINADES + 2
+"""The first is zero."""
+
+
+def by_magnitude(expected: ExpectedOutput, elements: Elements) -> tuple[MagnitudeCounts, ...]:
+    """Elements by class of magnitude, each with its counts by share of the bound; classes without one are left out.
+
+    Open elements, and those whose exact value is inf or nan, have no place in it.
+    """
+    share = elements.share
+    if share.size == 0:
+        return ()
+    value = np.broadcast_to(expected.value, share.shape)
+    chosen = np.isfinite(value)
+    chosen &= ~elements.open
+    value, share = value[chosen], share[chosen]
+    exponent = np.frexp(value)[1] - 1
+    place = 1 + (np.minimum(np.maximum(exponent, LOWEST), HIGHEST) - LOWEST) // BINADES
+    place[value == 0.0] = 0
+    counts = np.bincount(place * BINS + bins(share), minlength=_CLASSES * BINS).reshape(_CLASSES, BINS)
+    return tuple(
+        MagnitudeCounts(
+            exponent=None if index == 0 else LOWEST + (index - 1) * BINADES, counts=tuple(counts[index].tolist())
+        )
+        for index in np.flatnonzero(counts.any(axis=1)).tolist()
+    )

@@ -20,8 +20,7 @@ from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
 from aclnn_cts.store.record_codec import signature_key
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.store.trial_ends import End, ends, pairs
-from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, Causes, Gathered, record_of
+from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, Causes, End, Gathered, ends, pairs, record_of
 from aclnn_cts.triage.comparison import Comparison, EndChange, FindingState, RunSide, ShareChange, WorstShare
 from aclnn_cts.triage.differences import manifest_differences
 

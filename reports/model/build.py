@@ -15,8 +15,7 @@ from aclnn_cts.core.note import Note
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.findings.fingerprint import findings_of, findings_together
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.judgement.figures import SHARE_EDGES
-from aclnn_cts.judgement.magnitude import BINADES
+from aclnn_cts.judgement.figures import BINADES, SHARE_EDGES
 from aclnn_cts.mutants.kill_matrix import matrix_to_show
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow

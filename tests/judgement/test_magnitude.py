@@ -14,8 +14,7 @@ from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import MagnitudeCounts
 from aclnn_cts.judgement.elements import sorted_elements
-from aclnn_cts.judgement.figures import SHARE_EDGES
-from aclnn_cts.judgement.magnitude import BINADES, LOWEST, by_magnitude
+from aclnn_cts.judgement.figures import BINADES, LOWEST, SHARE_EDGES, by_magnitude
 from aclnn_cts.judgement.model import load_precision
 from tests.support.compared import compare
 

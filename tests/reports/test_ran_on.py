@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from aclnn_cts.campaign.session import Ended
-from aclnn_cts.cli.campaign_progress import progress
+from aclnn_cts.cli.campaign_screen import progress
 from aclnn_cts.cli.campaign_words import show_campaign_end
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
