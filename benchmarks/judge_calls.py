@@ -220,7 +220,7 @@ def perturbed(call: Call, outputs: Outputs, number: int) -> Outputs:
             value = np.broadcast_to(expected.value, got.shape)
             away = np.where(got >= value, 1.0, -1.0)
             moved = got + 2.0 * away * spacing(got, model.output)
-            tight = (np.abs(moved - value) > conforming.width) & (np.abs(moved) <= model.output.largest)
+            tight = (np.abs(moved - value) > conforming.ends.width) & (np.abs(moved) <= model.output.largest)
             tight &= ~np.broadcast_to(np.asarray(conforming.overflow), got.shape)
             if expected.open is not None:
                 tight &= ~expected.open

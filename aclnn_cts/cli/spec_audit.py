@@ -79,7 +79,7 @@ def audit(
     if document.operator != spec.operator:
         raise UsageError(f"{document_path}: describes {document.operator}; expected a document of {spec.operator}")
     claims = read_claims(path, spec) if path is not None else None
-    result = audited(document, spec, claims)
+    result = audited(document, claims)
     found = differences(document, spec)
     if out is not None:
         _write(out, document, spec, result, claims)

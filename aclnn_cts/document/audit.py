@@ -9,7 +9,6 @@ from enum import Enum
 
 from aclnn_cts.document.claims import Claim, Claims
 from aclnn_cts.document.model import Document, Statement
-from aclnn_cts.speclang.model import Spec
 
 __all__ = ["Audit", "Entry", "State", "audit"]
 
@@ -62,8 +61,6 @@ class Audit:
     entries: tuple[Entry, ...]
     is_same_edition: bool
     """Whether the claims were made for these very bytes."""
-    unsourced: tuple[str, ...]
-    """Clauses of the spec that claim no statement of this document."""
 
     def count(self, state: State) -> int:
         """How many statements are in a state."""
@@ -86,7 +83,7 @@ class Audit:
         return done / self.statements if self.statements else 0.0
 
 
-def audit(document: Document, spec: Spec, claims: Claims | None) -> Audit:
+def audit(document: Document, claims: Claims | None) -> Audit:
     """Hold the claims against a document. Without any, every statement is open.
 
     A statement is found again by address and digest; else by its digest at another number of the same list or cell
@@ -99,10 +96,7 @@ def audit(document: Document, spec: Spec, claims: Claims | None) -> Audit:
     entries = [_entry(item, found.get(item.address), has_claims=has_claims) for item in document.statements]
     used = {id(claim) for claim in found.values()}
     entries += [Entry(State.GONE, claim.address, None, claim) for claim in left if id(claim) not in used]
-    claimed = {
-        clause for entry in entries if entry.state is State.CLAIMED and entry.claim for clause in entry.claim.clauses
-    }
-    return Audit(tuple(entries), same, tuple(clause.at for clause in spec.clauses if clause.at not in claimed))
+    return Audit(tuple(entries), same)
 
 
 def _entry(statement: Statement, claim: Claim | None, *, has_claims: bool) -> Entry:

@@ -73,9 +73,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A fenced block: `math` for a formula, otherwise a program's language."""
+    """A fenced block: a formula or a program."""
 
-    language: str
     text: str
     products: Products
 
@@ -209,9 +208,7 @@ class _Reader:
                 yield self._table(child, depth + 1)
             elif tag == "pre":
                 yield from words.taken()
-                code = child.css_first("code")
-                language = (code.attributes.get("class") or "") if code is not None else ""
-                yield Listing(language.removeprefix("language-"), child.text().rstrip("\n"), self.products)
+                yield Listing(child.text().rstrip("\n"), self.products)
             elif tag == "br":
                 yield from words.taken()
             elif tag in _BREAKS:

@@ -164,7 +164,7 @@ class _Reader:
             self._product(line.text, line.text, line.products)
             return
         if self.section is Section.PROTOTYPE and _PROTOTYPE.search(line.text) is not None:
-            self._prototypes(Listing("", line.text, line.products))
+            self._prototypes(Listing(line.text, line.products))
             return
         if self.section is Section.PARAMS and self.label is not Section.RETURNS and self._listed_parameter(line):
             return

@@ -59,6 +59,10 @@ class Ends(NamedTuple):
     lower: Float64
     upper: Float64
     width: _Amount
+    """The bound as one number: E and half a unit of the output in the binade of |s| + E.
+
+    No conforming output is farther from s; a few others may be as near.
+    """
     sides: tuple[_Amount, _Amount] | None
 
     def width_of(self, values: Float64, exact: Float64) -> _Amount:
@@ -100,14 +104,6 @@ class Bound:
     def upper(self) -> Float64:
         """The greatest output that conforms."""
         return self.ends.upper
-
-    @property
-    def width(self) -> _Amount:
-        """The bound as one number: E and half a unit of the output in the binade of |s| + E.
-
-        No conforming output is farther from s; a few others may be as near.
-        """
-        return self.ends.width
 
 
 def loosest(model: ComputeModel) -> ComputeModel:

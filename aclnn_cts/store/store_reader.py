@@ -69,8 +69,6 @@ class Finding:
     signature: Signature
     number: int
     waived: int
-    first: int
-    """Sequence number of the first."""
 
 
 @final
@@ -193,11 +191,11 @@ class ResultReader:
     def findings(self) -> Iterator[Finding]:
         """The distinct signatures of failures, in the order in which they first came."""
         sql = (
-            "SELECT signature, count(*), sum(waiver != ''), min(sequence) FROM records"
+            "SELECT signature, count(*), sum(waiver != '') FROM records"
             " WHERE signature IS NOT NULL GROUP BY signature ORDER BY min(sequence)"
         )
-        for key, number, waived, first in self._rows(sql, (), ((str,), _INTEGER, _INTEGER, _INTEGER)):
-            yield Finding(signature=signature_from_key(key), number=number, waived=waived, first=first)
+        for key, number, waived in self._rows(sql, (), ((str,), _INTEGER, _INTEGER)):
+            yield Finding(signature=signature_from_key(key), number=number, waived=waived)
 
     def state(self, key: str) -> object:
         """What was last stored under the key; None where nothing was."""

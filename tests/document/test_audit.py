@@ -67,13 +67,13 @@ def claimed(read: Document, spec: Spec) -> Claims:
 
 
 def test_without_claims_everything_is_open(spec: Spec) -> None:
-    result = audit(document(), spec, None)
+    result = audit(document(), None)
     assert {entry.state for entry in result.entries} == {State.OPEN}
     assert result.share == 0.0
 
 
 def test_every_statement_claimed(spec: Spec) -> None:
-    result = audit(document(), spec, claimed(document(), spec))
+    result = audit(document(), claimed(document(), spec))
     assert result.missing == ()
     assert result.share == 1.0
     assert result.is_same_edition
@@ -121,14 +121,14 @@ def test_a_cell_whose_fact_differs_is_not_proposed(spec: Spec) -> None:
     ids=["changed", "gone", "new", "products", "punctuation", "items"],
 )
 def test_newer_edition(spec: Spec, change: tuple[str, str], expected: dict[str, State]) -> None:
-    result = audit(document(change), spec, claimed(document(), spec))
+    result = audit(document(change), claimed(document(), spec))
     assert not result.is_same_edition
     assert {entry.address: entry.state for entry in result.missing} == expected
 
 
 def test_a_statement_that_moves_keeps_its_claim(spec: Spec) -> None:
     read = document(("## 约束说明\n", "## 约束说明\n\n- 内存须对齐。\n"))
-    result = audit(read, spec, claimed(document(), spec))
+    result = audit(read, claimed(document(), spec))
     assert {entry.address: entry.state for entry in result.missing} == {"limits/1": State.NEW}
     moved = {entry.address: entry.moved_from for entry in result.entries if entry.moved_from is not None}
     assert moved == {"limits/2": "limits/1", "limits/3": "limits/2", "limits/4": "limits/3"}
@@ -136,7 +136,7 @@ def test_a_statement_that_moves_keeps_its_claim(spec: Spec) -> None:
 
 def test_blanks_and_width_of_punctuation_change_nothing(spec: Spec) -> None:
     read = document(("确定性计算：", "确定性 计算:"))
-    assert audit(read, spec, claimed(document(), spec)).missing == ()
+    assert audit(read, claimed(document(), spec)).missing == ()
 
 
 def write(folder: Path, text: str) -> Path:

@@ -49,7 +49,7 @@ def test_every_document_is_read_and_drafted(tmp_path: Path) -> None:
 def test_claims_of_the_package_fit_the_public_edition(stem: str) -> None:
     spec = claimed_spec(stem)
     claims = read_claims(claims_path(package_folder(), stem), spec)
-    result = audit(read_document(PUBLIC / f"{spec.operator}.md"), spec, claims)
+    result = audit(read_document(PUBLIC / f"{spec.operator}.md"), claims)
     assert result.is_same_edition
     assert result.missing == ()
     assert result.share == 1.0
