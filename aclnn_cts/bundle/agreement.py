@@ -153,7 +153,7 @@ def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:
         if stated != number and (whole or stated < number):
             yield f"{stated} {word} are stated; the records have {number}"
     if whole and _with_records(said) != found.skipped_by_reason:
-        yield f"skips {_with_records(said)} are stated; the records have {_skips(found)}"
+        yield f"skips {_with_records(said)} are stated; the records have {found.reasons}"
     if whole and _outside(said) != _outside(found):
         yield f"out of scope {_outside(said)} are stated; the records have {_outside(found)}"
     if said.cases != said.ended or said.skipped != sum(said.skipped_by_reason.values()):
@@ -168,7 +168,3 @@ def _outside(counts: Counts) -> dict[str, int]:
     """What is out of scope, without whole operators, of which no record tells."""
     found = counts.out_of_scope_by_reason
     return {reason: number for reason, number in sorted(found.items()) if not reason.startswith(OutOfScope.OPERATOR)}
-
-
-def _skips(counts: Counts) -> dict[str, int]:
-    return dict(sorted(counts.skipped_by_reason.items()))
