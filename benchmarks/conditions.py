@@ -26,8 +26,8 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.dedup_key import VALUE_KINDS
 from aclnn_cts.findings.shared_condition import PLAIN, Passed, condition_of
-from aclnn_cts.findings.signature import VALUE_KINDS
 from aclnn_cts.generate.predicate import Predicate, compile_predicate
 from aclnn_cts.mutants.fault_catalogue import SeededFault, read_catalogue
 from aclnn_cts.mutants.power import switched_on
@@ -130,8 +130,8 @@ def largest_finding(records: Iterable[Record]) -> list[Record]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.verdict.result == Result.FAILED and record.trial.case.origin.kind != "invalid":
-            kind = Fault.VALUE if record.signature.kind in VALUE_KINDS else record.signature.kind
-            groups.setdefault((record.signature.output, kind), []).append(record)
+            kind = Fault.VALUE if record.fingerprint.fault in VALUE_KINDS else record.fingerprint.fault
+            groups.setdefault((record.fingerprint.output, kind), []).append(record)
     return max(groups.values(), key=len, default=[])
 
 
@@ -144,7 +144,7 @@ def passed_among(records: Sequence[Record]) -> Passed:
             for record in records
             if record.verdict.result == Result.PASSED
             and (record.trial.case.operator, record.trial.check) == (operator, check)
-            and constraint in ("", record.signature.constraint)
+            and constraint in ("", record.fingerprint.clause)
         ]
 
     return passed

@@ -71,9 +71,9 @@ class Agreement:
         expected = set(self.records.findings)
         found = {name.removeprefix(_CASES) for name in self.records.files if name.startswith(_CASES)}
         for name in sorted(expected - found):
-            yield Problem(f"cases/{name}", "is missing: records fail with its signature")
+            yield Problem(f"cases/{name}", "is missing: records fail with its fingerprint")
         for name in sorted(found - expected):
-            yield Problem(f"cases/{name}", "no record fails with its signature")
+            yield Problem(f"cases/{name}", "no record fails with its fingerprint")
         for name in sorted(found & expected):
             yield from self._trial(name)
         page = self.records.files.get(REPORT)

@@ -12,11 +12,12 @@ import msgspec
 
 from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
-from aclnn_cts.core.verdict import Record, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Verdict
 
 __all__ = ["RECORD_FORMAT", "record_from_json", "record_schema", "record_to_json"]
 
@@ -31,7 +32,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "trial": trial_to_json(record.trial),
         "attempts": [[msgspec.to_builtins(outcome) for outcome in attempt] for attempt in record.attempts],
         "verdict": msgspec.to_builtins(record.verdict),
-        "signature": msgspec.to_builtins(record.signature),
+        "fingerprint": msgspec.to_builtins(record.fingerprint),
         "clauses": list(record.clauses),
         "waiver": record.waiver,
         "seconds": record.seconds,
@@ -64,7 +65,7 @@ def record_from_json(document: Mapping[str, Any], *, where: str) -> Record:
             trial=_trial(document["trial"], where),
             attempts=msgspec.convert(document["attempts"], tuple[tuple[Outcome, ...], ...], strict=False),
             verdict=msgspec.convert(document["verdict"], Verdict, strict=False),
-            signature=msgspec.convert(document["signature"], Signature),
+            fingerprint=msgspec.convert(document["fingerprint"], Fingerprint),
             clauses=tuple(document["clauses"]),
             waiver=document["waiver"],
             seconds=document["seconds"],
@@ -84,8 +85,8 @@ def _trial(document: object, where: str) -> Trial:
 
 def record_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a line."""
-    parts = (Outcome, Verdict, Signature)
-    (outcome, verdict, signature), components = msgspec.json.schema_components(parts, ref_template="#/$defs/{name}")
+    parts = (Outcome, Verdict, Fingerprint)
+    (outcome, verdict, fingerprint), components = msgspec.json.schema_components(parts, ref_template="#/$defs/{name}")
     whole = object_schema(
         {
             "format": {"const": RECORD_FORMAT},
@@ -93,7 +94,7 @@ def record_schema() -> dict[str, Any]:
             "trial": {"$ref": "#/$defs/Trial"},
             "attempts": {"type": "array", "items": {"type": "array", "items": outcome}},
             "verdict": verdict,
-            "signature": signature,
+            "fingerprint": fingerprint,
             "clauses": {"type": "array", "items": {"type": "string"}},
             "waiver": {"type": "string"},
             "seconds": {"type": "number"},

@@ -23,12 +23,13 @@ from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json, case_from_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import check_size, strict_json
-from aclnn_cts.core.verdict import Result, Signature, Verdict
+from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.measuring import chosen_tolerances
-from aclnn_cts.findings.signature import MERGED_KINDS
+from aclnn_cts.findings.dedup_key import MERGED_KINDS
 from aclnn_cts.speclang.load import Specs, specs_from_texts
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
@@ -217,7 +218,7 @@ class Recount:
             ),
             waived=bool(_word(record["waiver"])),
             dtypes=_dtypes(case["arguments"]),
-            rule=_word(record["signature"].get("constraint", "")),
+            rule=_word(record["fingerprint"].get("clause", "")),
             every=True,
         )
         if verdict["result"] == Result.FAILED:
@@ -231,13 +232,13 @@ class Recount:
         self.sample.offer(record, where)
 
     def _failure(self, record: Mapping[str, Any], where: str) -> None:
-        signature = msgspec.convert(record["signature"], Signature)
-        self.findings[failure_name(signature)] = signature.operator
+        fingerprint = msgspec.convert(record["fingerprint"], Fingerprint)
+        self.findings[failure_name(fingerprint)] = fingerprint.operator
         if record["waiver"]:
             self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
         # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
         # all kinds together.
         kind = record["verdict"]["kind"]
-        known = kind in (Fault.LAW, signature.kind, *MERGED_KINDS.get(signature.kind, ()))
-        if not known or signature.operator != record["trial"]["case"]["operator"]:
-            self.problems.append(Problem(where, "its signature is that of another fault or operator"))
+        known = kind in (Fault.LAW, fingerprint.fault, *MERGED_KINDS.get(fingerprint.fault, ()))
+        if not known or fingerprint.operator != record["trial"]["case"]["operator"]:
+            self.problems.append(Problem(where, "its fingerprint is that of another fault or operator"))

@@ -16,11 +16,11 @@ from aclnn_cts.campaign.corpus.schedule import FEEDBACK_LAG, Schedule, take_snap
 from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.dedup_key import kind_of, outputs_of
 from aclnn_cts.findings.finding import EXAMPLES, FINDING_STATE, Finding
-from aclnn_cts.findings.signature import kind_of, outputs_of
 from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.counts import total_of
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.run_writer import RunWriter
 from aclnn_cts.store.summary import Summary
@@ -64,7 +64,7 @@ class Memory:
     folded: int = 0
     """Generations that are finished, all chunks of them."""
     findings: dict[str, Finding] = field(default_factory=dict)
-    """By `signature_key`, in the order in which they were met."""
+    """By `key_text`, in the order in which they were met."""
     chunks: int = 0
     """Finished chunks."""
     before: float = 0.0
@@ -129,7 +129,7 @@ class Memory:
         new, kept, changed = self._failures(chunk, result, slot, device, seconds)
         self.evidence.include(result.waivers)
         state: dict[str, Any] = {_chunk_key(chunk.index): entry, _WAIVERS: self.evidence}
-        state |= {FINDING_STATE + failure_name(item.signature): item for item in changed}
+        state |= {FINDING_STATE + failure_name(item.key): item for item in changed}
         folded, forget = self._fold()
         state |= folded
         state[_CAMPAIGN] = {"chunks": self.chunks, "folded": self.folded, "seconds": self.before + seconds}
@@ -145,14 +145,14 @@ class Memory:
         changed: dict[str, Finding] = {}
         kept: list[Record] = []
         for record in result.records:
-            key = signature_key(record.signature)
+            key = key_text(record.fingerprint)
             if key not in result.failures:
                 kept.append(record)
                 continue
             finding = self.findings.get(key)
             if finding is None:
                 finding = self.findings[key] = Finding(
-                    signature=record.signature,
+                    key=record.fingerprint,
                     chunk=chunk.index,
                     slot=slot,
                     device=device,
@@ -174,7 +174,7 @@ class Memory:
             finding = self.findings[key]
             total = Counter(dict(finding.fingerprints)) + Counter(dict(numbers))
             finding.fingerprints, finding.failures = tuple(total.items()), total.total()
-            finding.kind = kind_of(finding.signature, (finding.kind, result.kinds.get(key, "")))
+            finding.kind = kind_of(finding.key, (finding.kind, result.kinds.get(key, "")))
             changed[key] = finding
         return new, kept, list(changed.values())
 
@@ -201,7 +201,7 @@ class Memory:
 
     def found(self, finding: Finding) -> None:
         """Store what has become known of a finding."""
-        self.writer.append_part(Summary(), state={FINDING_STATE + failure_name(finding.signature): finding})
+        self.writer.append_part(Summary(), state={FINDING_STATE + failure_name(finding.key): finding})
 
     def recall(self, run: RunDirectory) -> None:
         """Take up what the store of an earlier session holds. Raises HarnessError where that does not fit."""
@@ -224,7 +224,7 @@ class Memory:
                     self.entries[entry.index] = entry
             findings = [_read(value, Finding, key) for key, value in results.states(FINDING_STATE)]
         for finding in sorted(findings, key=lambda item: (item.seconds, item.chunk)):
-            self.findings[signature_key(finding.signature)] = finding
+            self.findings[key_text(finding.key)] = finding
 
 
 def _chunk_key(index: int) -> str:

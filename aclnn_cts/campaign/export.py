@@ -94,7 +94,7 @@ def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
         for _, value in results.states(FINDING_STATE):
             finding = msgspec.convert(value, Finding)
             words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None, record=None))
-            words |= {"type": "finding", "file": f"failures/{failure_name(finding.signature)}"}
+            words |= {"type": "finding", "file": f"failures/{failure_name(finding.key)}"}
             if finding.trial is not None:
                 words["trial"] = trial_to_json(finding.trial)
             yield words

@@ -23,9 +23,9 @@ from aclnn_cts.campaign.stopping import Stop, Stopping
 from aclnn_cts.campaign.triage_queue import Inquiries, Question
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.signature import gravity
+from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.summary import Summary
 
 __all__ = ["Head"]
@@ -172,9 +172,9 @@ class Head:
         for record in sorted(
             result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.check != "values")
         ):
-            trials.setdefault(signature_key(record.signature), []).append(record.trial)
+            trials.setdefault(key_text(record.fingerprint), []).append(record.trial)
         for finding in new:
-            self._inquiries.ask(finding, chunk, trials[signature_key(finding.signature)])
+            self._inquiries.ask(finding, chunk, trials[key_text(finding.key)])
         covered = self._progress.changed(chunk.operator).covered.met
         if covered > self._most or new:
             self._stopping.news()

@@ -17,14 +17,14 @@ from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.files import write_atomically
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 
 __all__ = ["Inquiries", "Question"]
@@ -60,7 +60,7 @@ class Question:
     @property
     def costly(self) -> bool:
         """Whether its trials are waited for in full."""
-        return self.job.signature.kind == Fault.HANG
+        return self.job.key.fault == Fault.HANG
 
     def may_go_to(self, device: str, living: set[str]) -> bool:
         """Whether a device is one to ask; `living`: those that can be opened."""
@@ -98,7 +98,7 @@ class Inquiries:
             finding.note = f"{_NOT_ASKED}: the campaign has more than {EXAMINED} findings"
             return
         given = tuple(trials[:GIVEN]) or (finding.trial,)
-        job = ExamineJob(signature=finding.signature, trials=given, chunk=chunk)
+        job = ExamineJob(key=finding.key, trials=given, chunk=chunk)
         self._waiting.append(Question(job=job, device=finding.device))
 
     def next_for(self, slot: Slot) -> Question | None:
@@ -113,14 +113,14 @@ class Inquiries:
         job = question.job
         if question.others:
             return question
-        return replace(question, job=msgspec.structs.replace(job, known=self._known(job.signature)))
+        return replace(question, job=msgspec.structs.replace(job, known=self._known(job.key)))
 
-    def _known(self, asked: Signature) -> tuple[tuple[Earlier, ...], ...]:
+    def _known(self, asked: Fingerprint) -> tuple[tuple[Earlier, ...], ...]:
         """Calls after which other findings show that conform alone."""
         calls = [
             item.trial.after
             for item in self.memory.findings.values()
-            if item.signature.operator == asked.operator and item.trial is not None and item.trial.after
+            if item.key.operator == asked.operator and item.trial is not None and item.trial.after
         ]
         return tuple(each for place, each in enumerate(calls) if each not in calls[:place])[:KNOWN]
 
@@ -132,7 +132,7 @@ class Inquiries:
 
     def answered(self, question: Question, answer: Examined, device: str) -> None:
         """Note what came of a finding, and ask other devices about one that always fails."""
-        finding = self.memory.findings[signature_key(answer.signature)]
+        finding = self.memory.findings[key_text(answer.key)]
         if question.others:
             self._elsewhere(finding, question, answer, device)
             return
@@ -150,7 +150,7 @@ class Inquiries:
         for content in answer.blobs:
             self.memory.writer.blob(content)
         if finding.trial is not None:
-            self._write(finding.signature, finding.trial)
+            self._write(finding.key, finding.trial)
         if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
 
@@ -177,7 +177,7 @@ class Inquiries:
 
     def failed(self, question: Question, reason: str) -> None:
         """Note that a finding could not be looked into."""
-        finding = self.memory.findings[signature_key(question.job.signature)]
+        finding = self.memory.findings[key_text(question.job.key)]
         if question.job.shrink:
             finding.confirmed, finding.note = Confirmed.UNKNOWN, reason
         self.memory.found(finding)
@@ -198,7 +198,7 @@ class Inquiries:
         """Have another device asked about a finding that fails on this one, unless there is none or enough were."""
         if finding.trial is None or len(asked) >= OTHERS or not {*self._all_devices()} - {device, *asked}:
             return
-        job = ExamineJob(signature=finding.signature, trials=(finding.trial,), chunk=None, shrink=False)
+        job = ExamineJob(key=finding.key, trials=(finding.trial,), chunk=None, shrink=False)
         self._waiting.append(Question(job=job, device=device, others=True, asked=asked))
 
     def _elsewhere(self, finding: Finding, question: Question, answer: Examined, device: str) -> None:
@@ -223,9 +223,9 @@ class Inquiries:
     def _all_devices(self) -> set[str]:
         return {slot.device for slot in self.dispatcher.slots if slot.device}
 
-    def _write(self, signature: Signature, trial: Trial) -> None:
+    def _write(self, key: Fingerprint, trial: Trial) -> None:
         """The trial file and the programs that show it."""
-        path = self.memory.writer.replace_failure(signature, trial)
+        path = self.memory.writer.replace_failure(key, trial)
         # A case may be too large for a program.
         with contextlib.suppress(UsageError):
             languages = languages_of(RunDirectory(self.memory.writer.path).manifest)

@@ -237,7 +237,7 @@ def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tupl
         for record in results.records(Query(check_id=Precision().id)):
             for deviation in record.verdict.deviations:
                 if (names := formats_of(record, deviation.output)) is not None:
-                    mode, dtype = record.verdict.mode, record.signature.dtype
+                    mode, dtype = record.verdict.mode, record.fingerprint.dtype
                     key = (record.trial.case.operator, owner(deviation.output), mode, dtype)
                     found.setdefault(key, set(CANDIDATES)).intersection_update(names)
     return {key: tuple(name for name in CANDIDATES if name in names) for key, names in found.items()}

@@ -59,7 +59,7 @@ def _is_of_twin(record: Record) -> bool:
     if kind == Fault.REJECTED or kind in OF_CONTENTS:
         return True
     outcomes = record.attempts[0] if record.attempts else ()
-    number = call_at_fault(kind, record.signature.output, outcomes)
+    number = call_at_fault(kind, record.fingerprint.output, outcomes)
     return number is not None and number + 1 < len(outcomes)
 
 
@@ -118,7 +118,7 @@ class Speakers:
                 met = self._hear(name, record, member)
             if failed and check == _STATUS:
                 self._plain.add(_of_many(record))
-        constraint = case.origin.constraint or record.signature.constraint
+        constraint = case.origin.constraint or record.fingerprint.clause
         if constraint:
             self._hear_constraint(constraint, record, member, twin=twin, met=met)
         example = self._example_of.get(case.origin.source or "") if check == "example" else None
@@ -196,4 +196,4 @@ class Speakers:
 
 def _of_many(record: Record) -> Sort:
     """What a call that must be refused, and many of them in a row, have in common where they fail."""
-    return record.verdict.kind, f"broken {record.signature.constraint}"
+    return record.verdict.kind, f"broken {record.fingerprint.clause}"

@@ -45,7 +45,7 @@ Sort: TypeAlias = tuple[str, str]
 def sort_of_contents(record: Record) -> Sort:
     """That of a failure, all faults of one output's contents as one."""
     kind = record.verdict.kind
-    return CONTENTS if kind in OF_CONTENTS else kind, record.signature.output
+    return CONTENTS if kind in OF_CONTENTS else kind, record.fingerprint.output
 
 
 def is_at_fault(failed: int, of: int, failed_others: int, of_others: int) -> bool:

@@ -40,7 +40,7 @@ _JUDGED_LAST = Fault.of(Family.VALUES, Family.TOLERANCE)
 def sort_of(record: Record) -> Sort:
     """That of a failure."""
     kind = record.verdict.kind
-    return Fault.VALUE if kind in _OF_VALUES else kind, record.signature.output
+    return Fault.VALUE if kind in _OF_VALUES else kind, record.fingerprint.output
 
 
 class Key(NamedTuple):
@@ -132,7 +132,7 @@ class Listener:
 
     def _is_of_another(self, record: Record) -> bool:
         """Whether it is about the contents of an output, or the memory beside it, that the clauses are not about."""
-        about = record.signature.output if _is_of_one_output(record) else ""
+        about = record.fingerprint.output if _is_of_one_output(record) else ""
         return bool(about and self.key.output and self.key.output != owner(about))
 
     def _counts(self, kind: str) -> bool:

@@ -296,7 +296,7 @@ def progress(status: Status) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "text": brief(finding),
-        "file": f"{FAILURES}/{failure_name(finding.signature)}",
+        "file": f"{FAILURES}/{failure_name(finding.key)}",
         "confirmed": finding.confirmed,
         "failures": finding.failures,
         "worker": finding.slot,

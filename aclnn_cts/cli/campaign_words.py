@@ -145,19 +145,19 @@ def at_work(work: UnderWay) -> str:
 
 def brief(finding: Finding) -> str:
     """A finding in a line, what tells it from others first; before it the digits that its file's name ends with."""
-    signature = finding.signature
+    key = finding.key
     told = _told(finding).replace(" the assumed", "")
-    digits = Path(failure_name(signature)).stem[-_DIGITS:]
-    operator = signature.operator.removeprefix("aclnn").removesuffix("Backward")
+    digits = Path(failure_name(key)).stem[-_DIGITS:]
+    operator = key.operator.removeprefix("aclnn").removesuffix("Backward")
     confirmed = _BRIEF.get(finding.confirmed, finding.confirmed)
     return f"{digits} {confirmed} {finding.failures}x {operator}: {told}"
 
 
 def _told(finding: Finding) -> str:
-    signature = finding.signature
-    check = "" if signature.check in ("values", "status") else signature.check
-    parts = (signature.constraint, signature.dtype, finding.kind or signature.kind, signature.symptom)
-    return ", ".join(part for part in (*parts, signature.output, signature.mode, check) if part)
+    key = finding.key
+    check = "" if key.check in ("values", "status") else key.check
+    parts = (key.clause, key.dtype, finding.kind or key.fault, key.answer)
+    return ", ".join(part for part in (*parts, key.output, key.mode, check) if part)
 
 
 def show_campaign_end(out: Console, ended: Ended, path: Path, specs: Specs) -> None:
@@ -171,7 +171,7 @@ def show_campaign_end(out: Console, ended: Ended, path: Path, specs: Specs) -> N
         session=f"{span(status.seconds)}, {count(status.chunks, 'chunk')}: {ended.why}.",
         operators=_table(status, out.width),
         confirmed={
-            failure_name(finding.signature): finding.confirmed or "to be confirmed"
+            failure_name(finding.key): finding.confirmed or "to be confirmed"
             for finding in status.findings
             if finding.confirmed != Confirmed.ALWAYS
         },

@@ -146,21 +146,21 @@ def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, 
         out.print()
         out.print(f"{state}: {count(len(items), 'finding')}")
         for item in items[:_SHOWN]:
-            signature = item.signature
-            place = f" of {signature.output}" if signature.output else ""
-            operator = signature.operator.removeprefix("aclnn")
-            wrap(out, f"{operator}: {signature.kind}{place} ({_details(item)})", indent=2)
+            fingerprint = item.fingerprint
+            place = f" of {fingerprint.output}" if fingerprint.output else ""
+            operator = fingerprint.operator.removeprefix("aclnn")
+            wrap(out, f"{operator}: {fingerprint.fault}{place} ({_details(item)})", indent=2)
             wrap(out, _numbers(item), indent=4)
             _causes(out, item.causes)
             if state != FindingState.STILL:
                 side = after if state == FindingState.NEW else before
-                wrap(out, f"such as {side.path}/failures/{failure_name(signature)}", indent=4)
+                wrap(out, f"such as {side.path}/failures/{failure_name(fingerprint)}", indent=4)
         _more(out, len(items))
 
 
 def _details(item: FindingChange) -> str:
-    fields = ("check", "constraint", "mode", "dtype")
-    words = [sorted({getattr(signature, name) for signature in item.signatures} - {""}) for name in fields]
+    fields = ("check", "clause", "mode", "dtype")
+    words = [sorted({getattr(each, name) for each in item.fingerprints} - {""}) for name in fields]
     return "; ".join(joined(part) for part in words if part)
 
 

@@ -53,7 +53,7 @@ def show_matrix(screen: Console, matrix: KillMatrix) -> None:
     show_table(screen, made)
     for decoy in matrix.accused:
         wrap(screen, f"ACCUSED {decoy.id}: {decoy.sentence}")
-        for text in dict.fromkeys(entry.signature for entry in decoy.accused):
+        for text in dict.fromkeys(entry.fingerprint for entry in decoy.accused):
             wrap(screen, text, indent=2)
     screen.print()
     for line in _summary(matrix):

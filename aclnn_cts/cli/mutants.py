@@ -210,7 +210,7 @@ def _show(screen: Console, matrix: GeneratedMatrix) -> None:
         screen.print()
     for decoy in matrix.accused:
         wrap(screen, f"ACCUSED {decoy.id}: {decoy.text}")
-        for text in decoy.signatures:
+        for text in decoy.fingerprints:
             wrap(screen, text, indent=2)
     for line in _summary(matrix):
         wrap(screen, line)

@@ -294,8 +294,8 @@ def _words(entry: Answered) -> dict[str, object]:
         "waiver": record.waiver if record is not None else "",
         "confirmed": before.confirmed if before is not None else "",
         "alone": list(before.alone) if before is not None else [0, 0],
-        "before": msgspec.to_builtins(before.signature) if before is not None else None,
-        "now": msgspec.to_builtins(record.signature) if record is not None and entry.failures else None,
+        "before": msgspec.to_builtins(before.key) if before is not None else None,
+        "now": msgspec.to_builtins(record.fingerprint) if record is not None and entry.failures else None,
     }
 
 

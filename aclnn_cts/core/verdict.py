@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
@@ -23,7 +24,6 @@ __all__ = [
     "Record",
     "Result",
     "RunVerdict",
-    "Signature",
     "Skip",
     "ToleranceFigure",
     "ToleranceResult",
@@ -228,24 +228,6 @@ class ToleranceResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why no figure decided (`ToleranceWhy`); empty where one did."""
 
 
-class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What broke, and not in which case: failures with one signature are one finding."""
-
-    operator: str
-    check: str
-    kind: str
-    constraint: str = ""
-    output: str = ""
-    mode: str = ""
-    dtype: str = ""
-    symptom: str = ""
-    """What it looks like where one kind has several looks: the signal of a crash, the status that came instead."""
-
-    def text(self) -> str:
-        """The fields that say something, on one line."""
-        return " | ".join(value for value in (getattr(self, name) for name in self.__struct_fields__) if value)
-
-
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """The conclusion: result, kind of fault, reason to skip or what is not offered, one sentence, and the figures."""
 
@@ -278,7 +260,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[tuple[Outcome, ...], ...]
     """The outcomes of each attempt's calls, in the order of the calls."""
     verdict: Verdict
-    signature: Signature
+    fingerprint: Fingerprint
     clauses: tuple[str, ...] = ()
     """Of the constraint or check that was put to the test."""
     waiver: str = ""

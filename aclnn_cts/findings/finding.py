@@ -6,7 +6,7 @@ import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.verdict import Record
 
 __all__ = ["EXAMPLES", "FINDING_STATE", "Confirmed", "Finding"]
 
@@ -35,9 +35,9 @@ class Confirmed:
 class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One fault as far as can be told, and what is known of it."""
 
-    signature: Signature
+    key: Fingerprint
     kind: str = ""
-    """The gravest kind of fault among its failures, which `signature` may take several of together."""
+    """The gravest kind of fault among its failures, which `key` may take several of together."""
     failures: int = 0
     """Trials that failed like this."""
     fingerprints: tuple[tuple[Fingerprint, int], ...] = ()

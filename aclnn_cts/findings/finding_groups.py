@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.fault_words import fault_words
 from aclnn_cts.core.faults import Fault, gravest
-from aclnn_cts.core.fingerprint import GroupedFinding
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.dedup_key import is_related
 from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed, message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
-from aclnn_cts.findings.signature import is_related
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -58,12 +58,12 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
         found = findings_of(results)
         place = indexed(found)
         worst: dict[tuple[int, str], Record] = {}
-        signatures: dict[int, dict[Signature, None]] = {}
+        keys: dict[int, dict[Fingerprint, None]] = {}
         for record in results.records(Query(result=Result.FAILED), worst_first=True):
             number = place(record.waiver, fingerprint(record))
             for fault in (record.verdict.kind, _ANY):
                 worst.setdefault((number, fault), record)
-            signatures.setdefault(number, {})[record.signature] = None
+            keys.setdefault(number, {})[record.fingerprint] = None
         # Waived findings are one line each, without what their failures share.
         told = [
             _group(
@@ -72,7 +72,7 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
                 item,
                 fault,
                 worst.get((number, fault)) or worst[number, _ANY],
-                None if item.waiver else condition_in_run(results, signatures[number]),
+                None if item.waiver else condition_in_run(results, keys[number]),
             )
             for number, item in enumerate(found)
             for fault in (_fault(item, of_campaign=run.manifest.is_campaign),)
@@ -102,14 +102,14 @@ def _group(
     clause = quoted_clause(record, specs)
     details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]
     return FindingGroup(
-        title=f"{record.signature.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
+        title=f"{record.fingerprint.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
         details="; ".join(part for part in details if part),
         meaning=f"{_meaning(kind)}: {message_of(record, finding.values_of)}",
         shared=shared,
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         cases=finding.failures,
         waivers=(finding.waiver,) if finding.waiver else (),
-        file=str(run.path / "failures" / failure_name(record.signature)),
+        file=str(run.path / "failures" / failure_name(record.fingerprint)),
         adapter=record.where.get("adapter", ""),
         spec_folders=run.manifest.spec_folders,
         edition=run.manifest.edition,
@@ -123,11 +123,11 @@ def quoted_clause(record: Record, specs: Specs) -> Clause | None:
     Of a broken constraint, the clause that states the returned code, or the first. Of an example its own. Else the
     first clause on the check, for all calls, that names the kind of fault or else the output, or names neither.
     """
-    case, signature = record.trial.case, record.signature
+    case, fingerprint = record.trial.case, record.fingerprint
     spec = specs[case.operator]
-    if signature.constraint:
-        shared = signature.constraint.startswith(_INTERFACE)
-        name = signature.constraint.removeprefix(_INTERFACE)
+    if fingerprint.clause:
+        shared = fingerprint.clause.startswith(_INTERFACE)
+        name = fingerprint.clause.removeprefix(_INTERFACE)
         encoded = [
             item
             for item in (specs.interface_clauses if shared else spec.clauses)
@@ -140,7 +140,7 @@ def quoted_clause(record: Record, specs: Specs) -> Clause | None:
     about = [item for item in about if item.check == record.trial.check] or about
     return max(
         about,
-        key=lambda item: (bool(item.faults), item.output == owner(signature.output)),
+        key=lambda item: (bool(item.faults), item.output == owner(fingerprint.output)),
         default=None,
     )
 
@@ -151,7 +151,7 @@ def _is_about(clause: Clause, record: Record) -> bool:
         and clause.when is None
         and clause.applies_to(record.trial.case.product)
         and (not clause.faults or record.verdict.kind in clause.faults)
-        and clause.output in (None, owner(record.signature.output))
+        and clause.output in (None, owner(record.fingerprint.output))
     )
 
 

@@ -14,9 +14,9 @@ from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Deviation, Record, Result
+from aclnn_cts.findings.dedup_key import answer
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
-from aclnn_cts.findings.signature import symptom
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
@@ -40,18 +40,18 @@ _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 
 def fingerprint(record: Record) -> Fingerprint:
     """That of a failed record."""
-    verdict, signature = record.verdict, record.signature
+    verdict, narrow = record.verdict, record.fingerprint
     return Fingerprint(
-        operator=signature.operator,
-        check=signature.check,
+        operator=narrow.operator,
+        check=narrow.check,
         fault=verdict.kind,
-        clause=signature.constraint,
-        answer=symptom(record),
+        clause=narrow.clause,
+        answer=answer(record),
         looks=_looks(record) if verdict.kind in _OF_VALUES else Looks.NONE,
-        output=signature.output,
-        mode=signature.mode,
-        dtype=signature.dtype,
-        beside=_beside(record) if signature.check in PLAIN else (),
+        output=narrow.output,
+        mode=narrow.mode,
+        dtype=narrow.dtype,
+        beside=_beside(record) if narrow.check in PLAIN else (),
     )
 
 
@@ -61,17 +61,17 @@ def _beside(record: Record) -> tuple[Beside, ...]:
     others = (
         item
         for item in record.verdict.deviations
-        if item.beyond and not (of_values and item.output == record.signature.output)
+        if item.beyond and not (of_values and item.output == record.fingerprint.output)
     )
-    return tuple(sorted({Beside(item.output, _of_element(item, record.signature.dtype)) for item in others}))
+    return tuple(sorted({Beside(item.output, _of_element(item, record.fingerprint.dtype)) for item in others}))
 
 
 def _looks(record: Record) -> Looks:
     """Those of the worst element of the output at fault."""
     at_fault = [item for item in record.verdict.deviations if item.beyond]
-    named = [item for item in at_fault if item.output == record.signature.output]
+    named = [item for item in at_fault if item.output == record.fingerprint.output]
     worst = next(iter(named or at_fault), None)
-    return Looks.WRONG if worst is None else _of_element(worst, record.signature.dtype)
+    return Looks.WRONG if worst is None else _of_element(worst, record.fingerprint.dtype)
 
 
 def _of_element(worst: Deviation, dtype: str) -> Looks:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.generate.predicate import compile_predicate, filled
 from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_LENGTH, ExpressionError, parse
@@ -207,9 +208,9 @@ def _joined(rules: Sequence[str]) -> str:
     return rules[0] if len(rules) == 1 else " or ".join(f"({rule})" for rule in rules)
 
 
-def condition_in_run(results: ResultReader, signatures: Iterable[Signature]) -> SharedCondition | None:
+def condition_in_run(results: ResultReader, keys: Iterable[Fingerprint]) -> SharedCondition | None:
     """The condition that the failures of these findings of a run share, against comparable calls that passed."""
-    found = (results.records(Query(signature=signature), limit=CASES) for signature in signatures)
+    found = (results.records(Query(fingerprint=key), limit=CASES) for key in keys)
 
     def passed(operator: str, check: str, constraint: str) -> Iterable[Record]:
         query = Query(operator=operator, check_id=check, constraint_id=constraint or None, result=Result.PASSED)
@@ -225,7 +226,7 @@ def condition_of(failures: Sequence[Record], passed: Passed) -> SharedCondition 
     Failures of plain calls are looked at alone where there are any: a law or a life cycle makes several calls.
     """
     records = [record for record in failures if record.trial.check in PLAIN] or failures
-    sorts = {(record.trial.case.operator, record.trial.check, record.signature.constraint) for record in records}
+    sorts = {(record.trial.case.operator, record.trial.check, record.fingerprint.clause) for record in records}
     broken = any(constraint for _, _, constraint in sorts)
     others = chain.from_iterable(passed(*sort) for sort in sorted(sorts))
     passing = [record.trial.case for record in others if broken or record.trial.case.origin.kind != "invalid"]

@@ -15,10 +15,11 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.statuses import SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Deviation, Judged, Result, Signature, Skip, Verdict
+from aclnn_cts.core.verdict import Deviation, Judged, Result, Skip, Verdict
 from aclnn_cts.judgement.compare import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
@@ -30,7 +31,6 @@ __all__ = [
     "ended_badly",
     "judge_form",
     "memory_fault",
-    "signature",
     "status_text",
     "unfaulted",
 ]
@@ -81,7 +81,7 @@ def judge_form(
 
     - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
       are no values.
-    - `mode`: the precision mode's name, for the verdict and the signature.
+    - `mode`: the precision mode's name, for the verdict and the fingerprint.
     """
     verdict = ended_badly(outcome)
     if verdict is not None:
@@ -269,17 +269,17 @@ def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verd
     return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts=facts)
 
 
-def signature(verdict: Verdict, *, operator: str, check: str, constraint: str = "", dtype: str = "") -> Signature:
+def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = "", dtype: str = "") -> Fingerprint:
     """What broke, so that failures of many cases become one finding.
 
-    `constraint` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
+    `clause` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
     (that of the first output, say).
     """
-    return Signature(
+    return Fingerprint(
         operator=operator,
         check=check,
-        kind=verdict.kind,
-        constraint=constraint,
+        fault=verdict.kind,
+        clause=clause,
         output=str(verdict.facts.get(OUTPUT_FACT, "")),
         mode=verdict.mode,
         dtype=dtype,

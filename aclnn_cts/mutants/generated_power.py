@@ -141,7 +141,7 @@ class DecoyResult(msgspec.Struct, frozen=True, kw_only=True):
     cases: int
     accused: int
     errors: int = 0
-    signatures: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
     """Of its failures: mistakes of the harness."""
 
 
@@ -336,7 +336,7 @@ def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
         cases=len(records),
         accused=len(failed),
         errors=sum(record.verdict.result == Result.ERROR for record in records),
-        signatures=tuple(dict.fromkeys(record.signature.text() for record in failed)),
+        fingerprints=tuple(dict.fromkeys(record.fingerprint.text() for record in failed)),
     )
 
 

@@ -80,7 +80,7 @@ class Accusation(msgspec.Struct, frozen=True, kw_only=True):
     """A failure of a decoy: a mistake of the harness."""
 
     seed: int
-    signature: str
+    fingerprint: str
 
 
 class DecoyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +233,7 @@ def _decoy_row(entry: Decoy, attempts: Sequence[Attempt]) -> DecoyRow:
         sentence=entry.sentence,
         cases=sum(attempt.cases for attempt in attempts),
         accused=tuple(
-            Accusation(seed=attempt.seed, signature=text) for attempt in attempts for text in attempt.signatures
+            Accusation(seed=attempt.seed, fingerprint=text) for attempt in attempts for text in attempt.fingerprints
         ),
         errors=sum(attempt.errors for attempt in attempts),
     )

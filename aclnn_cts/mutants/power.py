@@ -64,7 +64,7 @@ class _Tally:
     errors: int = 0
     first: Record | None = None
     first_at: int = 0
-    signatures: dict[str, None] = field(default_factory=dict)
+    fingerprints: dict[str, None] = field(default_factory=dict)
     failures: Counter[Fingerprint] = field(default_factory=Counter)
 
     def add(self, record: Record) -> None:
@@ -74,7 +74,7 @@ class _Tally:
             return
         if self.first is None:
             self.first, self.first_at = record, self.cases
-        self.signatures.setdefault(record.signature.text())
+        self.fingerprints.setdefault(record.fingerprint.text())
         self.failures[fingerprint(record)] += 1
 
 
@@ -141,7 +141,7 @@ def attempt(
         seconds=found_after or time.perf_counter() - began,
         findings=tuple(found.fingerprints[0].text() for found in group(tally.failures)),
         failures=tuple(tally.failures.items()),
-        signatures=tuple(tally.signatures),
+        fingerprints=tuple(tally.fingerprints),
         errors=tally.errors,
     ), first
 

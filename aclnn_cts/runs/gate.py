@@ -343,7 +343,7 @@ class Gate:
                 yield self._waivers.apply(record)
 
     def _finding(self, record: Record, number: int) -> GateFinding:
-        file = self._failures / failure_name(record.signature)
+        file = self._failures / failure_name(record.fingerprint)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

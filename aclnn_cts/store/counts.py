@@ -260,7 +260,7 @@ class OperatorSummary(msgspec.Struct):
             dtypes=dict.fromkeys(f"{owner(name)} {tensor.dtype}" for name, tensor in case.tensors())
             if self.dtypes
             else (),
-            rule=record.signature.constraint,
+            rule=record.fingerprint.clause,
         )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
@@ -319,7 +319,7 @@ class OperatorSummary(msgspec.Struct):
         self.unjudged[key].number += 1
 
     def _observe(self, record: Record, kind: Observation) -> None:
-        constraint = record.trial.case.origin.constraint or record.signature.constraint
+        constraint = record.trial.case.origin.constraint or record.fingerprint.clause
         key = f"{kind.value}: {constraint}"
         known = self.observed.get(key)
         if known is None or record.trial_id < known.trial:

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.verdict import Record
 
 __all__ = [
     "check_items",
@@ -27,8 +28,8 @@ __all__ = [
     "decode_value",
     "encode_record",
     "encode_value",
-    "signature_from_key",
-    "signature_key",
+    "key_from_text",
+    "key_text",
 ]
 
 _FIXED = {
@@ -192,17 +193,17 @@ def _pieces(content: bytes) -> Iterator[bytes]:
         raise ValueError("bytes follow the compressed value")
 
 
-def signature_key(signature: Signature) -> str:
-    """One spelling for equal signatures, which `Signature.text` is not: it leaves out the names of the fields."""
-    return msgspec.json.encode(signature).decode()
+def key_text(key: Fingerprint) -> str:
+    """One spelling for equal keys, which `Fingerprint.text` is not: it leaves out the names of the fields."""
+    return msgspec.json.encode(key).decode()
 
 
-def signature_from_key(key: str) -> Signature:
-    """The signature that a key spells; HarnessError where it spells none."""
+def key_from_text(text: str) -> Fingerprint:
+    """The key that a text spells; HarnessError where it spells none."""
     try:
-        signature = msgspec.json.decode(key, type=Signature)
-        if signature_key(signature) == key:
-            return signature
+        key = msgspec.json.decode(text, type=Fingerprint)
+        if key_text(key) == text:
+            return key
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         pass
-    raise HarnessError(f"{shown(key)}: not the key of a finding; the file is damaged or newer")
+    raise HarnessError(f"{shown(text)}: not the key of a finding; the file is damaged or newer")

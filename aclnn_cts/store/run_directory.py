@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import open_outside, read_outside
 from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json
 
@@ -145,10 +145,10 @@ def default_run_path(command: str, adapter: str, *, now: datetime | None = None,
     return path
 
 
-def failure_name(signature: Signature) -> str:
-    """The name of a finding's trial file: what a person looks for, and a hash that tells signatures apart."""
-    digest = hashlib.sha256(signature_key(signature).encode()).hexdigest()[:10]
-    return f"{_slug(f'{signature.operator}-{signature.check}-{signature.kind}')}-{digest}.json"
+def failure_name(key: Fingerprint) -> str:
+    """The name of a finding's trial file: what a person looks for, and a hash that tells keys apart."""
+    digest = hashlib.sha256(key_text(key).encode()).hexdigest()[:10]
+    return f"{_slug(f'{key.operator}-{key.check}-{key.fault}')}-{digest}.json"
 
 
 def _slug(text: str) -> str:

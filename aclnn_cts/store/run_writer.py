@@ -13,9 +13,9 @@ from typing import TypeAlias, final
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.fingerprint import GroupedFinding
+from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
 from aclnn_cts.store.files import storage_failure, write_atomically
@@ -119,9 +119,9 @@ class RunWriter:
             if record.verdict.result == Result.FAILED:
                 self._write_failure(record)
 
-    def replace_failure(self, signature: Signature, trial: Trial) -> Path:
+    def replace_failure(self, key: Fingerprint, trial: Trial) -> Path:
         """Let a smaller trial stand for a finding; the path of its file."""
-        path = self.path / FAILURES / failure_name(signature)
+        path = self.path / FAILURES / failure_name(key)
         write_atomically(path, _pretty(trial_to_json(trial)))
         self._failures.add(path.name)
         return path
@@ -154,8 +154,8 @@ class RunWriter:
         self._store.finish()
         with ResultReader(self._store.path) as results:
             for finding in results.findings():
-                if failure_name(finding.signature) not in self._failures:
-                    self._write_failure(next(results.records(Query(signature=finding.signature), limit=1)))
+                if failure_name(finding.key) not in self._failures:
+                    self._write_failure(next(results.records(Query(fingerprint=finding.key), limit=1)))
         document = (
             summary_to_json(self.summary)
             | counted
@@ -174,7 +174,7 @@ class RunWriter:
             self.summary = committed
 
     def _write_failure(self, record: Record) -> None:
-        name = failure_name(record.signature)
+        name = failure_name(record.fingerprint)
         # One that needs other calls before it is shown with them, and stands before one that conforms alone.
         if name not in self._failures or record.after:
             write_atomically(self.path / FAILURES / name, _pretty(trial_to_json(record.shown)))

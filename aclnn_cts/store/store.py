@@ -21,7 +21,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import printable, shown
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.manifest import older_format
-from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, signature_key
+from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, key_text
 
 __all__ = ["COLUMNS", "COLUMN_TYPES", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
 
@@ -34,7 +34,7 @@ STORE_ENDS = ("", "-wal", "-shm", "-journal")
 
 def _row(record: Record) -> tuple[object, ...]:
     """A record's values in the order of `_COLUMNS`."""
-    verdict, signature, case = record.verdict, record.signature, record.trial.case
+    verdict, fingerprint, case = record.verdict, record.fingerprint, record.trial.case
     skipped = verdict.result in (Result.SKIPPED, Result.OUT_OF_SCOPE)
     shares = [part.share for part in verdict.deviations]
     return (
@@ -43,14 +43,14 @@ def _row(record: Record) -> tuple[object, ...]:
         case.product,
         record.trial.check,
         case.origin.kind,
-        case.origin.constraint or signature.constraint,
+        case.origin.constraint or fingerprint.clause,
         verdict.result,
         "" if skipped else verdict.kind,
         verdict.kind if skipped else "",
         record.waiver,
-        signature_key(signature) if verdict.result == Result.FAILED else None,
-        signature.dtype,
-        verdict.mode or signature.mode,
+        key_text(fingerprint) if verdict.result == Result.FAILED else None,
+        fingerprint.dtype,
+        verdict.mode or fingerprint.mode,
         math.inf if any(map(math.isnan, shares)) else max(shares, default=0.0),
         record.seconds,
         encode_record(record),
@@ -68,7 +68,7 @@ _COLUMNS = (
     ("fault", "TEXT NOT NULL"),
     ("skip_reason", "TEXT NOT NULL"),
     ("waiver", "TEXT NOT NULL"),
-    ("signature", "TEXT"),
+    ("fingerprint", "TEXT"),
     ("dtype", "TEXT NOT NULL"),
     ("mode", "TEXT NOT NULL"),
     ("share", "REAL NOT NULL"),
@@ -79,7 +79,7 @@ _COLUMNS = (
 COLUMN_TYPES: Mapping[str, tuple[type, ...]] = {
     "sequence": (int,),
     **{name: {"TEXT": (str,), "REAL": (float,), "BLOB": (bytes,)}[kind.split()[0]] for name, kind in _COLUMNS},
-    "signature": (str, type(None)),
+    "fingerprint": (str, type(None)),
 }
 """What Python makes of each column; SQLite itself keeps any value in any column."""
 
@@ -88,7 +88,7 @@ COLUMNS: tuple[str, ...] = ("sequence", *(name for name, _ in _COLUMNS[:-1]))
 
 `sequence` is the order of arrival, `kind` the case's, `fault` the verdict's kind of a failure,
 `skip_reason` the reason to skip or what is out of scope, `share` the
-worst over the outputs, `signature` that of a failure (`record_codec.signature_key`).
+worst over the outputs, `fingerprint` that of a failure (`record_codec.key_text`).
 """
 
 _SCHEMA = f"""
@@ -99,7 +99,7 @@ CREATE TABLE records (
     {", ".join(f"{name} {kind}" for name, kind in _COLUMNS)}
 );
 CREATE INDEX records_by_trial ON records (trial_id);
-CREATE INDEX records_by_signature ON records (signature) WHERE signature IS NOT NULL;
+CREATE INDEX records_by_fingerprint ON records (fingerprint) WHERE fingerprint IS NOT NULL;
 CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 """  # noqa: S608 - names of the table above
 

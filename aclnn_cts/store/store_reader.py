@@ -16,10 +16,11 @@ from typing import Any, final
 
 from aclnn_cts.core.case_json import check_case
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, HOLLOW, is_hollow
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import Record, Result, Signature
-from aclnn_cts.store.record_codec import decode_record, decode_value, signature_from_key, signature_key
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.store.record_codec import decode_record, decode_value, key_from_text, key_text
 from aclnn_cts.store.store import COLUMN_TYPES, COLUMNS, check_schema
 
 __all__ = ["Finding", "Query", "ResultReader"]
@@ -33,7 +34,7 @@ _STEPS_PER_BYTE = 10
 """A record has hundreds of bytes and takes some hundred steps; a damaged tree of pages can be walked for ever."""
 _TEXT = 1 << 20
 """Bytes of a value that is neither a record nor a state."""
-_RECORD = ("sequence", "trial_id", "operator", "check_id", "result", "signature", "record")
+_RECORD = ("sequence", "trial_id", "operator", "check_id", "result", "fingerprint", "record")
 _INTEGER = (int,)
 _DAMAGED = "the file is damaged or its disk is"
 
@@ -47,7 +48,7 @@ class Query:
     check_id: str | None = None
     constraint_id: str | None = None
     result: str | None = None
-    signature: Signature | None = None
+    fingerprint: Fingerprint | None = None
 
     def clause(self) -> tuple[str, list[str]]:
         """The SQL condition and its values."""
@@ -55,7 +56,7 @@ class Query:
         pairs = [(name, value) for name, value in given if value is not None]
         if not pairs:
             return "", []
-        values = [signature_key(value) if isinstance(value, Signature) else value for _, value in pairs]
+        values = [key_text(value) if isinstance(value, Fingerprint) else value for _, value in pairs]
         return "WHERE " + " AND ".join(f"{name} = ?" for name, _ in pairs), values
 
 
@@ -64,9 +65,9 @@ _ALL = Query()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The records that share a signature."""
+    """The records that share a key."""
 
-    signature: Signature
+    key: Fingerprint
     number: int
     waived: int
 
@@ -147,7 +148,7 @@ class ResultReader:
         count = -1 if limit is None else limit
         sql = f"SELECT {', '.join(_RECORD)} FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
         before = -math.inf
-        for sequence, trial_id, operator, check, result, signature, content in self._rows(
+        for sequence, trial_id, operator, check, result, fingerprint, content in self._rows(
             sql, (*values, count), _types(_RECORD)
         ):
             where = f"{self.path} (record {sequence})"
@@ -156,7 +157,7 @@ class ResultReader:
             failed = record.verdict.result == Result.FAILED
             if (
                 said != (trial_id, operator, check, result)
-                or signature != (signature_key(record.signature) if failed else None)
+                or fingerprint != (key_text(record.fingerprint) if failed else None)
                 or not (worst_first or sequence > before)
             ):
                 raise HarnessError(f"{where}: its columns contradict it; the file was changed or is damaged")
@@ -189,13 +190,13 @@ class ResultReader:
         return int(number)
 
     def findings(self) -> Iterator[Finding]:
-        """The distinct signatures of failures, in the order in which they first came."""
+        """The distinct keys of failures, in the order in which they first came."""
         sql = (
-            "SELECT signature, count(*), sum(waiver != '') FROM records"
-            " WHERE signature IS NOT NULL GROUP BY signature ORDER BY min(sequence)"
+            "SELECT fingerprint, count(*), sum(waiver != '') FROM records"
+            " WHERE fingerprint IS NOT NULL GROUP BY fingerprint ORDER BY min(sequence)"
         )
-        for key, number, waived in self._rows(sql, (), ((str,), _INTEGER, _INTEGER)):
-            yield Finding(signature=signature_from_key(key), number=number, waived=waived)
+        for text, number, waived in self._rows(sql, (), ((str,), _INTEGER, _INTEGER)):
+            yield Finding(key=key_from_text(text), number=number, waived=waived)
 
     def state(self, key: str) -> object:
         """What was last stored under the key; None where nothing was."""

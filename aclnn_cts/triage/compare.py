@@ -17,7 +17,7 @@ import msgspec
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.findings.fingerprint import findings_of, findings_together, fingerprint, indexed
 from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, Causes, End, Gathered, ends, pairs, record_of
@@ -38,7 +38,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
     differences = manifest_differences(first.manifest, second.manifest)
     with first.results() as results_before, second.results() as results_after:
         causes = Causes(results_before, results_after, {item.name: item.cause for item in differences})
-        gathered = Gathered(causes, _findings_by_signature(results_before, results_after))
+        gathered = Gathered(causes, _findings_by_key(results_before, results_after))
         for one, other in pairs(ends(results_before), ends(results_after)):
             if one is not None and other is not None:
                 gathered.take(one, other)
@@ -53,7 +53,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
             common=gathered.common,
             differences=differences,
             findings=tuple(
-                sorted(findings, key=lambda item: (_STATES.index(item.state), -item.after, item.signature.text()))
+                sorted(findings, key=lambda item: (_STATES.index(item.state), -item.after, item.fingerprint.text()))
             ),
             ends=tuple(
                 EndChange(
@@ -73,17 +73,17 @@ def compare_runs(before: Path, after: Path) -> Comparison:
         )
 
 
-def _findings_by_signature(*runs: ResultReader) -> dict[str, str]:
-    """The findings of all failures of the runs, waived or not: the key of the most frequent signature, by that of each.
+def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
+    """The findings of all failures of the runs, waived or not: the key of the most frequent key, by that of each.
 
-    Failures of one signature that are of two findings count with most of them.
+    Failures of one key that are of two findings count with most of them.
     """
     stored = [tuple(msgspec.structs.replace(item, waiver="") for item in findings_of(results)) for results in runs]
     place = indexed(findings_together(stored))
     numbers: dict[str, Counter[int]] = {}
     for results in runs:
         for record in results.records(Query(result=Result.FAILED)):
-            numbers.setdefault(signature_key(record.signature), Counter())[place("", fingerprint(record))] += 1
+            numbers.setdefault(key_text(record.fingerprint), Counter())[place("", fingerprint(record))] += 1
     found = {key: max(counts, key=lambda number: (counts[number], -number)) for key, counts in numbers.items()}
     names: dict[int, str] = {}
     for key in sorted(found, key=lambda key: (-numbers[key].total(), key)):

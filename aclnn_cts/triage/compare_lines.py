@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from aclnn_cts.core.verdict import Record, Result, Signature
-from aclnn_cts.store.record_codec import signature_from_key
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.store.record_codec import key_from_text
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import Because, CaseCount, CauseCount, FindingChange, FindingState
 from aclnn_cts.triage.differences import cause_of
@@ -25,7 +26,7 @@ _COLUMNS = (
     "result",
     "skip_reason",
     "waiver",
-    "signature",
+    "fingerprint",
     "dtype",
     "mode",
     "share",
@@ -45,7 +46,7 @@ class End:
     result: str
     skip_reason: str
     waiver: str
-    signature: str | None
+    fingerprint: str | None
     dtype: str
     mode: str
     share: float
@@ -164,7 +165,7 @@ class _Line:
 @dataclass(slots=True)
 class _Finding(_Line):
     counts: Counter[str] = field(default_factory=Counter)
-    signatures: dict[str, None] = field(default_factory=dict)
+    keys: dict[str, None] = field(default_factory=dict)
     waivers_before: set[str] = field(default_factory=set)
     waivers_after: set[str] = field(default_factory=set)
 
@@ -186,8 +187,8 @@ class _Finding(_Line):
 
     def told(self, key: str) -> FindingChange:
         return FindingChange(
-            signature=signature_from_key(key),
-            signatures=tuple(sorted(map(signature_from_key, self.signatures), key=Signature.text)),
+            fingerprint=key_from_text(key),
+            fingerprints=tuple(sorted(map(key_from_text, self.keys), key=Fingerprint.text)),
             state=self.state,
             waivers_before=tuple(sorted(self.waivers_before)),
             waivers_after=tuple(sorted(self.waivers_after)),
@@ -213,8 +214,8 @@ class Gathered:
     """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
 
     causes: Causes
-    findings_by_signature: Mapping[str, str]
-    """The key of a finding's most frequent signature, by that of each (`record_codec.signature_key`)."""
+    findings_by_key: Mapping[str, str]
+    """The key of a finding's most frequent key, by that of each (`record_codec.key_text`)."""
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
@@ -228,9 +229,9 @@ class Gathered:
     )
 
     def finding(self, end: End) -> _Finding:
-        key = end.signature or "{}"
-        finding = self.findings.setdefault(self.findings_by_signature.get(key, key), _Finding())
-        finding.signatures.setdefault(key)
+        key = end.fingerprint or "{}"
+        finding = self.findings.setdefault(self.findings_by_key.get(key, key), _Finding())
+        finding.keys.setdefault(key)
         return finding
 
     def take_alone(self, end: End, *, added: bool) -> None:

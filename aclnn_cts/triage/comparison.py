@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.verdict import Signature
+from aclnn_cts.core.fingerprint import Fingerprint
 
 __all__ = [
     "Because",
@@ -137,10 +137,10 @@ class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
 class FindingChange(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a finding of both runs' failures. A trial counts once in a run, whatever often it was run."""
 
-    signature: Signature
+    fingerprint: Fingerprint
     """Of most of them."""
     state: str
-    signatures: tuple[Signature, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
     """Of all of them."""
     before: int = 0
     """Trials that fail like this in the first run."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.faults import Fault, gravest, severity
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.dedup_key import gravity, is_related
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.fingerprint import fingerprint, indexed
-from aclnn_cts.findings.signature import gravity, is_related
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
 __all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "by_finding", "finding_ids"]
@@ -26,12 +26,12 @@ class Member:
     """Failures of one run that have everything in common by which findings are told apart."""
 
     run: int
-    stored: Signature
+    stored: Fingerprint
     """As the run keeps it: the name of their trial file follows from it."""
     check: str
     """Of the trials."""
     kind: str
-    symptom: str
+    answer: str
     waiver: str
     fingerprint: Fingerprint
     related: bool
@@ -52,7 +52,7 @@ class Member:
     def add(self, record: Record) -> None:
         """Count one, and keep it where it shows the failure better than any so far."""
         self.number += 1
-        self.sorts.add((self.check, record.verdict.mode, record.signature.dtype))
+        self.sorts.add((self.check, record.verdict.mode, record.fingerprint.dtype))
         self.dtypes.update((name, tensor.dtype) for name, tensor in record.trial.case.tensors())
         facts = record.verdict.facts
         if (alone := facts.get(ALONE_FACT)) is not None:
@@ -68,21 +68,21 @@ class Members:
     """All members, by what they have in common. `campaigns` are the numbers of the runs that are campaigns."""
 
     campaigns: frozenset[int] = frozenset()
-    known: dict[tuple[int, Signature, str, Fingerprint, str], Member] = field(default_factory=dict)
+    known: dict[tuple[int, Fingerprint, str, Fingerprint, str], Member] = field(default_factory=dict)
 
     def add(self, record: Record, run: int) -> Member:
         """Count a failure of the run of that number."""
         found = fingerprint(record)
-        key = (run, record.signature, record.trial.check, found, record.waiver)
+        key = (run, record.fingerprint, record.trial.check, found, record.waiver)
         member = self.known.get(key)
         if member is None:
             campaign = run in self.campaigns
             member = self.known[key] = Member(
                 run=run,
-                stored=record.signature,
+                stored=record.fingerprint,
                 check=record.trial.check,
                 kind=record.verdict.kind,
-                symptom=found.answer,
+                answer=found.answer,
                 waiver=record.waiver,
                 fingerprint=found,
                 related=not campaign and is_related(found),
@@ -97,7 +97,7 @@ class Members:
 class Failures:
     """All failures of one finding, which is one card."""
 
-    signature: Signature
+    key: Fingerprint
     """Of the most frequent ones."""
     members: list[Member] = field(default_factory=list)
     """Those that one call shows."""
@@ -177,10 +177,10 @@ def _waiver(member: Member) -> str:
 
 def _failures(members: Sequence[Member], values_of: str) -> Failures:
     alone = [item for item in members if not item.related] or [*members]
-    numbers: Counter[Signature] = Counter()
+    numbers: Counter[Fingerprint] = Counter()
     for item in alone:
         numbers[item.stored] += item.number
-    most = max(numbers, key=lambda signature: (numbers[signature], signature_key(signature)))
+    most = max(numbers, key=lambda key: (numbers[key], key_text(key)))
     joined = [item for item in members if item not in alone]
     return Failures(most, members=alone, joined=joined, values_of=values_of)
 
@@ -191,6 +191,6 @@ def finding_ids(failures: Sequence[Failures]) -> dict[str, Failures]:
     def order(entry: Failures) -> tuple[bool, int, int, str, list[str]]:
         waivers = sorted({item.waiver for item in entry})
         grave = severity(entry.kind).order
-        return entry.waived == entry.number, grave, -entry.number, signature_key(entry.signature), waivers
+        return entry.waived == entry.number, grave, -entry.number, key_text(entry.key), waivers
 
     return {f"F{number}": entry for number, entry in enumerate(sorted(failures, key=order), start=1)}

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.dedup_key import same_finding
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
-from aclnn_cts.findings.signature import same_finding
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
@@ -53,7 +54,7 @@ class Answer:
 class Recorded:
     """A finding as the run tells of it that it comes from."""
 
-    signature: Signature
+    key: Fingerprint
     campaign: bool = False
     """Whether it was put together as a campaign does."""
     confirmed: str = Confirmed.WAITING
@@ -124,11 +125,11 @@ def stood_for(source: Path) -> frozenset[str]:
         return frozenset()
     with RunDirectory(source).results() as results:
         findings = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
-    shown = {item.signature for item in distinct(findings)}
+    shown = {item.key for item in distinct(findings)}
     return frozenset(
-        failure_name(item.signature)
+        failure_name(item.key)
         for item in findings
-        if item.confirmed == Confirmed.ORDER and item.signature not in shown
+        if item.confirmed == Confirmed.ORDER and item.key not in shown
         if item.trial is None or not item.trial.after
     )
 
@@ -147,43 +148,43 @@ def recorded_findings(source: Path, trials: Mapping[str, Trial]) -> Mapping[str,
         campaign_findings = (
             [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)] if campaign else []
         )
-        places = _places(results, {item.signature: item.waiver for item in campaign_findings})
+        places = _places(results, {item.key: item.waiver for item in campaign_findings})
         found = {
-            name: _of_records(results, item.signature, trials.get(name), campaign=campaign)
+            name: _of_records(results, item.key, trials.get(name), campaign=campaign)
             for item in results.findings()
-            for name in (failure_name(item.signature),)
+            for name in (failure_name(item.key),)
         }
         if campaign:
             for known in campaign_findings:
-                found[failure_name(known.signature)] = Recorded(
-                    signature=known.signature,
+                found[failure_name(known.key)] = Recorded(
+                    key=known.key,
                     campaign=True,
                     confirmed=known.confirmed,
                     alone=known.alone,
                     where=known.slot,
                 )
-    return {name: replace(item, finding=places.get(item.signature)) for name, item in found.items()}
+    return {name: replace(item, finding=places.get(item.key)) for name, item in found.items()}
 
 
-def _places(results: ResultReader, waivers: Mapping[Signature, str]) -> dict[Signature, int]:
-    """The finding of each signature's failures, or of most of them; `waivers` are those of a campaign's signatures."""
+def _places(results: ResultReader, waivers: Mapping[Fingerprint, str]) -> dict[Fingerprint, int]:
+    """The finding of each key's failures, or of most of them; `waivers` are those of a campaign's keys."""
     place = indexed(findings_of(results))
-    numbers: dict[Signature, Counter[int]] = {}
+    numbers: dict[Fingerprint, Counter[int]] = {}
     for record in results.records(Query(result=Result.FAILED)):
-        waiver = waivers.get(record.signature, record.waiver)
-        numbers.setdefault(record.signature, Counter())[place(waiver, fingerprint(record))] += 1
-    return {signature: counts.most_common(1)[0][0] for signature, counts in numbers.items()}
+        waiver = waivers.get(record.fingerprint, record.waiver)
+        numbers.setdefault(record.fingerprint, Counter())[place(waiver, fingerprint(record))] += 1
+    return {key: counts.most_common(1)[0][0] for key, counts in numbers.items()}
 
 
-def _of_records(results: ResultReader, signature: Signature, trial: Trial | None, *, campaign: bool) -> Recorded:
+def _of_records(results: ResultReader, key: Fingerprint, trial: Trial | None, *, campaign: bool) -> Recorded:
     """A run says of a failure's own record whether it failed when it was made alone."""
     if trial is not None and not campaign:
-        for record in results.records(Query(signature=signature, trial_id=trial.id), limit=1):
+        for record in results.records(Query(fingerprint=key, trial_id=trial.id), limit=1):
             if (rate := flaky_rate(record)) is not None:
-                return Recorded(signature=signature, confirmed=Confirmed.FLAKY, alone=rate)
+                return Recorded(key=key, confirmed=Confirmed.FLAKY, alone=rate)
             if conforms_alone(record):
-                return Recorded(signature=signature, confirmed=Confirmed.ORDER, alone=(0, 1))
-    return Recorded(signature=signature, campaign=campaign)
+                return Recorded(key=key, confirmed=Confirmed.ORDER, alone=(0, 1))
+    return Recorded(key=key, campaign=campaign)
 
 
 def repeats(files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Recorded]) -> tuple[Trial, ...]:
@@ -240,8 +241,8 @@ def _word(before: Recorded | None, record: Record, *, steady: bool) -> str:
         return Answer.FIXED if steady else Answer.UNSEEN
     if before is None:
         return Answer.FAILS
-    same = before.signature == record.signature
+    same = before.key == record.fingerprint
     if before.campaign:
         # A campaign puts failures together more widely than a run does.
-        same = same or same_finding(before.signature, record)
+        same = same or same_finding(before.key, record)
     return Answer.SAME if same else Answer.OTHER

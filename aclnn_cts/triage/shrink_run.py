@@ -9,18 +9,19 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.dedup_key import is_milder, same_finding, with_root_cause
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
-from aclnn_cts.findings.signature import is_milder, same_finding, with_root_cause
 from aclnn_cts.sandbox.interrupts import interrupted
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.files import write_atomically
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store import ResultStore
 from aclnn_cts.store.store_reader import Query
@@ -136,25 +137,25 @@ def _findings(run: RunDirectory) -> Iterator[Finding]:
     best: dict[str, Record] = {}
     with run.results() as results:
         stored = {
-            signature_key(finding.signature): finding
+            key_text(finding.key): finding
             for _, value in results.states(FINDING_STATE)
             for finding in (msgspec.convert(value, Finding),)
         }
         counted = list(results.findings())
         for record in results.records(Query(result=Result.FAILED)):
-            key = signature_key(record.signature)
+            key = key_text(record.fingerprint)
             # As a report chooses.
             if key not in best or preference(record) < preference(best[key]):
                 best[key] = record
     for item in counted:
-        key = signature_key(item.signature)
+        key = key_text(item.key)
         known = stored.get(key)
         if known is not None and known.trial is not None:
             yield known
             continue
         record = best[key]
         yield Finding(
-            signature=item.signature,
+            key=item.key,
             failures=item.number,
             examples=item.number,
             waiver=record.waiver,
@@ -179,7 +180,7 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, camp
     def execute(tried: Trial) -> Record:
         return bench.one(tried, fresh=bool(tried.after))
 
-    same = _same(finding.signature, bench.specs, execute, campaign=campaign)
+    same = _same(finding.key, bench.specs, execute, campaign=campaign)
     first = execute(trial)
     if not same(first):
         return Made(finding=finding, tried=trial, shrunk=None, record=first)
@@ -204,21 +205,21 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, camp
 
 
 def _same(
-    signature: Signature, specs: Specs, execute: Callable[[Trial], Record], *, campaign: bool
+    key: Fingerprint, specs: Specs, execute: Callable[[Trial], Record], *, campaign: bool
 ) -> Callable[[Record], bool]:
     """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
 
     def same(record: Record) -> bool:
         if not campaign:
-            return record.verdict.result == Result.FAILED and record.signature == signature
-        return same_finding(signature, record, cause=lambda item: with_root_cause(item, specs, execute))
+            return record.verdict.result == Result.FAILED and record.fingerprint == key
+        return same_finding(key, record, cause=lambda item: with_root_cause(item, specs, execute))
 
     return same
 
 
 def _keep(store: ResultStore, run: RunDirectory, finding: Finding) -> None:
     """In the store, and its trial as the finding's file."""
-    name = failure_name(finding.signature)
+    name = failure_name(finding.key)
     store.append((), state={FINDING_STATE + name: finding})
     assert finding.trial is not None  # noqa: S101 - `_made` has set it
     document = msgspec.json.encode(trial_to_json(finding.trial))

@@ -14,7 +14,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
-from aclnn_cts.findings.signature import gravity
+from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
@@ -37,7 +37,7 @@ REPETITIONS = 20
 CONFORMS = "conforms"
 
 COMPANY_ALLOWED = 2
-"""Failures of one signature that are run again; those after them are of a finding that is known by then."""
+"""Failures of one key that are run again; those after them are of a finding that is known by then."""
 
 FRESH = 128
 """Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in
@@ -85,24 +85,24 @@ class Again:
     verdicts: Verdicts
     _history: History = field(default_factory=History)
     _repeated: Counter[str] = field(default_factory=Counter)
-    """How many failures of each signature were run again."""
+    """How many failures of each key were run again."""
     _fresh: int = FRESH
     """How many more are started for failures that conform alone."""
     _shown: set[str] = field(default_factory=set)
-    """Signatures of failures that calls before them were found for."""
+    """Keys of failures that calls before them were found for."""
     _suspect: bool = True
     """Whether what was run in the process may change what a call does in it."""
 
     def is_new(self, record: Record) -> bool:
-        """Whether a failure is one of the first of its signature, which are run again."""
-        text = record.signature.text()
+        """Whether a failure is one of the first of its key, which are run again."""
+        text = record.fingerprint.text()
         self._repeated[text] += 1
         return self._repeated[text] <= COMPANY_ALLOWED
 
     def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
         """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
         trial = record.trial
-        text = record.signature.text()
+        text = record.fingerprint.text()
         attempt, verdict = self._attempt(trial, fresh=self._suspect)
         found = _marked(record, attempt, verdict)
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS

@@ -17,7 +17,7 @@ SAMPLE = 64
 """Of so many trials of a run, one is put to all tolerances although it passes."""
 
 FIRST = 4
-"""Known failures of each signature that are measured, whatever their ids."""
+"""Known failures of each key that are measured, whatever their ids."""
 
 
 @dataclass(slots=True)
@@ -32,12 +32,12 @@ class Evidence:
     """Chooses among the known failures that one process meets."""
 
     _met: dict[str, _Met] = field(default_factory=dict)
-    """By signature."""
+    """By key."""
 
     def wanted(self, record: Record) -> bool:
-        """Whether a known failure is measured: the first of a signature, those smaller than all before, a sample."""
+        """Whether a known failure is measured: the first of a key, those smaller than all before, a sample."""
         size = record.trial.case.nbytes
-        met = self._met.setdefault(record.signature.text(), _Met(0, size + 1))
+        met = self._met.setdefault(record.fingerprint.text(), _Met(0, size + 1))
         met.number += 1
         smaller = size < met.smallest
         if smaller:

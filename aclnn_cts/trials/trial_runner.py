@@ -274,7 +274,7 @@ class Bench:
             record = self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds)
             records.append(record)
             if compares_values(verdict) and is_valid_call(trial):
-                coverage.add_cells(trial.case.operator, cells_of(trial.case, record.signature.dtype))
+                coverage.add_cells(trial.case.operator, cells_of(trial.case, record.fingerprint.dtype))
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
@@ -305,7 +305,7 @@ class Bench:
     def _confirmed(
         self, records: Sequence[Record], batch: Batch, meanwhile: Batch | None, known: set[str]
     ) -> list[Record]:
-        """The records, with the first unwaived failures of each signature run again alone in a fresh process.
+        """The records, with the first unwaived failures of each key run again alone in a fresh process.
 
         `known`: ids of trials whose failure is explained; of others that is asked.
         """

@@ -15,8 +15,8 @@ from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.findings.signature import rejected_twin
-from aclnn_cts.judgement.verdict import signature
+from aclnn_cts.findings.dedup_key import rejected_twin
+from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
@@ -110,12 +110,12 @@ class Verdicts:
             trial=trial,
             attempts=(outcomes,),
             verdict=verdict,
-            signature=rejected_twin(trial, verdict, outcomes)
-            or signature(
+            fingerprint=rejected_twin(trial, verdict, outcomes)
+            or fingerprint(
                 verdict,
                 operator=trial.case.operator,
                 check=VALUE_CHECK if failed_on_values(verdict) else trial.check,
-                constraint=constraint if evaluation.broken else "",
+                clause=constraint if evaluation.broken else "",
                 dtype=_dtype_class(spec, trial.case),
             ),
             clauses=spec.clauses_of(constraint) if constraint else (),

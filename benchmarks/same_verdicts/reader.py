@@ -68,12 +68,12 @@ def run(path: Path, names: Names) -> Iterator[Line]:
                 "ratio": _ratio(verdict.deviations, names),
             }
         for finding in results.findings():
-            signature = finding.signature
+            key = _get(finding, names, "key")
             yield {
                 "type": "finding",
-                "operator": signature.operator,
-                "check": _text(_get(signature, names, "check")),
-                "reason": _text(_get(signature, names, "reason")),
+                "operator": key.operator,
+                "check": _text(_get(key, names, "check")),
+                "reason": _text(_get(key, names, "reason")),
             }
 
 

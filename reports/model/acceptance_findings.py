@@ -136,18 +136,18 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingMember:
-    """Failures of a finding that a run keeps under one signature."""
+    """Failures of a finding that a run keeps under one key."""
 
     run: str
     check: str
     """Of the trials."""
     kind: str
     constraint: str
-    symptom: str
+    answer: str
     waiver: str
     number: int
     file: str
-    """The trial file of that signature, in the run's folder `failures`."""
+    """The trial file of that key, in the run's folder `failures`."""
     joined: bool
     """Whether they only look like the finding: their calls were not made again one by one."""
 

@@ -84,14 +84,14 @@ class OperatorTally:
             self._compare(check, record)
         judged = verdict.result in (Result.PASSED, Result.FAILED)
         if judged:
-            self.judged[check, verdict.mode, record.signature.dtype] += 1
-            first = record.signature.dtype
+            self.judged[check, verdict.mode, record.fingerprint.dtype] += 1
+            first = record.fingerprint.dtype
             self.dtypes.update((check, first, name, tensor.dtype) for name, tensor in case.tensors())
         if is_valid_call(record.trial):
             if judged:
                 self._place(record)
             return
-        constraint = case.origin.constraint or record.signature.constraint
+        constraint = case.origin.constraint or record.fingerprint.clause
         if constraint:
             _count(self.broken.setdefault(constraint, Counts()), record)
             self.returned.setdefault(constraint, Counter())[returned_word(record)] += 1
@@ -109,7 +109,7 @@ class OperatorTally:
 
     def _place(self, record: Record) -> None:
         """Where a judged valid call stands in the coverage maps."""
-        dtype = record.signature.dtype or "-"
+        dtype = record.fingerprint.dtype or "-"
         tensors = [tensor for name, tensor in record.trial.case.tensors() if owner(name) not in self.spec.outputs]
         if not tensors:
             return

@@ -14,18 +14,19 @@ from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault, severity
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.findings.distinct import represented
 from aclnn_cts.findings.explain import replay_command, shrink_command
 from aclnn_cts.findings.fault_call import call_at_fault
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
-from aclnn_cts.findings.signature import gravity
 from aclnn_cts.reports.model.acceptance_findings import (
     Confirmation,
     FaultFacts,
@@ -77,7 +78,7 @@ def _card(
     runs: Sequence[RunDirectory],
     programs: Programs,
 ) -> FindingCard:
-    signature = failures.signature
+    key = failures.key
     shown = failures.shrunk or failures.shown
     small = shown.finding if failures.shrunk is not None else None
     record = shown.smallest
@@ -85,7 +86,7 @@ def _card(
     trial = small.trial if small is not None and small.trial is not None else record.shown
     if small is not None and small.record is not None:
         record = small.record
-    tally = collected.operators[signature.operator]
+    tally = collected.operators[key.operator]
     facts = fault_facts(record, tally.spec)
     made = programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest))
     file = run.path / "failures" / failure_name(shown.stored)
@@ -95,13 +96,13 @@ def _card(
     return FindingCard(
         id=identifier,
         severity=severity(failures.kind).value,
-        operator=signature.operator,
-        check=signature.check,
+        operator=key.operator,
+        check=key.check,
         kind=failures.kind,
         kinds=dict(failures.kinds.most_common()) if len(failures.kinds) > 1 else {},
         members=tuple(_members(failures, runs)),
-        constraint=signature.constraint,
-        output=failures.values_of or signature.output,
+        constraint=key.clause,
+        output=failures.values_of or key.output,
         mode=", ".join(sorted({item.fingerprint.mode for item in failures if item.fingerprint.mode})),
         dtype=deciding_dtypes(failures, tally.dtypes),
         number=failures.number,
@@ -205,8 +206,8 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
                 run=_name(runs[item.run]),
                 check=item.check,
                 kind=item.kind,
-                constraint=item.stored.constraint,
-                symptom=item.symptom,
+                constraint=item.stored.clause,
+                answer=item.answer,
                 waiver=item.waiver,
                 number=item.number,
                 file=failure_name(item.stored),
@@ -215,7 +216,7 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
 
 
 def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
-    met: dict[int, dict[Signature, Finding]] = {}
+    met: dict[int, dict[Fingerprint, Finding]] = {}
     for member in failures:
         if member.of_campaign and member.finding is not None:
             met.setdefault(member.run, {})[member.stored] = member.finding
@@ -234,12 +235,12 @@ def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Con
 
 def take_findings(members: Iterable[Member], runs: Sequence[RunDirectory]) -> None:
     """Add what the runs have stored of findings, beside their records."""
-    stored: dict[tuple[int, Signature], Finding] = {}
+    stored: dict[tuple[int, Fingerprint], Finding] = {}
     for number, run in enumerate(runs):
         with run.results() as results:
             for _, value in results.states(FINDING_STATE):
                 finding = msgspec.convert(value, Finding)
-                stored[number, finding.signature] = finding
+                stored[number, finding.key] = finding
     for member in members:
         known = stored.get((member.run, member.stored))
         # Of a run, a waived failure shows nothing of those that are not, nor the other way round.
@@ -300,7 +301,7 @@ _UNTOUCHED = BufferState()
 def fault_facts(record: Record, spec: Spec) -> FaultFacts:
     """The figures of the call at fault, of the record's first attempt."""
     outcomes = record.attempts[0] if record.attempts else ()
-    kind, output = record.verdict.kind, record.signature.output
+    kind, output = record.verdict.kind, record.fingerprint.output
     found = FaultFacts(basis=record.verdict.basis, calls=len(outcomes))
     number = call_at_fault(kind, output, outcomes)
     if number is None:
@@ -327,7 +328,7 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
 
 
 def _promised(record: Record, spec: Spec) -> tuple[str, ...]:
-    constraint = record.signature.constraint
+    constraint = record.fingerprint.clause
     if record.verdict.kind != Fault.STATUS or not constraint:
         return (SUCCESS,)
     known = {item.id: item for item in spec.constraints}

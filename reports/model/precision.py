@@ -99,7 +99,7 @@ class _Output:
         if names is None:
             return
         joint = not isinstance(verdict.facts[PRECISION_FACT], Mapping)
-        at_fault = bool(deviation.beyond) or record.signature.output == deviation.output
+        at_fault = bool(deviation.beyond) or record.fingerprint.output == deviation.output
         if joint and not at_fault and len(verdict.deviations) > 1 and (not names or verdict.result == Result.FAILED):
             self.told_apart = False
         formats = set(CANDIDATES) if self.formats is None else self.formats
@@ -182,7 +182,7 @@ class PrecisionTally:
             return
         for deviation in verdict.deviations:
             tensor = trial.case.tensor(deviation.output)
-            dtype = record.signature.dtype if tensor is None else tensor.dtype
+            dtype = record.fingerprint.dtype if tensor is None else tensor.dtype
             key = (deviation.output, dtype, verdict.mode)
             found = self._outputs.get(key)
             if found is None:

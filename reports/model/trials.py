@@ -10,7 +10,7 @@ from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.signature import symptom
+from aclnn_cts.findings.dedup_key import answer
 from aclnn_cts.reports.model.acceptance import TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.model.collect import returned_word
@@ -26,7 +26,7 @@ def trial_rows(
 ) -> Iterator[TrialRow]:
     """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
     cards: dict[tuple[str, ...], str] = {
-        (item.run, item.file, item.check, item.kind, item.symptom, item.waiver): card.id
+        (item.run, item.file, item.check, item.kind, item.answer, item.waiver): card.id
         for card in findings
         for item in card.members
     }
@@ -43,12 +43,12 @@ def trial_rows(
 def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
     if record.verdict.result != Result.FAILED or not cards:
         return ""
-    file, kind = failure_name(record.signature), record.verdict.kind
-    return cards.get((run, file, record.trial.check, kind, symptom(record), record.waiver), "")
+    file, kind = failure_name(record.fingerprint), record.verdict.kind
+    return cards.get((run, file, record.trial.check, kind, answer(record), record.waiver), "")
 
 
 def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:
-    verdict, case, signature = record.verdict, record.trial.case, record.signature
+    verdict, case, fingerprint = record.verdict, record.trial.case, record.fingerprint
     worst = max((deviation.share for deviation in verdict.deviations), default=0.0)
     return TrialRow(
         run=run,
@@ -57,14 +57,14 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         product=case.product + stand_in,
         check=record.trial.check,
         kind=case.origin.kind,
-        constraint=case.origin.constraint or signature.constraint,
+        constraint=case.origin.constraint or fingerprint.clause,
         result=verdict.result,
         why=verdict.kind,
         message=verdict.message,
         waiver=record.waiver,
-        dtype=signature.dtype,
-        mode=verdict.mode or signature.mode,
-        output=signature.output,
+        dtype=fingerprint.dtype,
+        mode=verdict.mode or fingerprint.mode,
+        output=fingerprint.output,
         status=returned_word(record),
         share=spelled(worst),
         seconds=record.seconds,

@@ -35,7 +35,7 @@ def test_lists_cross_the_interface_of_the_device(ran: Run, cases: Callable[[str,
     passed = [record for record in run.records if record.verdict.result == Result.PASSED]
     outputs = {deviation.output for record in passed for deviation in record.verdict.deviations}
     assert {"dxOut", "dhPrevOut", "dparamsOut[0]", "dparamsOut[3]"} <= outputs
-    refused = {record.signature.constraint for record in passed if record.trial.case.origin.constraint}
+    refused = {record.fingerprint.clause for record in passed if record.trial.case.origin.constraint}
     assert len(refused) > 8
 
 

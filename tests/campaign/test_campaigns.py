@@ -15,11 +15,11 @@ from aclnn_cts.campaign.corpus.check_coverage import check_coverage
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.export import NAMED
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
-from aclnn_cts.core.verdict import Signature
+from aclnn_cts.findings.dedup_key import outputs_of
 from aclnn_cts.findings.finding import EXAMPLES, Confirmed, Finding
-from aclnn_cts.findings.signature import outputs_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.manifest import Fact
@@ -47,8 +47,8 @@ def chunks(run: Ran) -> list[dict[str, object]]:
         return [dict(value) for _, value in results.states("chunk/")]  # type: ignore[call-overload]  # JSON
 
 
-def verdicts(run: Ran, *, without: frozenset[Signature] = frozenset()) -> list[tuple[str, str, str]]:
-    records = (item for item in run.records if item.signature not in without)
+def verdicts(run: Ran, *, without: frozenset[Fingerprint] = frozenset()) -> list[tuple[str, str, str]]:
+    records = (item for item in run.records if item.fingerprint not in without)
     return sorted((item.trial_id, item.verdict.result, item.verdict.kind) for item in records)
 
 
@@ -58,9 +58,9 @@ def expect_the_same(one: Ran, two: Ran) -> None:
     Of more failures than a finding keeps, those are kept whose chunks were done first; there must be others.
     """
     assert {**one.result, "run": ""} == {**two.result, "run": ""}
-    failures = {item.signature: item.failures for item in findings(one)}
-    assert failures == {item.signature: item.failures for item in findings(two)}
-    full = frozenset(signature for signature, number in failures.items() if number > EXAMPLES)
+    failures = {item.key: item.failures for item in findings(one)}
+    assert failures == {item.key: item.failures for item in findings(two)}
+    full = frozenset(key for key, number in failures.items() if number > EXAMPLES)
     assert len(full) < len(failures)
     assert verdicts(one, without=full) == verdicts(two, without=full)
 
@@ -136,7 +136,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     found = findings(run)
     assert len(found) == 1
     finding = found[0]
-    assert (finding.signature.check, finding.kind) == ("values", "value")
+    assert (finding.key.check, finding.kind) == ("values", "value")
     assert finding.failures > 3
     assert finding.confirmed == Confirmed.ALWAYS
     assert finding.alone == (3, 3)
@@ -153,7 +153,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     assert tensors["gradOutput"].data.recipe == "zeros"
     assert file.with_suffix(".cpp").exists()
     assert file.with_suffix(".py").exists()
-    assert sum(record.signature == finding.signature for record in run.records) == finding.examples <= 25
+    assert sum(record.fingerprint == finding.key for record in run.records) == finding.examples <= 25
 
 
 @pytest.mark.slow

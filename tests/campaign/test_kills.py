@@ -145,7 +145,7 @@ def test_kills_at_random_moments(whole: tuple[Ran, float], tmp_path: Path) -> No
     assert all(item.confirmed for item in findings(run))
     for finding in findings(run):
         assert finding.trial is not None
-        assert msgspec.json.encode(finding.signature)
+        assert msgspec.json.encode(finding.key)
 
 
 @pytest.mark.slow

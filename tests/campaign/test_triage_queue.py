@@ -15,11 +15,11 @@ from aclnn_cts.campaign.fleet.jobs import Examined
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.triage_queue import OTHERS, TRIES, Inquiries, Question
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from tests.support.build_records import SOFTMAX, make_record
 
 CALLS = (Earlier(make_record(99).trial.case),)
@@ -28,8 +28,8 @@ CALLS = (Earlier(make_record(99).trial.case),)
 class Quiet(Inquiries):
     """Writes no files."""
 
-    def _write(self, signature: Signature, trial: Trial) -> None:
-        assert trial.case.operator == signature.operator
+    def _write(self, key: Fingerprint, trial: Trial) -> None:
+        assert trial.case.operator == key.operator
 
 
 class House:
@@ -48,9 +48,9 @@ class House:
         )
 
     def finding(self, *, on: int = 0, kind: str = Fault.VALUE, confirmed: str = "", waiver: str = "") -> Finding:
-        signature = Signature(operator=SOFTMAX, check="values", kind=kind, symptom=str(len(self.findings)))
+        key = Fingerprint(operator=SOFTMAX, check="values", fault=kind, answer=str(len(self.findings)))
         found = Finding(
-            signature=signature,
+            key=key,
             slot=f"worker {on}",
             device=f"device {on}",
             trial=make_record(len(self.findings)).trial,
@@ -58,7 +58,7 @@ class House:
             alone=(3, 3) if confirmed else (0, 0),
             waiver=waiver,
         )
-        self.findings[signature_key(signature)] = found
+        self.findings[key_text(key)] = found
         return found
 
     def asked(self, device: int) -> Question | None:
@@ -69,7 +69,7 @@ class House:
         question = self.asked(0)
         assert question is not None
         trial = msgspec.structs.replace(question.job.trials[0], after=after)
-        said = Examined(signature=question.job.signature, confirmed=confirmed, alone=(0, 6), trial=trial)
+        said = Examined(key=question.job.key, confirmed=confirmed, alone=(0, 6), trial=trial)
         self.inquiries.answered(question, said, "device 0")
         return question
 
@@ -77,9 +77,7 @@ class House:
         question = self.asked(device)
         assert question is not None
         confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.FLAKY
-        said = Examined(
-            signature=question.job.signature, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0]
-        )
+        said = Examined(key=question.job.key, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0])
         assert question.job.shrink == shrunk
         self.inquiries.answered(question, said, f"device {device}")
 
@@ -218,7 +216,7 @@ def test_those_that_take_long_come_last() -> None:
     for kind in (Fault.HANG, Fault.VALUE, Fault.HANG, Fault.CRASH):
         house.inquiries.ask(house.finding(kind=kind))
     order = [house.asked(0) for _ in range(4)]
-    assert [item.job.signature.kind for item in order if item] == [Fault.VALUE, Fault.CRASH, Fault.HANG, Fault.HANG]
+    assert [item.job.key.fault for item in order if item] == [Fault.VALUE, Fault.CRASH, Fault.HANG, Fault.HANG]
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
@@ -241,7 +239,7 @@ def test_what_there_was_no_time_to_confirm_waits_for_the_next_session() -> None:
     house.inquiries.ask(found)
     question = house.asked(0)
     assert question is not None
-    said = Examined(signature=found.signature, confirmed="", alone=(0, 0), note="broken off after 15 s")
+    said = Examined(key=found.key, confirmed="", alone=(0, 0), note="broken off after 15 s")
     house.inquiries.answered(question, said, "device 0")
     assert not len(house.inquiries)
     assert house.inquiries.left("its time is over") == 1

@@ -51,8 +51,8 @@ def test_the_law_finds_its_fault(law: str, operator: str) -> None:
     assert {record.verdict.kind for record in failed} <= {Fault.VALUE, Fault.LAW, Fault.SPECIAL, Fault.MODEL}
     for record in failed:
         first = record.verdict.facts[FAILED_CHECKS][0]
-        assert record.signature.check == (law if first == RELATION_FACT else VALUE_CHECK)
-        assert record.signature.output
+        assert record.fingerprint.check == (law if first == RELATION_FACT else VALUE_CHECK)
+        assert record.fingerprint.output
     # Precision is no excuse for any of these faults but the two that are of the size of a rounding.
     if FAULTS[law] not in ("wavers", "narrowed"):
         assert any(record.verdict.kind != Fault.MODEL for record in found)
@@ -101,7 +101,7 @@ def test_another_order_of_a_sum_shows(operator: str) -> None:
     found = [record for record in records(made, "law/repeat", operator, 48) if record.verdict.result == Result.FAILED]
     softmax = operator == "aclnnSoftmaxBackward"
     assert len(found) >= (5 if softmax else 20)
-    assert softmax or {record.signature.dtype for record in found} >= {"FLOAT16", "BF16"}
+    assert softmax or {record.fingerprint.dtype for record in found} >= {"FLOAT16", "BF16"}
 
 
 @pytest.mark.parametrize("operator", ["aclnnUpsampleNearestExact1dBackward", "aclnnSoftmaxBackward"])

@@ -214,7 +214,7 @@ def test_a_failure_of_values_and_relation_says_both() -> None:
     made = bench(Emulated(fault="clipped"))
     failed = [item for item in records(made, "law/linear", SOFTMAX, 24) if item.verdict.result == Result.FAILED]
     record = next(item for item in failed if item.verdict.facts[FAILED_CHECKS] == ["values", "relation"])
-    assert (record.verdict.kind, record.signature.check) == (Fault.VALUE, "values")
+    assert (record.verdict.kind, record.fingerprint.check) == (Fault.VALUE, "values")
     assert re.match(r"call \d of \d: out\[", record.verdict.message)
     assert "f(g1)" in record.verdict.message
     text = "\n".join(explain(record, specs()[SOFTMAX]))

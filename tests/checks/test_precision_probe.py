@@ -47,7 +47,7 @@ def leaked(form: str) -> list[Record]:
 
 
 def of_mode(records: list[Record], mode: str) -> list[Record]:
-    return [item for item in records if item.verdict.mode == mode and item.signature.dtype == "FLOAT"]
+    return [item for item in records if item.verdict.mode == mode and item.fingerprint.dtype == "FLOAT"]
 
 
 def named(records: list[Record]) -> set[str]:
@@ -115,7 +115,7 @@ RMS = "aclnnRmsNormGrad"
 @pytest.mark.parametrize("coarse", ["dxOut", "dgammaOut"])
 def test_each_output_has_the_format_that_it_shows_itself(coarse: str) -> None:
     records = probed(Leaky("BF16", coarse), RMS, Target(product="atlas-a2"))
-    records = [item for item in records if item.signature.dtype == "FLOAT" and PRECISION_FACT in item.verdict.facts]
+    records = [item for item in records if item.fingerprint.dtype == "FLOAT" and PRECISION_FACT in item.verdict.facts]
     [fine] = {"dxOut", "dgammaOut"} - {coarse}
     for output, form in ((coarse, "BF16"), (fine, "FLOAT")):
         named_of = [set(names) for item in records if (names := formats_of(item, output)) is not None]
@@ -126,7 +126,7 @@ def test_each_output_has_the_format_that_it_shows_itself(coarse: str) -> None:
 
 def test_both_outputs_at_fault_are_told_each_by_itself() -> None:
     records = probed(Leaky("FLOAT16"), RMS, Target(product="atlas-a2"))
-    failed = [item for item in records if item.verdict.result == Result.FAILED and item.signature.dtype == "FLOAT"]
+    failed = [item for item in records if item.verdict.result == Result.FAILED and item.fingerprint.dtype == "FLOAT"]
     both = [item for item in failed if all(part.beyond for part in item.verdict.deviations)]
     assert both
     for item in both:
@@ -162,7 +162,7 @@ def values(record: Record) -> set[float]:
 )
 def test_float_is_told_from_every_other_format(operator: str, product: str) -> None:
     records = [
-        item for item in probed(Leaky("FLOAT"), operator, Target(product=product)) if item.signature.dtype == "FLOAT"
+        item for item in probed(Leaky("FLOAT"), operator, Target(product=product)) if item.fingerprint.dtype == "FLOAT"
     ]
     assert any(item.verdict.result == Result.PASSED for item in records)
     # A small drawing may have elements alone that the document leaves open.

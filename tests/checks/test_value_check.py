@@ -63,7 +63,7 @@ def test_wrong_values_fail_memory_trials(operator: str) -> None:
     assert wrong
     for item in wrong:
         assert item.trial.check == "memory"
-        assert item.signature.check == "values"
+        assert item.fingerprint.check == "values"
         assert item.verdict.facts[FAILED_CHECKS] == ["values"]
 
 

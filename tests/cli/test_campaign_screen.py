@@ -21,7 +21,7 @@ from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen
 from aclnn_cts.cli.campaign_words import show_campaign_end
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Signature
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -43,14 +43,14 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
     }
     found = [
         Finding(
-            signature=Signature(
+            key=Fingerprint(
                 operator="aclnnUpsampleNearestExact1dBackward",
                 check="values",
-                kind="value beyond the assumed model",
+                fault="value beyond the assumed model",
                 output="gradInput",
                 mode="ALLOW_FP32_DOWN_PRECISION",
                 dtype="FLOAT16",
-                symptom=str(number),
+                answer=str(number),
             ),
             failures=number,
             confirmed=Confirmed.DEVICE,
@@ -157,7 +157,7 @@ def test_the_line_and_the_json() -> None:
     assert document["workers"][1]["device"] == "cann:device=1"
     assert document["workers"][1]["chunk"] == 1
     assert [document["workers"][1][name] for name in ("judged", "of", "seconds_without_news")] == [17, 77, 0.5]
-    assert document["last_findings"][0]["file"] == f"failures/{failure_name(status.findings[-1].signature)}"
+    assert document["last_findings"][0]["file"] == f"failures/{failure_name(status.findings[-1].key)}"
     assert document["host"] == platform.node()
     assert document["seconds_left"] == 6 * 3600 + 57 * 60 + 55
 

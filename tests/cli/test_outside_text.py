@@ -20,9 +20,9 @@ from rich.console import Console
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.campaign_screen import screen
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, shown
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called
@@ -142,13 +142,13 @@ def test_what_an_adapter_says_to_a_campaign(call: Call, own_adapter: str) -> Non
 def test_what_a_campaign_shows_while_it_runs() -> None:
     status = a_status(operators=1, findings=1, slots=2)
     [finding] = status.findings
-    evil = Signature(EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, symptom=EVIL)
+    evil = Fingerprint(EVIL, EVIL, EVIL, EVIL, EVIL, output=EVIL, mode=EVIL, dtype=EVIL)
     status = replace(
         status,
         phase=EVIL,
         ran_on=EVIL,
         ending=EVIL,
-        findings=[msgspec.structs.replace(finding, signature=evil, note=EVIL)],
+        findings=[msgspec.structs.replace(finding, key=evil, note=EVIL)],
         slots=[
             replace(slot, name=EVIL, device=f"{EVIL},device={EVIL}", health=health)
             for slot, health in zip(status.slots, ("busy", "out"), strict=True)

@@ -8,7 +8,6 @@ import pytest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint, Looks
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed, Finding
 from tests.support.build_records import SOFTMAX, make_record
@@ -23,7 +22,7 @@ def finding(
     if kind == Fault.VALUE:
         fingerprint = msgspec.structs.replace(fingerprint, looks=Looks.WRONG)
     return Finding(
-        signature=Signature(operator=SOFTMAX, check="values", kind=kind, output=output, dtype=dtype),
+        key=Fingerprint(operator=SOFTMAX, check="values", fault=kind, output=output, dtype=dtype),
         fingerprints=((fingerprint, 3),),
         confirmed=confirmed,
         failures=3,
@@ -34,23 +33,23 @@ def finding(
 def test_what_calls_leave_behind_is_one_finding_in_every_output() -> None:
     one, two, crash, waived = finding("a"), finding("b"), finding("a", kind=Fault.CRASH), finding("c", waiver="known")
     told = distinct([one, two, crash, waived])
-    assert [(item.signature, item.failures) for item in told] == [
-        (one.signature, 6),
-        (crash.signature, 3),
-        (waived.signature, 3),
+    assert [(item.key, item.failures) for item in told] == [
+        (one.key, 6),
+        (crash.key, 3),
+        (waived.key, 3),
     ]
     assert one.failures == 3, "what is stored stays its own"
     # One whose calls are known shows it rather than those whose are not, and of these one that was made smaller.
     two.trial = Trial("values", CASE, after=(Earlier(CASE),))
-    assert distinct([one, two])[0].signature == two.signature
+    assert distinct([one, two])[0].key == two.key
     one.trial, one.shrunk = two.trial, True
-    assert distinct([one, two])[0].signature == one.signature
+    assert distinct([one, two])[0].key == one.key
 
 
 def test_dtypes_of_one_fault_are_one_finding_shown_by_what_always_fails() -> None:
     flaky, always = finding("out", dtype="BF16", confirmed=Confirmed.FLAKY), finding("out", confirmed=Confirmed.ALWAYS)
     [told] = distinct([flaky, always])
-    assert (told.signature, told.failures) == (always.signature, 6)
+    assert (told.key, told.failures) == (always.key, 6)
 
 
 @pytest.mark.parametrize("looks", [Looks.WRONG, Looks.ROUNDING])

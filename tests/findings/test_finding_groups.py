@@ -25,15 +25,15 @@ CONV = "aclnnConvTbcBackward"
         ({"kind": Fault.REJECTED}, "products.3"),
         ({"kind": Fault.REJECTED, "product": "atlas-training"}, "products.2"),
         ({"kind": Fault.INPUT}, "prototype.9"),
-        ({"kind": Fault.STATUS, "check": "status", "signature_constraint": "dim.range"}, "returns.6"),
-        ({"kind": Fault.STATUS, "check": "status", "signature_constraint": "output.shape"}, "params.output.5"),
+        ({"kind": Fault.STATUS, "check": "status", "clause": "dim.range"}, "returns.6"),
+        ({"kind": Fault.STATUS, "check": "status", "clause": "output.shape"}, "params.output.5"),
         ({"kind": Fault.VALUE, "check": "example", "output": "out"}, "example.1"),
         ({"kind": Fault.VALUE, "check": "law/linear", "output": "out"}, "function.1"),
         (
-            {"kind": Fault.CRASH, "check": "status", "signature_constraint": "interface.executor.null"},
+            {"kind": Fault.CRASH, "check": "status", "clause": "interface.executor.null"},
             "executor.2",
         ),
-        ({"kind": "unheard of", "signature_constraint": "gone"}, None),
+        ({"kind": "unheard of", "clause": "gone"}, None),
     ],
 )
 def test_the_clause_that_a_finding_contradicts_is_quoted(fields: dict[str, Any], at: str | None) -> None:

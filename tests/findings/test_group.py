@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.findings.fingerprint import findings_together, grouped_findings
 from aclnn_cts.findings.group import BROAD, group
@@ -64,10 +63,10 @@ def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int
 def test_findings_that_are_grouped_again_are_the_same(
     failures: dict[Fingerprint, int], waived: dict[Fingerprint, int], confirmed: str
 ) -> None:
-    signature = Signature(operator=OP, check="values", kind=Fault.VALUE)
+    key = Fingerprint(operator=OP, check="values", fault=Fault.VALUE)
     kept = [
-        Finding(signature=signature, fingerprints=tuple(failures.items()), confirmed=confirmed),
-        Finding(signature=signature, fingerprints=tuple(waived.items()), waiver="accepted"),
+        Finding(key=key, fingerprints=tuple(failures.items()), confirmed=confirmed),
+        Finding(key=key, fingerprints=tuple(waived.items()), waiver="accepted"),
     ]
     found = grouped_findings(kept)
     assert findings_together([found, ()]) == found

@@ -18,7 +18,7 @@ from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.status import judge_status
-from aclnn_cts.judgement.verdict import compared, conclude, judge_form, signature
+from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
 MODELS = load_precision().models(
@@ -199,7 +199,7 @@ def test_a_wrong_value_and_its_sentence() -> None:
         ),
     )
     assert (
-        signature(verdict, operator="aclnnRmsNormGrad", check="values", dtype="FLOAT16").text()
+        fingerprint(verdict, operator="aclnnRmsNormGrad", check="values", dtype="FLOAT16").text()
         == "aclnnRmsNormGrad | values | value | dxOut | USE_HF32 | FLOAT16"
     )
 
@@ -399,7 +399,7 @@ def test_wrong_values_beyond_a_limit() -> None:
     verdict = status(ACCEPTED, "limit", LIMIT, lambda: values(got=got))
     assert (verdict.result, verdict.kind) == (Result.FAILED, Fault.LIMIT_VALUE)
     assert verdict.message.startswith("dim.range is broken, the call succeeded, and dgammaOut[2] is 3, expected -3 ")
-    found = signature(verdict, operator="aclnnRmsNormGrad", check="status", constraint="dim.range")
+    found = fingerprint(verdict, operator="aclnnRmsNormGrad", check="status", clause="dim.range")
     assert found.text() == "aclnnRmsNormGrad | status | wrong value beyond a limit | dim.range | dgammaOut"
 
 

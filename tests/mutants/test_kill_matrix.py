@@ -46,7 +46,7 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, check: 
         cases=cases,
         seconds=1.0,
         findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),
-        signatures=("aclnnX | values | value",) if found else (),
+        fingerprints=("aclnnX | values | value",) if found else (),
     )
 
 
@@ -81,7 +81,7 @@ def test_the_figures_leave_out_what_is_equivalent() -> None:
 def test_an_accused_decoy_is_named_with_what_it_is_accused_of() -> None:
     made = matrix(attempt("decoy.x.b", 0, found=True))
     assert [row.id for row in made.accused] == ["decoy.x.b"]
-    assert made.decoys[0].accused[0].signature == "aclnnX | values | value"
+    assert made.decoys[0].accused[0].fingerprint == "aclnnX | values | value"
 
 
 def test_errors_count_where_nothing_was_found() -> None:

@@ -76,7 +76,7 @@ def test_a_fault_is_one_finding_whatever_shows_it(specs: Specs, identifier: str,
     """Life cycles, broken calls and special values show it too; none of them is a fault of its own."""
     operator = read_catalogue(specs).find(identifier).operator
     result = attempt(Task(id=identifier, operator=operator, seed=0, profile=SMALL, to_end=True), specs)[0]
-    assert len(result.signatures) > 1
+    assert len(result.fingerprints) > 1
     [finding] = result.findings
     assert finding.split(" | ")[0::2][:2] == [operator, what]
 
@@ -85,7 +85,7 @@ def test_a_fault_is_one_finding_whatever_shows_it(specs: Specs, identifier: str,
 def test_a_decoy_is_run_to_the_end_and_passes(specs: Specs) -> None:
     result = tried("decoy.softmax.reversed-sum", specs)
     assert not result.found
-    assert result.signatures == ()
+    assert result.fingerprints == ()
     assert result.errors == 0
     assert result.cases > 60
 
@@ -139,7 +139,7 @@ def came_to(**found: bool) -> Any:
                 check="values" if seen else "",
                 kind="value" if seen else "",
                 cases=7,
-                signatures=("aclnnX | values | value",) if seen else (),
+                fingerprints=("aclnnX | values | value",) if seen else (),
             )
 
     return attempts
@@ -189,7 +189,7 @@ def test_an_accused_decoy_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, capsy
     assert main(["faults", "--op", "conv_tbc_backward", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["decoys"][0]["id"] == "decoy.conv.fma"
-    assert document["decoys"][0]["accused"] == [{"seed": 0, "signature": "aclnnX | values | value"}]
+    assert document["decoys"][0]["accused"] == [{"seed": 0, "fingerprint": "aclnnX | values | value"}]
 
 
 def test_a_sample_is_of_every_class(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

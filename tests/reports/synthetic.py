@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from aclnn_cts.core.case import Case, Data, Origin, Tensor
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
@@ -92,7 +93,7 @@ def record(  # noqa: PLR0913 - what a test wants to say of it
             deviations=(deviation,) if status == 0 else (),
             facts=facts or {},
         ),
-        signature=Signature(SOFTMAX, check, kind, constraint, output, "", dtype),
+        fingerprint=Fingerprint(SOFTMAX, check, kind, constraint, output=output, dtype=dtype),
         waiver=waiver,
     )
 

@@ -23,10 +23,11 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -94,7 +95,7 @@ def record(trial: Trial, *, refused: bool) -> Record:
         trial=trial,
         attempts=((Outcome(phase_one=INVALID if refused else 0, phase_two=None if refused else 0),),),
         verdict=Verdict(result=Result.FAILED if refused else Result.PASSED, kind=kind),
-        signature=Signature(trial.case.operator, trial.check, kind, named or "", "", "", ""),
+        fingerprint=Fingerprint(trial.case.operator, trial.check, kind, named or ""),
     )
 
 

@@ -287,10 +287,10 @@ def test_valid_twins_that_are_rejected_for_one_cause_are_one_finding(ran: Run) -
     # The example has two dimensions, and is accepted.
     run = ran("run", "softmax_backward", "--adapter", "wrong_adapters:Refusing,when=rank(gradOutput) == 3", *ONE)
     twins = [
-        record.signature
+        record.fingerprint
         for record in run.records
         if record.verdict.kind == "valid call rejected" and "twin" in record.trial.parameters
     ]
     assert len(twins) > 20
     [finding] = set(twins)
-    assert (finding.constraint, finding.dtype, finding.symptom) == ("", "", "ACLNN_ERR_PARAM_INVALID")
+    assert (finding.clause, finding.dtype, finding.answer) == ("", "", "ACLNN_ERR_PARAM_INVALID")

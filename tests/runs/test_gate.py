@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.runs.gate import gate_options, open_gate
 from aclnn_cts.speclang.evaluate import evaluate
@@ -42,8 +43,8 @@ def judging(fails: Callable[[int], str]) -> tuple[Judge, list[int]]:
         asked.append(size_of(trial))
         kind = fails(asked[-1])
         verdict = Verdict(result=Result.FAILED if kind else Result.PASSED, kind=kind)
-        signature = Signature(operator="aclnnX", check="values", kind=kind)
-        return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=signature)
+        fingerprint = Fingerprint(operator="aclnnX", check="values", fault=kind)
+        return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, fingerprint=fingerprint)
 
     return judge, asked
 
@@ -146,8 +147,8 @@ def test_searched_trials_are_what_their_check_takes(check: str) -> None:
 
     def judge(trial: Trial) -> Record:
         seen.append(trial)
-        verdict, signature = Verdict(result=Result.PASSED), Signature(operator="", check="", kind="")
-        return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=signature)
+        verdict, fingerprint = Verdict(result=Result.PASSED), Fingerprint(operator="", check="", fault="")
+        return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, fingerprint=fingerprint)
 
     search(trial_strategy(spec, Target(), check), judge, seed=0)
     assert seen

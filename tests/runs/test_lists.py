@@ -38,7 +38,7 @@ def test_a_wrong_tensor_of_a_list_is_named(ran: Run, cases: Path) -> None:
     assert run.code == 1
     failed = [record for record in run.records if record.verdict.result == Result.FAILED]
     assert failed
-    assert {record.signature.output for record in failed} == {"grads[0]"}
+    assert {record.fingerprint.output for record in failed} == {"grads[0]"}
     files = run.directory.failures()
     again = ran("replay", str(files[0]), "--adapter", "reference", "--specs", str(FOLDER))
     assert (again.code, again.kinds) == (0, ["passed"])

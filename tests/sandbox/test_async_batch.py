@@ -147,7 +147,7 @@ def _bench(host: ProcessHost) -> Bench:
 
 def _told(record: Record) -> tuple[object, ...]:
     ends = [[msgspec.structs.replace(item, seconds=0.0) for item in attempt] for attempt in record.attempts]
-    return record.trial_id, record.verdict, record.signature, ends
+    return record.trial_id, record.verdict, record.fingerprint, ends
 
 
 def test_records_are_those_of_one_batch_after_the_other() -> None:

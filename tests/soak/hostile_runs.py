@@ -95,7 +95,7 @@ def _called(words: tuple[str, ...], folder: Path, output: int) -> None:
 
 QUICK = frozenset(
     (
-        *("a record of 800 MB", "a state of 800 MB", "a signature of 50 MB", "a manifest that is one string"),
+        *("a record of 800 MB", "a state of 800 MB", "a fingerprint of 50 MB", "a manifest that is one string"),
         *("a store of a terabyte", "a pipe", "a bundle and a terabyte", "500,000 brackets as records/"),
         "one word as its run's manifest",
     )

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.verdict import Result, Signature
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.store.record_codec import (
     decode_record,
     encode_record,
-    signature_from_key,
-    signature_key,
+    key_from_text,
+    key_text,
 )
 from tests.support.build_records import make_record
 
@@ -44,9 +45,9 @@ def test_damage_is_named(content: bytes) -> None:
         decode_record(content, where="results.sqlite (record 7)")
 
 
-def test_signature_keys_tell_fields_apart() -> None:
-    one = Signature("op", "values", "value", constraint="x")
-    other = Signature("op", "values", "value", output="x")
+def test_key_texts_tell_fields_apart() -> None:
+    one = Fingerprint("op", "values", "value", clause="x")
+    other = Fingerprint("op", "values", "value", output="x")
     assert one.text() == other.text()
-    assert signature_key(one) != signature_key(other)
-    assert signature_from_key(signature_key(one)) == one
+    assert key_text(one) != key_text(other)
+    assert key_from_text(key_text(one)) == one

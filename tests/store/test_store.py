@@ -74,7 +74,7 @@ def test_every_column_is_filled(reader: ResultReader) -> None:
         "fault": "",
         "skip_reason": "",
         "waiver": "",
-        "signature": None,
+        "fingerprint": None,
         "dtype": "FLOAT",
         "mode": "",
         "share": 0.25,
@@ -89,7 +89,7 @@ def test_every_column_is_filled(reader: ResultReader) -> None:
         (Query(check_id="status"), [1]),
         (Query(constraint_id="grad.dtype"), [1]),
         (Query(result=Result.FAILED), [2, 3, 4]),
-        (Query(signature=mixed()[2].signature), [2, 3]),
+        (Query(fingerprint=mixed()[2].fingerprint), [2, 3]),
     ],
 )
 def test_queries(reader: ResultReader, query: Query, numbers: list[int]) -> None:
@@ -113,7 +113,7 @@ def test_tally_and_findings(reader: ResultReader) -> None:
         (SOFTMAX, "passed"): 1,
         (SOFTMAX, "skipped"): 1,
     }
-    found = [(finding.signature.dtype, finding.number, finding.waived) for finding in reader.findings()]
+    found = [(finding.key.dtype, finding.number, finding.waived) for finding in reader.findings()]
     assert found == [("FLOAT", 2, 1), ("BF16", 1, 0)]
     with pytest.raises(ValueError, match=r"no column 'dtyp'.*did you mean 'dtype'"):
         list(reader.rows_by_trial("dtyp"))

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from aclnn_cts.core.case import Case, Data, Origin, Tensor
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Deviation, Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
 from aclnn_cts.store.manifest import Manifest
 
 SOFTMAX = "aclnnSoftmaxBackward"
@@ -26,7 +27,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     case_kind: str = "valid",
     check: str = "values",
     constraint: str | None = None,
-    signature_constraint: str = "",
+    clause: str = "",
     output: str = "",
     dtype: str = "FLOAT",
     mode: str = "",
@@ -58,7 +59,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
         trial=trial,
         attempts=((outcome,),),
         verdict=Verdict(result=result, kind=kind, message="m", deviations=(deviation,), facts=facts or {}),
-        signature=Signature(operator, check, kind, signature_constraint, output, mode, dtype),
+        fingerprint=Fingerprint(operator, check, kind, clause, output=output, mode=mode, dtype=dtype),
         clauses=("params.gradOutput.1",),
         waiver=waiver,
         seconds=0.002,

@@ -110,7 +110,7 @@ def test_every_change_of_a_trial_is_told_once(compare: Compare) -> None:
     found = compare(before, after)
     assert found.changed
     assert (found.common, found.new_failures, found.fixed, found.still_failing, found.otherwise) == (7, 3, 1, 2, 1)
-    by_kind = {item.signature.kind: item for item in found.findings}
+    by_kind = {item.fingerprint.fault: item for item in found.findings}
     value, stray = by_kind[Fault.VALUE], by_kind[Fault.GUARD]
     assert value.state == FindingState.STILL
     assert (value.before, value.after, value.still, value.new, value.fixed) == (5, 4, 1, 2, 1)
@@ -263,4 +263,4 @@ def test_the_json_is_plain(compare: Compare) -> None:
     assert document["format"] == "aclnn-cts/comparison/1"
     assert document["changed"] is True
     assert document["totals"]["new_failures"] == 1
-    assert document["findings"][0]["signature"]["kind"] == Fault.VALUE
+    assert document["findings"][0]["fingerprint"]["fault"] == Fault.VALUE

@@ -57,7 +57,7 @@ def failed(
         waiver=waiver,
         share=0.5 if kind == Fault.GUARD else 2.0,
     )
-    return renamed(made, signature=renamed(made.signature, mode=mode))
+    return renamed(made, fingerprint=renamed(made.fingerprint, mode=mode))
 
 
 def findings(records: Sequence[Record]) -> list[Failures]:
@@ -177,7 +177,7 @@ def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
     status = failed(3, "status", Fault.STATUS, output="", constraint="gradOutput.null")
     both, alone = findings([guard, twin, status])
     assert [item.check for item in both] == ["values", "status"]
-    assert (alone.signature.check, alone.signature.constraint) == ("status", "gradOutput.null")
+    assert (alone.key.check, alone.key.clause) == ("status", "gradOutput.null")
 
 
 def test_many_failing_calls_join_one_that_fails_so() -> None:
@@ -229,4 +229,4 @@ def test_every_failure_stands_on_one_card_in_whatever_order_they_come(records: l
 
 def _told(entry: Failures) -> tuple[object, ...]:
     joined = sum(item.number for item in entry.joined)
-    return (msgspec.json.encode(entry.signature), entry.kind, entry.number, entry.waived, joined)
+    return (msgspec.json.encode(entry.key), entry.kind, entry.number, entry.waived, joined)

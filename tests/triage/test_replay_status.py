@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.store.case_files import write_case_file
@@ -39,7 +40,7 @@ from tests.triage.test_shrink import softmax
 
 Run = Callable[..., Ran]
 FAULT = "rare_adapter:Rare,fault=tail"
-VALUES = Signature(operator="aclnnSoftmaxBackward", check="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+VALUES = Fingerprint(operator="aclnnSoftmaxBackward", check="values", fault=Fault.VALUE, output="out", dtype="FLOAT16")
 
 
 @pytest.mark.slow
@@ -78,7 +79,7 @@ def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
 
 def test_what_was_not_run_is_no_mending() -> None:
     trial = softmax((3,))
-    [missing] = answer([(Path("a.json"), trial)], {"a.json": Recorded(signature=VALUES)}, {})
+    [missing] = answer([(Path("a.json"), trial)], {"a.json": Recorded(key=VALUES)}, {})
     assert missing.answer == Answer.CANNOT
     assert (missing.runs, missing.message) == (0, "")
 
@@ -94,7 +95,7 @@ def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_o
         (Confirmed.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
         (Confirmed.UNKNOWN, (0, 3), "it was flaky (0 of 3 times alone)"),
     ):
-        before = Recorded(signature=VALUES, campaign=True, confirmed=confirmed, alone=alone, where="worker 1")
+        before = Recorded(key=VALUES, campaign=True, confirmed=confirmed, alone=alone, where="worker 1")
         recorded = {file.name: before}
         again = repeats([(file, trial)], recorded)
         assert again == (trial,) * (RUNS - 1)
@@ -111,10 +112,10 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
     file = Path("a.json")
     after = msgspec.structs.replace(trial, after=(Earlier(trial.case),))
     for given, before in (
-        (trial, Recorded(signature=VALUES)),
-        (trial, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
+        (trial, Recorded(key=VALUES)),
+        (trial, Recorded(key=VALUES, campaign=True, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
         # The calls before it are known, and made.
-        (after, Recorded(signature=VALUES, campaign=True, confirmed=Confirmed.ORDER, alone=(0, 3))),
+        (after, Recorded(key=VALUES, campaign=True, confirmed=Confirmed.ORDER, alone=(0, 3))),
     ):
         recorded = {file.name: before}
         assert repeats([(file, given)], recorded) == ()
@@ -127,10 +128,10 @@ def test_a_campaign_takes_wrong_values_of_all_kinds_together() -> None:
     trial = softmax((3,))
     file = Path("a.json")
     # Of a campaign of an earlier version.
-    special = msgspec.structs.replace(VALUES, kind=Fault.SPECIAL, symptom="-inf")
+    special = msgspec.structs.replace(VALUES, fault=Fault.SPECIAL, answer="-inf")
     record = judged(trial, Result.FAILED)
     for campaign, said in ((True, Answer.SAME), (False, Answer.OTHER)):
-        recorded = {file.name: Recorded(signature=special, campaign=campaign)}
+        recorded = {file.name: Recorded(key=special, campaign=campaign)}
         [entry] = answer([(file, trial)], recorded, {trial.id: [record]})
         assert entry.answer == said
 
@@ -190,24 +191,22 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
     ]
     records = [judged(trial, Result.FAILED) for trial in trials]
     dtypes = ("FLOAT", "FLOAT16", "BF16")
-    signatures = [msgspec.structs.replace(records[0].signature, dtype=dtype) for dtype in dtypes]
-    records = [
-        msgspec.structs.replace(item, signature=signature) for item, signature in zip(records, signatures, strict=True)
-    ]
+    keys = [msgspec.structs.replace(records[0].fingerprint, dtype=dtype) for dtype in dtypes]
+    records = [msgspec.structs.replace(item, fingerprint=key) for item, key in zip(records, keys, strict=True)]
     state = {
-        FINDING_STATE + failure_name(signature): Finding(
-            signature=signature,
+        FINDING_STATE + failure_name(key): Finding(
+            key=key,
             confirmed=Confirmed.ORDER,
             trial=trial,
             fingerprints=((fingerprint(record), 1),),
         )
-        for signature, trial, record in zip(signatures, trials, records, strict=True)
+        for key, trial, record in zip(keys, trials, records, strict=True)
     }
     manifest = msgspec.structs.replace(make_manifest(), command="fuzz")
     with create_run(path, manifest=manifest, specs={}) as writer:
         writer.append_part(Summary(), records, state=state)
         writer.finish()
-    assert stood_for(path) == {failure_name(signatures[2])}
+    assert stood_for(path) == {failure_name(keys[2])}
     again = ran("replay", str(path), "--adapter", "reference")
     assert "1 trial not made: alone they conform" in again.err
     assert "1 finding (2 trial files): 1 fixed" in again.out
@@ -239,19 +238,19 @@ def test_json(ran: Run, tmp_path: Path) -> None:
 
 
 def judged(trial: Trial, result: str) -> Record:
-    kind = VALUES.kind if result == Result.FAILED else ""
+    kind = VALUES.fault if result == Result.FAILED else ""
     return Record(
         trial_id=trial.id,
         trial=trial,
         attempts=((Outcome(phase_one=0, phase_two=0),),),
         verdict=Verdict(result=result, kind=kind, message="wrong"),
-        signature=VALUES,
+        fingerprint=VALUES,
     )
 
 
 def test_trial_files_of_one_finding_are_counted_once() -> None:
     def answered(name: str, said: str, finding: int | None) -> Answered:
-        before = Recorded(signature=VALUES, finding=finding)
+        before = Recorded(key=VALUES, finding=finding)
         return Answered(file=Path(name), answer=said, before=before, record=None)
 
     answers = [

@@ -18,7 +18,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.verdict import signature
+from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
@@ -40,8 +40,8 @@ def drawn(sampler: Sampler, index: int) -> Case:
 
 def record(trial: Trial, *, fails: bool) -> Record:
     verdict = Verdict(result=Result.FAILED if fails else Result.PASSED, kind="value" if fails else "")
-    made = signature(verdict, operator=trial.case.operator, check="values")
-    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, signature=made)
+    made = fingerprint(verdict, operator=trial.case.operator, check="values")
+    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=verdict, fingerprint=made)
 
 
 def shrunk(sampler: Sampler, trial: Trial, fails: Callable[[Case], bool], executions: int = 200) -> tuple[Trial, int]:

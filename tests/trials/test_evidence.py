@@ -1,4 +1,4 @@
-"""Of known failures a sample is measured: the first of a signature, the smallest, and some by their ids."""
+"""Of known failures a sample is measured: the first of a key, the smallest, and some by their ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNT = 150
 
 
 @given(numbers=st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["FLOAT", "BF16"])), max_size=80))
-def test_the_first_the_smallest_and_a_sample_of_each_signature(numbers: list[tuple[int, str]]) -> None:
+def test_the_first_the_smallest_and_a_sample_of_each_key(numbers: list[tuple[int, str]]) -> None:
     evidence, met = Evidence(), dict[str, list[int]]()
     for number, dtype in numbers:
         record = make_record(number, result=Result.FAILED, kind="value", dtype=dtype)
@@ -73,11 +73,11 @@ def test_known_failures_differ_in_their_evidence_alone() -> None:
     some = failures(explained=lambda _record: True, sparing=True)
     full = [record for record in some if is_full(record)]
     assert 0 < len(full) < len(some) / 2
-    assert {record.signature for record in full} == {record.signature for record in some}
+    assert {record.fingerprint for record in full} == {record.fingerprint for record in some}
     assert all(map(is_full, (record for record in some if is_sampled(record.trial_id))))
     for left, right in zip(every, some, strict=True):
-        assert (left.trial_id, left.signature, left.verdict.message) == (
-            right.trial_id, right.signature, right.verdict.message,
+        assert (left.trial_id, left.fingerprint, left.verdict.message) == (
+            right.trial_id, right.fingerprint, right.verdict.message,
         )  # fmt: skip
         assert left.verdict.facts == right.verdict.facts, "the second oracle is asked of every failure"
         assert [(entry.share, entry.histogram) for entry in left.verdict.deviations] == [

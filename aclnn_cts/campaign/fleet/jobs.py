@@ -14,7 +14,7 @@ from aclnn_cts.campaign.corpus.corpus import Learned
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Signature
+from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.report import WaiverEvidence
@@ -76,7 +76,7 @@ class PlanJob(msgspec.Struct, frozen=True, tag="plan"):
 class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """Run a finding's trials again in a worker that was started for it, and shrink the first that fails."""
 
-    signature: Signature
+    key: Fingerprint
     trials: tuple[Trial, ...]
     chunk: Chunk | None
     """Which met the first of them."""
@@ -116,7 +116,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     blobs: Mapping[str, bytes] = {}
     """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
     failures: Mapping[str, tuple[tuple[Fingerprint, int], ...]] = {}
-    """Failures by signature (`record_codec.signature_key`) and fingerprint, those without a record too."""
+    """Failures by key (`record_codec.key_text`) and fingerprint, those without a record too."""
     kinds: Mapping[str, str] = {}
     """The gravest kind of fault of each of these."""
     seconds: float = 0.0
@@ -142,7 +142,7 @@ class PlanResult(msgspec.Struct, frozen=True, tag="planned", kw_only=True):
 class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
     """What became of a finding's trials."""
 
-    signature: Signature
+    key: Fingerprint
     confirmed: str
     """Empty where there was no time for it; `note` says so."""
     alone: tuple[int, int]

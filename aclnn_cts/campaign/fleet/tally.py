@@ -16,12 +16,12 @@ from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.checks.laws import LAW_KIND
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.findings.dedup_key import kind_of, outputs_of
 from aclnn_cts.findings.finding import EXAMPLES
 from aclnn_cts.findings.fingerprint import fingerprint
-from aclnn_cts.findings.signature import kind_of, outputs_of
 from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.coverage import Coverage
-from aclnn_cts.store.record_codec import signature_key
+from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.evidence import is_sampled
 
@@ -115,10 +115,10 @@ class Tally:
             self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
 
     def _keep(self, record: Record) -> None:
-        key = signature_key(record.signature)
+        key = key_text(record.fingerprint)
         numbers = self.failures.setdefault(key, Counter())
         numbers[fingerprint(record)] += 1
-        self.kinds[key] = kind_of(record.signature, (self.kinds.get(key, ""), record.verdict.kind))
+        self.kinds[key] = kind_of(record.fingerprint, (self.kinds.get(key, ""), record.verdict.kind))
         if numbers.total() <= EXAMPLES:
             self.records.append(record)
             self._keep_outputs(record)

@@ -11,10 +11,11 @@ import msgspec
 
 from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
 from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result, Signature
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.dedup_key import gravity, is_milder, same_finding, shown_by, with_root_cause
 from aclnn_cts.findings.finding import Confirmed
-from aclnn_cts.findings.signature import gravity, is_milder, same_finding, shown_by, with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
@@ -47,12 +48,12 @@ class Examiner:
             found = self._confirmed(job)
         except _OutOfTimeError:
             note = f"not confirmed: running it again was broken off after {job.seconds:.0f} s; --resume tries it again"
-            return Examined(signature=job.signature, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
+            return Examined(key=job.key, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
         finally:
             self._until = math.inf
         if not found.shows or not job.shrink:
             return Examined(
-                signature=job.signature,
+                key=job.key,
                 confirmed=found.confirmed,
                 alone=found.alone,
                 trial=found.trial,
@@ -64,9 +65,7 @@ class Examiner:
             found.trial,
             sampler=sampler,
             execute=self._freshly if after else self._execute,
-            same=lambda record: (
-                self._same(record, job.signature) and not is_milder(record.verdict.kind, than=found.kind)
-            ),
+            same=lambda record: self._same(record, job.key) and not is_milder(record.verdict.kind, than=found.kind),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
             repeats=ALONE if found.confirmed == Confirmed.FLAKY else 1,
             until=until,
@@ -74,7 +73,7 @@ class Examiner:
         record, blobs = self._last(small.trial)
         broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
         return Examined(
-            signature=job.signature,
+            key=job.key,
             confirmed=found.confirmed,
             alone=found.alone,
             trial=small.trial,
@@ -88,8 +87,8 @@ class Examiner:
     def _confirmed(self, job: ExamineJob) -> _Confirmation:
         """What comes of a finding's trials alone, and else after the calls that came before them."""
         executions = 0
-        for trial in (tried for given in job.trials for tried in shown_by(given, job.signature, self.specs)):
-            failures, executions = self._alone(trial, job.signature)
+        for trial in (tried for given in job.trials for tried in shown_by(given, job.key, self.specs)):
+            failures, executions = self._alone(trial, job.key)
             if failures:
                 return _Confirmation.of(trial, failures, executions)
         if (known := self._after_known(job, executions)) is not None:
@@ -97,12 +96,12 @@ class Examiner:
         again, before = self._in_company(job)
         if again is None:
             return _Confirmation.of_none(job, executions)
-        failures, more = self._alone(again.trial, job.signature)
+        failures, more = self._alone(again.trial, job.key)
         if failures:
             return _Confirmation.of(again.trial, failures, executions + more)
         after: tuple[Earlier, ...] = ()
         if self.bench.host.isolated and len(job.known) < KNOWN:
-            after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.signature))
+            after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.key))
         return _Confirmation.of_company(again, after, job.chunk, executions + more)
 
     def _after_known(self, job: ExamineJob, executions: int) -> _Confirmation | None:
@@ -112,11 +111,11 @@ class Examiner:
         for calls in job.known:
             for given in job.trials:
                 record = self._freshly(msgspec.structs.replace(given, after=calls))
-                if self._same(record, job.signature):
+                if self._same(record, job.key):
                     return _Confirmation.of_company(record, calls, job.chunk, executions, shows=False)
         return None
 
-    def _alone(self, trial: Trial, looked_for: Signature) -> tuple[list[Record], int]:
+    def _alone(self, trial: Trial, looked_for: Fingerprint) -> tuple[list[Record], int]:
         """Those of some executions that fail the same way, each in a process without a past where the host has one."""
         records = [self._freshly(trial) for _ in range(ALONE)]
         return [record for record in records if self._same(record, looked_for)], ALONE
@@ -130,7 +129,7 @@ class Examiner:
         items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
         for judged in self.bench.run(item.trial for item in items):
             for record in judged.records:
-                if _may_be(record, job.signature) and self._same(record, job.signature):
+                if _may_be(record, job.key) and self._same(record, job.key):
                     return record, before
                 before.append(record.trial)
         return None, before
@@ -145,7 +144,7 @@ class Examiner:
         judged = next(iter(self.bench.run([trial])))
         return judged.records[0], judged.blobs
 
-    def _same(self, record: Record, looked_for: Signature) -> bool:
+    def _same(self, record: Record, looked_for: Fingerprint) -> bool:
         if time.monotonic() >= self._until:
             raise _OutOfTimeError
         if record.verdict.result == Result.FAILED and self.waivers.explains(record):
@@ -153,9 +152,9 @@ class Examiner:
         return same_finding(looked_for, record, cause=lambda item: with_root_cause(item, self.specs, self._execute))
 
 
-def _may_be(record: Record, looked_for: Signature) -> bool:
+def _may_be(record: Record, looked_for: Fingerprint) -> bool:
     """Whether it is worth asking, for which calls of the trial may have to be made alone."""
-    found = record.signature
+    found = record.fingerprint
     same_dtype = found.dtype == looked_for.dtype or not looked_for.dtype or bool(record.trial.parameters)
     return same_dtype and (found.mode == looked_for.mode or not looked_for.mode or not found.mode)
 

@@ -16,9 +16,9 @@ from aclnn_cts.campaign.fleet.triage import Examiner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.signature import with_root_cause
+from aclnn_cts.findings.dedup_key import with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers, waivers_of_run
-from aclnn_cts.judgement.verdict import signature
+from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.trial_runner import Bench
@@ -129,7 +129,7 @@ def _deadly(trial: Trial) -> Record:
         trial=trial,
         attempts=(),
         verdict=verdict,
-        signature=signature(verdict, operator=trial.case.operator, check=trial.check),
+        fingerprint=fingerprint(verdict, operator=trial.case.operator, check=trial.check),
     )
 
 

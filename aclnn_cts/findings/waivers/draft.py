@@ -62,16 +62,16 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
             f"{finding}: no finding; expected one of the trial files in the folder `failures` of a run directory"
         )
     run = RunDirectory(finding.parent.parent)
-    known = {failure_name(entry.signature): entry for entry in _findings(run)}
+    known = {failure_name(entry.key): entry for entry in _findings(run)}
     if finding.name not in known:
         raise UsageError(
             f"{finding}: the run has no such finding; `failures` in {run.path} holds them{nearest(finding.name, known)}"
         )
     entry = known[finding.name]
     with run.results() as results:
-        query = Query(signature=entry.signature)
+        query = Query(fingerprint=entry.key)
         records = list(results.records(query, worst_first=True, limit=_MESSAGES))
-        shared = condition_in_run(results, [entry.signature])
+        shared = condition_in_run(results, [entry.key])
         # A campaign takes failures of several checks and kinds together.
         checks = [str(name) for (name,) in results.tally("check_id", query=query)]
         kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
@@ -120,7 +120,7 @@ def _lines(
     for record in records:
         yield from _comment(f"{record.trial_id[:12]}: {record.verdict.message}")
     yield ""
-    yield f"subject: {_scalar(f'{run.manifest.adapter}: {entry.signature.operator}')}"
+    yield f"subject: {_scalar(f'{run.manifest.adapter}: {entry.key.operator}')}"
     yield ""
     yield "waivers:"
     yield f"  - id: {_scalar(identifier)}"
@@ -145,17 +145,17 @@ def _lines(
 def _scope(
     manifest: Manifest, entry: Finding, records: list[Record], *, checks: list[str], kinds: list[str]
 ) -> dict[str, str | list[str]]:
-    signature = entry.signature
+    key = entry.key
     scope: dict[str, str | list[str]] = {
         "adapter": manifest.adapter,
         "version": _version(manifest),
-        "operator": signature.operator,
+        "operator": key.operator,
         "check": checks if len(checks) > 1 else checks[0],
-        "constraint": signature.constraint,
+        "constraint": key.clause,
         "product": records[0].trial.case.product,
-        "dtype": signature.dtype,
-        "mode": signature.mode,
-        "output": signature.output,
+        "dtype": key.dtype,
+        "mode": key.mode,
+        "output": key.output,
         "kind": kinds if len(kinds) > 1 else kinds[0],
     }
     return {key: value for key, value in scope.items() if value}
@@ -172,11 +172,11 @@ def _version(manifest: Manifest) -> str:
 
 def _identifier(manifest: Manifest, entry: Finding) -> str:
     """Adapter, operator and what is wrong, as ids of waivers are spelled, and a part of the finding's own name."""
-    signature = entry.signature
-    operator = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", signature.operator.removeprefix("aclnn"))
-    words = [manifest.adapter.partition(",")[0], operator, f"{signature.output} {signature.kind}"]
+    key = entry.key
+    operator = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key.operator.removeprefix("aclnn"))
+    words = [manifest.adapter.partition(",")[0], operator, f"{key.output} {key.fault}"]
     slugs = [re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words]
-    digest = failure_name(signature).removesuffix(".json").rpartition("-")[2][:4]
+    digest = failure_name(key).removesuffix(".json").rpartition("-")[2][:4]
     return f"{'.'.join(slug for slug in slugs if slug)}-{digest}"
 
 

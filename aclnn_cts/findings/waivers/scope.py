@@ -84,18 +84,18 @@ def _range(version: SpecifierSet) -> str:
 
 
 def _dtypes(record: Record) -> set[str]:
-    """The dtype that a failure is told by; those of all tensors where its signature names none."""
-    dtype = record.signature.dtype
+    """The dtype that a failure is told by; those of all tensors where its fingerprint names none."""
+    dtype = record.fingerprint.dtype
     return {dtype} if dtype else {tensor.dtype for _, tensor in record.trial.case.tensors()}
 
 
 def admits_fault(scope: Scope, record: Record) -> bool:
     """Whether a failure is of the kind, dtype, mode and look that a waiver speaks of."""
-    signature = record.signature
+    fingerprint = record.fingerprint
     return (
         record.verdict.kind in scope.kind
         and (not scope.dtype or not _dtypes(record).isdisjoint(scope.dtype))
-        and (not scope.mode or signature.mode in scope.mode)
+        and (not scope.mode or fingerprint.mode in scope.mode)
         and (not scope.got or any(str(item.got) in scope.got for item in record.verdict.deviations if item.beyond))
     )
 
@@ -103,7 +103,7 @@ def admits_fault(scope: Scope, record: Record) -> bool:
 def _faulty_outputs(record: Record) -> tuple[str, ...]:
     """The outputs at fault, the one that the verdict names first; an empty word where it names none."""
     others = (item.output for item in record.verdict.deviations if item.beyond)
-    return tuple(dict.fromkeys((record.signature.output, *others)))
+    return tuple(dict.fromkeys((record.fingerprint.output, *others)))
 
 
 def one_for_each_output(record: Record, speaking: Sequence[Waiver]) -> list[Waiver]:
@@ -121,7 +121,7 @@ def admits_trial(scope: Scope, record: Record, cases: Iterable[Case]) -> bool:
     return (
         (not scope.operator or case.operator in scope.operator)
         and (not scope.check or record.trial.check in scope.check)
-        and (not scope.constraint or (case.origin.constraint or record.signature.constraint) in scope.constraint)
+        and (not scope.constraint or (case.origin.constraint or record.fingerprint.clause) in scope.constraint)
         and (not scope.product or case.product in scope.product)
         and (scope.when is None or any(map(scope.when, cases)))
     )

@@ -10,14 +10,14 @@ import pytest
 from aclnn_cts.campaign.fleet.jobs import Examined, ExamineJob, WorkerOptions
 from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Signature
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding import Confirmed
 from tests.triage.test_shrink import softmax
 
-VALUES = Signature(operator="aclnnSoftmaxBackward", check="values", kind=Fault.VALUE, output="out", dtype="FLOAT16")
+VALUES = Fingerprint(operator="aclnnSoftmaxBackward", check="values", fault=Fault.VALUE, output="out", dtype="FLOAT16")
 
 
 def examined(worker: CampaignWorker, job: ExamineJob) -> Examined:
@@ -39,7 +39,7 @@ def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
 @pytest.mark.parametrize("name", ["life-cycle/phase-one-alone", "law/repeat"])
 def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWorker, name: str) -> None:
     met = Trial(name, softmax((3, 5)).case)
-    found = examined(worker, ExamineJob(signature=VALUES, trials=(met,), chunk=None))
+    found = examined(worker, ExamineJob(key=VALUES, trials=(met,), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.ALWAYS, (3, 3), True)
     assert found.trial is not None
     assert found.trial.check == "values"
@@ -48,6 +48,6 @@ def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWork
 
 def test_a_shrunk_case_fails_like_its_finding(worker: CampaignWorker) -> None:
     # Nothing fails like this: the call is wrong, and no law is broken.
-    law = Signature(operator=VALUES.operator, check="law/repeat", kind=Fault.LAW, output="out", dtype="FLOAT16")
-    found = examined(worker, ExamineJob(signature=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
+    law = Fingerprint(operator=VALUES.operator, check="law/repeat", fault=Fault.LAW, output="out", dtype="FLOAT16")
+    found = examined(worker, ExamineJob(key=law, trials=(Trial("law/repeat", softmax((3, 5)).case),), chunk=None))
     assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.UNKNOWN, (0, 3), False)

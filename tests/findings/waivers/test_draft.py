@@ -122,7 +122,7 @@ def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
         make_record(2, result=Result.FAILED, kind=Fault.SPECIAL, output="out", check="boundary"),
         make_record(3, result=Result.FAILED, kind=Fault.MODEL, output="out", check="memory"),
     )
-    records = [first, *(msgspec.structs.replace(item, signature=first.signature) for item in others)]
+    records = [first, *(msgspec.structs.replace(item, fingerprint=first.fingerprint) for item in others)]
     with create_run(tmp_path / "run", manifest=make_manifest(command="fuzz"), specs={}) as writer:
         writer.append_part(Summary(), records)
         writer.finish()

@@ -174,7 +174,7 @@ def test_a_failure_in_scope_gets_the_id(tmp_path: Path) -> None:
     [
         ("check: values", failure(), failure(check="status")),
         ("constraint: dim.range", failure(constraint="dim.range"), failure(constraint="out.dtype")),
-        ("constraint: dim.range", failure(signature_constraint="dim.range"), failure()),
+        ("constraint: dim.range", failure(clause="dim.range"), failure()),
         ("product: atlas-a2", failure(), failure(product="atlas-training")),
         ("dtype: [BF16, FLOAT16]", failure(dtype="BF16"), failure()),
         ("mode: USE_FP16", failure(mode="USE_FP16"), failure()),

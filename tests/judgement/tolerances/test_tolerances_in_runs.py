@@ -258,7 +258,9 @@ def test_run_is_gated_by_the_tolerances_that_are_named(tmp_path: Path, capsys: p
     with RunDirectory(gated).results() as results:
         records = list(results.records())
     tolerances = {record.verdict.result: list(record.verdict.tolerances) for record in records}
-    assert [record.signature.kind for record in records if record.verdict.result == Result.FAILED] == [Fault.TOLERANCE]
+    assert [record.fingerprint.fault for record in records if record.verdict.result == Result.FAILED] == [
+        Fault.TOLERANCE
+    ]
     assert tolerances == {Result.PASSED: ["mixed", "msprobe-threshold"], Result.FAILED: list(TOLERANCES)}
     # A trial file of the finding fails again with the tolerance, and passes without.
     code, out, _ = run(

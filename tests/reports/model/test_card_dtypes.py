@@ -8,9 +8,10 @@ import pytest
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import grouped
 from aclnn_cts.reports.model.findings import deciding_dtypes
 from aclnn_cts.triage.dedup import Members, by_finding
@@ -29,7 +30,7 @@ def record(number: int, grad: str, out: str, *, failed: bool) -> Record:
         trial=trial,
         attempts=(),
         verdict=Verdict(result=Result.FAILED if failed else Result.PASSED, kind=kind),
-        signature=Signature(OPERATOR, "values", kind, "", "", "", out),
+        fingerprint=Fingerprint(OPERATOR, "values", kind, dtype=out),
     )
 
 
@@ -57,7 +58,7 @@ def test_dtypes_are_those_of_all_failures_and_of_the_argument_that_decides(
         for number, (grad, out) in enumerate([*failing, *passing])
     ]
     for number, item in enumerate(records):
-        out = item.signature.dtype
+        out = item.fingerprint.dtype
         judged.update(("values", out, name, tensor.dtype) for name, tensor in item.trial.case.tensors())
         if number < len(failing):
             members.add(item, 0)

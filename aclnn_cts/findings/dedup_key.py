@@ -17,7 +17,7 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
@@ -26,6 +26,7 @@ from aclnn_cts.speclang.model import Spec
 __all__ = [
     "MERGED_KINDS",
     "VALUE_KINDS",
+    "answer",
     "calls_alone",
     "dedup_key",
     "gravity",
@@ -36,7 +37,6 @@ __all__ = [
     "rejected_twin",
     "same_finding",
     "shown_by",
-    "symptom",
     "with_dedup_key",
     "with_root_cause",
 ]
@@ -49,7 +49,7 @@ VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.orde
 MERGED_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {Fault.VALUE: VALUE_KINDS, Fault.LAW: (Fault.LAW, Fault.SPECIAL, Fault.MODEL)}
 )
-"""Kinds that a signature of the first takes together, the gravest first: of an output's values, and of a relation."""
+"""Kinds that a key of the first takes together, the gravest first: of an output's values, and of a relation."""
 
 _VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
 """Checks of one supported call, which one fault breaks together."""
@@ -64,7 +64,7 @@ _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(
 _TWIN = "twin"
 
 
-def symptom(record: Record) -> str:
+def answer(record: Record) -> str:
     """What a failure looks like, where its kind has several looks."""
     verdict = record.verdict
     if verdict.kind in (Fault.STATUS, Fault.REJECTED, Fault.CRASH):
@@ -73,19 +73,19 @@ def symptom(record: Record) -> str:
     return ""
 
 
-def rejected_twin(trial: Trial, verdict: Verdict, outcomes: Sequence[Outcome]) -> Signature | None:
-    """The signature of a broken call's valid twin that is rejected; None of any other verdict.
+def rejected_twin(trial: Trial, verdict: Verdict, outcomes: Sequence[Outcome]) -> Fingerprint | None:
+    """The fingerprint of a broken call's valid twin that is rejected; None of any other verdict.
 
     The twin was rejected for something else than the constraint that the call was to break, whatever its dtype: the
     twins of an operator that are rejected with one status are one finding.
     """
     if verdict.kind != Fault.REJECTED or _TWIN not in trial.parameters or not outcomes:
         return None
-    return Signature(
+    return Fingerprint(
         operator=trial.case.operator,
         check="values",
-        kind=verdict.kind,
-        symptom=_ending(list(outcomes[:1]), refused=True),
+        fault=verdict.kind,
+        answer=_ending(list(outcomes[:1]), refused=True),
     )
 
 
@@ -99,14 +99,14 @@ def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
     return status_name(last.status or 0)
 
 
-def kind_of(signature: Signature, kinds: Iterable[str]) -> str:
-    """The kind of fault of a finding: the gravest of its failures' where its signature takes several together."""
+def kind_of(key: Fingerprint, kinds: Iterable[str]) -> str:
+    """The kind of fault of a finding: the gravest of its failures' where its key takes several together."""
     met = set(kinds)
-    return next((kind for kind in MERGED_KINDS.get(signature.kind, ()) if kind in met), signature.kind)
+    return next((kind for kind in MERGED_KINDS.get(key.fault, ()) if kind in met), key.fault)
 
 
 def gravity(kind: str) -> int:
-    """The place of a kind among those that one signature takes together, 0 for the gravest and for any other."""
+    """The place of a kind among those that one key takes together, 0 for the gravest and for any other."""
     return VALUE_KINDS.index(kind) if kind in VALUE_KINDS else 0
 
 
@@ -122,58 +122,58 @@ def is_related(failure: Fingerprint) -> bool:
     return bool(failure.clause) and failure.fault not in _ACCEPTED
 
 
-def dedup_key(signature: Signature) -> Signature:
-    """The signature by which a campaign deduplicates failures, as far as the failure's signature tells.
+def dedup_key(fingerprint: Fingerprint) -> Fingerprint:
+    """The key by which a campaign deduplicates failures, as far as the failure's fingerprint tells.
 
     One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
-    now beyond any arithmetic and now beyond the assumed one: its check counts as `values`, its kind as `value`.
+    now beyond any arithmetic and now beyond the assumed one: its check counts as `values`, its fault as `value`.
     Calls that must be refused are of one check, `status`, told apart by their constraint. What many of them in a row
     do together is no matter of the one that was taken.
     """
-    check, constraint, dtype = signature.check, signature.constraint, signature.dtype
+    check, clause, dtype = fingerprint.check, fingerprint.clause, fingerprint.dtype
     first = Fault.LAW if check.startswith(PREFIX) else Fault.VALUE
-    kind = first if signature.kind in MERGED_KINDS[first] else signature.kind
+    fault = first if fingerprint.fault in MERGED_KINDS[first] else fingerprint.fault
     if check in _IN_A_ROW:
-        constraint = dtype = ""
-    elif constraint and check in _VALUES and check != "boundary" and kind in _OF_MEMORY:
-        check, constraint = "values", ""
-    elif constraint:
+        clause = dtype = ""
+    elif clause and check in _VALUES and check != "boundary" and fault in _OF_MEMORY:
+        check, clause = "values", ""
+    elif clause:
         check = "status" if check == "boundary" else check
-    elif check in _VALUES or (check.startswith(PREFIX) and kind != Fault.LAW):
+    elif check in _VALUES or (check.startswith(PREFIX) and fault != Fault.LAW):
         check = "values"
-    looks = "" if kind in (Fault.VALUE, Fault.LAW) else signature.symptom
-    return msgspec.structs.replace(signature, check=check, kind=kind, constraint=constraint, dtype=dtype, symptom=looks)
+    told = "" if fault in (Fault.VALUE, Fault.LAW) else fingerprint.answer
+    return msgspec.structs.replace(fingerprint, check=check, fault=fault, clause=clause, dtype=dtype, answer=told)
 
 
 def with_dedup_key(record: Record) -> Record:
     """A failure under its `dedup_key`."""
-    changed = dedup_key(msgspec.structs.replace(record.signature, symptom=symptom(record)))
-    return msgspec.structs.replace(record, signature=changed)
+    changed = dedup_key(msgspec.structs.replace(record.fingerprint, answer=answer(record)))
+    return msgspec.structs.replace(record, fingerprint=changed)
 
 
 def with_root_cause(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
-    """A failure under the signature of its fault, as `with_dedup_key` gives it; `execute` runs a trial.
+    """A failure under the fingerprint of its fault, as `with_dedup_key` gives it; `execute` runs a trial.
 
-    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's signature: a law;
+    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's fingerprint: a law;
     a life cycle whose call fails the same way when it is made in the ordinary call mode; a broken call whose valid twin
     does.
     """
     found = with_dedup_key(record)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
-    of_status = found.signature.kind in _OF_STATUS and not _is_life_cycle(record.trial)
-    if (found.signature.check == "values" and not twin) or of_status:
+    of_status = found.fingerprint.fault in _OF_STATUS and not _is_life_cycle(record.trial)
+    if (found.fingerprint.check == "values" and not twin) or of_status:
         return found
     for call in calls_alone(record.trial, specs):
         alone = execute(call)
         if alone.verdict.result == Result.FAILED:
-            by_itself = with_dedup_key(alone).signature
-            if found.signature.kind == Fault.LAW or _looks(by_itself) == _looks(found.signature):
-                return msgspec.structs.replace(record, signature=by_itself)
+            by_itself = with_dedup_key(alone).fingerprint
+            if found.fingerprint.fault == Fault.LAW or _looks(by_itself) == _looks(found.fingerprint):
+                return msgspec.structs.replace(record, fingerprint=by_itself)
     return found
 
 
-def same_finding(finding: Signature, record: Record, *, cause: Callable[[Record], Record] | None = None) -> bool:
-    """Whether a trial's record is a failure of the finding with this signature.
+def same_finding(finding: Fingerprint, record: Record, *, cause: Callable[[Record], Record] | None = None) -> bool:
+    """Whether a trial's record is a failure of the finding with this key.
 
     `cause` is `with_root_cause` with specs and an executor: it makes the calls of the trial alone, which decides.
     Without it the record alone decides: of a trial that met a fault of one of its calls it is not asked again whether
@@ -183,12 +183,12 @@ def same_finding(finding: Signature, record: Record, *, cause: Callable[[Record]
         return False
     key = dedup_key(finding)
     if cause is not None:
-        return cause(record).signature == key
-    now = with_dedup_key(record).signature
+        return cause(record).fingerprint == key
+    now = with_dedup_key(record).fingerprint
     if now == key:
         return True
     met = key.check in ("values", "status") and now.check not in ("values", key.check)
-    return met and (now.kind == Fault.LAW or _looks(now) == _looks(key))
+    return met and (now.fault == Fault.LAW or _looks(now) == _looks(key))
 
 
 def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:
@@ -212,9 +212,9 @@ def _is_supported(spec: Spec, call: Case) -> bool:
     return not evaluation.broken or evaluation.strength == Strength.OPEN
 
 
-def shown_by(trial: Trial, signature: Signature, specs: Specs) -> list[Trial]:
+def shown_by(trial: Trial, key: Fingerprint, specs: Specs) -> list[Trial]:
     """Trials that may show a finding, the plainest first: before the one that met it, its calls by themselves."""
-    by_itself = signature.check == "values" or (signature.check == "status" and trial.check in _IN_A_ROW)
+    by_itself = key.check == "values" or (key.check == "status" and trial.check in _IN_A_ROW)
     return [*(calls_alone(trial, specs) if by_itself else ()), trial]
 
 
@@ -222,9 +222,9 @@ def _is_life_cycle(trial: Trial) -> bool:
     return trial.check in LIFE_CYCLES
 
 
-def _looks(signature: Signature) -> tuple[str, ...]:
+def _looks(key: Fingerprint) -> tuple[str, ...]:
     """What a fault has in any call mode in which its call is made."""
-    return signature.kind, signature.output, signature.symptom
+    return key.fault, key.output, key.answer
 
 
 def outputs_of(record: Record) -> set[str]:

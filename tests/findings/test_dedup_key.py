@@ -14,10 +14,11 @@ from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.case import CallOptions, Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Signature, Verdict
-from aclnn_cts.findings.signature import (
+from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.findings.dedup_key import (
     VALUE_KINDS,
     calls_alone,
     dedup_key,
@@ -51,11 +52,11 @@ def failed(
         trial=trial,
         attempts=((outcome,),),
         verdict=Verdict(result=Result.FAILED, kind=kind, facts=facts),
-        signature=Signature(
+        fingerprint=Fingerprint(
             operator=trial.case.operator,
             check=trial.check,
-            kind=kind,
-            constraint=constraint,
+            fault=kind,
+            clause=constraint,
             output=output,
             dtype=dtype,
         ),
@@ -72,8 +73,8 @@ def died(trial: Trial, *, signal: int = 6, constraint: str = "") -> Record:
 
 
 def passing(trial: Trial) -> Record:
-    empty = Signature(operator=trial.case.operator, check=trial.check, kind="")
-    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=Verdict(result=Result.PASSED), signature=empty)
+    empty = Fingerprint(operator=trial.case.operator, check=trial.check, fault="")
+    return Record(trial_id=trial.id, trial=trial, attempts=(), verdict=Verdict(result=Result.PASSED), fingerprint=empty)
 
 
 def never(trial: Trial) -> Record:
@@ -87,13 +88,13 @@ def of(records: Mapping[str, Callable[[Trial], Record]]) -> Execute:
 
 def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
     records = [wrong(Trial(name, VALID), kind) for name in ("values", "example", "memory") for kind in VALUE_KINDS]
-    [signature] = {with_root_cause(record, SPECS, never).signature for record in records}
-    assert (signature.check, signature.kind, signature.symptom) == ("values", Fault.VALUE, "")
+    [key] = {with_root_cause(record, SPECS, never).fingerprint for record in records}
+    assert (key.check, key.fault, key.answer) == ("values", Fault.VALUE, "")
     # The record says what it was.
     assert {with_dedup_key(record).verdict.kind for record in records} == set(VALUE_KINDS)
-    other = with_dedup_key(wrong(Trial("values", VALID), output="other")).signature
-    assert other != signature
-    assert with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature != signature
+    other = with_dedup_key(wrong(Trial("values", VALID), output="other")).fingerprint
+    assert other != key
+    assert with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).fingerprint != key
 
 
 WITH_ANOTHER = ("life-cycle/two-streams", "life-cycle/interleaved", "life-cycle/other-attributes")
@@ -107,28 +108,29 @@ def test_a_life_cycle_whose_call_is_wrong_by_itself_has_its_finding(name: str, k
     record = wrong(trial, kind)
     alone = of({"values": lambda call: wrong(call, kind)})
     assert (
-        with_root_cause(record, SPECS, alone).signature == with_dedup_key(wrong(Trial("values", VALID), kind)).signature
+        with_root_cause(record, SPECS, alone).fingerprint
+        == with_dedup_key(wrong(Trial("values", VALID), kind)).fingerprint
     )
     # What does not fail alone, or otherwise, is a fault of the life cycle.
-    assert with_root_cause(record, SPECS, of({})).signature.check == name
+    assert with_root_cause(record, SPECS, of({})).fingerprint.check == name
     elsewhere = of({"values": lambda call: wrong(call, kind, output="other")})
-    assert with_root_cause(record, SPECS, elsewhere).signature.check == name
+    assert with_root_cause(record, SPECS, elsewhere).fingerprint.check == name
 
 
 def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
     law = Trial("law/repeat", VALID)
     record = wrong(law, Fault.LAW)
     assert (
-        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).signature.check
+        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).fingerprint.check
         == "values"
     )
     # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
     for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
-        kept = with_root_cause(wrong(law, kind), SPECS, of({})).signature
-        assert (kept.check, kept.kind) == ("law/repeat", Fault.LAW)
+        kept = with_root_cause(wrong(law, kind), SPECS, of({})).fingerprint
+        assert (kept.check, kept.fault) == ("law/repeat", Fault.LAW)
         assert kind_of(kept, [kind]) == kind
-    stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).signature
-    assert (stray.check, stray.kind) == ("values", Fault.GUARD)
+    stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).fingerprint
+    assert (stray.check, stray.fault) == ("values", Fault.GUARD)
 
 
 def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
@@ -137,8 +139,8 @@ def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
         failed(Trial(name, BROKEN), Fault.LEAK, output="", constraint=constraint, dtype=dtype, outcome=Outcome())
         for constraint, dtype in (("gradOutput.null", "FLOAT"), ("output.null", "BF16"), ("out.null", ""))
     ]
-    signatures = {with_root_cause(record, SPECS, of({"status": passing})).signature for record in records}
-    assert signatures == {Signature(operator=VALID.operator, check=name, kind=Fault.LEAK)}
+    keys = {with_root_cause(record, SPECS, of({"status": passing})).fingerprint for record in records}
+    assert keys == {Fingerprint(operator=VALID.operator, check=name, fault=Fault.LEAK)}
 
 
 def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
@@ -149,24 +151,24 @@ def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
     def once(call: Trial) -> Record:
         return failed(call, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
 
-    found = with_root_cause(record, SPECS, of({"status": once})).signature
-    assert (found.check, found.constraint, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
+    found = with_root_cause(record, SPECS, of({"status": once})).fingerprint
+    assert (found.check, found.clause, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
     # A status that changes on the way is a fault of many calls.
-    alone = with_root_cause(record, SPECS, of({"status": passing})).signature
-    assert (alone.check, alone.constraint, alone.dtype) == (trial.check, "", "")
+    alone = with_root_cause(record, SPECS, of({"status": passing})).fingerprint
+    assert (alone.check, alone.clause, alone.dtype) == (trial.check, "", "")
 
 
 def test_a_crash_of_many_calls_is_kept_apart_from_that_of_one() -> None:
     trial = Trial("life-cycle/repeated-failure", BROKEN)
     record = died(trial, constraint="gradOutput.null")
-    many = with_root_cause(record, SPECS, of({"status": passing})).signature
-    assert (many.check, many.constraint, many.symptom) == (trial.check, "", "signal 6")
+    many = with_root_cause(record, SPECS, of({"status": passing})).fingerprint
+    assert (many.check, many.clause, many.answer) == (trial.check, "", "signal 6")
     one = with_root_cause(
         record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})
-    ).signature
-    assert (one.check, one.constraint) == ("status", "gradOutput.null")
+    ).fingerprint
+    assert (one.check, one.clause) == ("status", "gradOutput.null")
     otherwise = of({"status": lambda call: died(call, signal=11, constraint="gradOutput.null")})
-    assert with_root_cause(record, SPECS, otherwise).signature.check == trial.check
+    assert with_root_cause(record, SPECS, otherwise).fingerprint.check == trial.check
 
 
 @pytest.mark.parametrize("name", ["status", "boundary"])
@@ -175,14 +177,14 @@ def test_what_a_valid_twin_does_too_is_no_matter_of_the_constraint(name: str) ->
     record = wrong(trial, Fault.GUARD, constraint="gradOutput.null")
     twin = of({"values": lambda call: wrong(call, Fault.GUARD)})
     assert (
-        with_root_cause(record, SPECS, twin).signature
-        == with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).signature
+        with_root_cause(record, SPECS, twin).fingerprint
+        == with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).fingerprint
     )
-    kept = with_root_cause(record, SPECS, of({})).signature
-    assert (kept.check, kept.constraint) == ("status", "gradOutput.null")
+    kept = with_root_cause(record, SPECS, of({})).fingerprint
+    assert (kept.check, kept.clause) == ("status", "gradOutput.null")
     # The status of a broken call is no matter of the twin, which is not asked for it.
     refused = failed(trial, Fault.STATUS, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
-    assert with_root_cause(refused, SPECS, never).signature.constraint == "gradOutput.null"
+    assert with_root_cause(refused, SPECS, never).fingerprint.clause == "gradOutput.null"
 
 
 def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
@@ -191,18 +193,20 @@ def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
     both = (Outcome(phase_one=561000), Outcome(phase_one=161001))
     record = msgspec.structs.replace(record, attempts=(both,))
     alone = failed(Trial("values", VALID), Fault.REJECTED, outcome=Outcome(phase_one=561000))
-    assert with_root_cause(record, SPECS, of({"values": lambda _: alone})).signature == with_dedup_key(alone).signature
+    assert (
+        with_root_cause(record, SPECS, of({"values": lambda _: alone})).fingerprint == with_dedup_key(alone).fingerprint
+    )
 
 
 def test_constraints_of_a_status_stay_apart() -> None:
-    signatures = {
+    keys = {
         with_dedup_key(
             failed(Trial("status", BROKEN), Fault.STATUS, constraint=constraint, outcome=Outcome(phase_one=status))
-        ).signature
+        ).fingerprint
         for constraint in ("gradOutput.null", "output.null")
         for status in (561000, 161001)
     }
-    assert len(signatures) == 4
+    assert len(keys) == 4
 
 
 def test_calls_that_are_tried_alone() -> None:
@@ -212,7 +216,7 @@ def test_calls_that_are_tried_alone() -> None:
     assert first.call not in [call.case.call for call in alone]
     assert calls_alone(Trial("values", VALID), SPECS) == []
     assert calls_alone(Trial("status", BROKEN), SPECS) == []
-    values = with_dedup_key(wrong(Trial("values", VALID))).signature
+    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
     trial = Trial("life-cycle/cold-warm", VALID)
     assert shown_by(trial, values, SPECS) == [Trial("values", VALID), trial]
     # A finding of the life cycle itself is shown by nothing plainer.
@@ -220,14 +224,14 @@ def test_calls_that_are_tried_alone() -> None:
 
 
 def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
-    values = with_dedup_key(wrong(Trial("values", VALID))).signature
+    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
     assert kind_of(values, [Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, ""]) == Fault.SPECIAL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, Fault.VALUE]) == Fault.VALUE
     # A law that is not kept since a call is wrong says nothing of how wrong that is.
     assert kind_of(values, [Fault.LAW, Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, []) == Fault.VALUE
-    crash = with_dedup_key(died(Trial("values", VALID))).signature
+    crash = with_dedup_key(died(Trial("values", VALID))).fingerprint
     assert kind_of(crash, [Fault.VALUE]) == Fault.CRASH
     assert is_milder(Fault.MODEL, than=Fault.SPECIAL)
     assert not is_milder(Fault.MODEL, than=Fault.MODEL)
@@ -235,7 +239,7 @@ def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
 
 
 def test_what_met_a_fault_of_its_call_is_known_again() -> None:
-    values = with_dedup_key(wrong(Trial("values", VALID))).signature
+    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
     assert same_finding(values, wrong(Trial("example", VALID), Fault.SPECIAL))
     assert same_finding(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
     assert same_finding(values, wrong(Trial("law/repeat", VALID), Fault.LAW))
@@ -251,17 +255,17 @@ _KINDS = [fault.value for fault in Fault]
 
 @given(
     st.builds(
-        Signature,
+        Fingerprint,
         operator=st.just(VALID.operator),
         check=st.sampled_from(sorted(CHECKS)),
-        kind=st.sampled_from(_KINDS),
-        constraint=st.sampled_from(["", "gradOutput.null"]),
+        fault=st.sampled_from(_KINDS),
+        clause=st.sampled_from(["", "gradOutput.null"]),
         output=st.sampled_from(["", "out"]),
         dtype=st.sampled_from(["", "FLOAT"]),
-        symptom=st.sampled_from(["", "inf", "-inf", "signal 6"]),
+        answer=st.sampled_from(["", "inf", "-inf", "signal 6"]),
     )
 )
-def test_a_signature_of_a_campaign_stays_as_it_is(signature: Signature) -> None:
-    once = dedup_key(signature)
+def test_a_key_of_a_campaign_stays_as_it_is(key: Fingerprint) -> None:
+    once = dedup_key(key)
     assert dedup_key(once) == once
-    assert (once.operator, once.output, once.mode) == (signature.operator, signature.output, signature.mode)
+    assert (once.operator, once.output, once.mode) == (key.operator, key.output, key.mode)
