@@ -34,7 +34,6 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import Group, group
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
@@ -147,7 +146,7 @@ def _in_campaign(task: tuple[str, str]) -> Recorded:
         worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
         results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
     failed = (record for result in results for record in result.records if record.verdict.result == Result.FAILED)
-    return Recorded(IN_CAMPAIGN, name, tuple(Counter(map(fingerprint, failed)).items()))
+    return Recorded(IN_CAMPAIGN, name, tuple(Counter(record.fingerprint for record in failed).items()))
 
 
 def _campaigns(book: _Book, operators: Mapping[str, str], workers: int) -> None:

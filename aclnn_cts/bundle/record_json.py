@@ -38,6 +38,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "seconds": record.seconds,
         "where": dict(record.where),
     }
+    if record.counted_as is not None:
+        document["counted_as"] = msgspec.to_builtins(record.counted_as)
     if record.after:
         document["after"] = [earlier_to_json(item) for item in record.after]
     for name in ("attempts", "verdict"):
@@ -66,6 +68,7 @@ def record_from_json(document: Mapping[str, Any], *, where: str) -> Record:
             attempts=msgspec.convert(document["attempts"], tuple[tuple[Outcome, ...], ...], strict=False),
             verdict=msgspec.convert(document["verdict"], Verdict, strict=False),
             fingerprint=msgspec.convert(document["fingerprint"], Fingerprint),
+            counted_as=msgspec.convert(document.get("counted_as"), Fingerprint | None),
             clauses=tuple(document["clauses"]),
             waiver=document["waiver"],
             seconds=document["seconds"],
@@ -100,7 +103,7 @@ def record_schema() -> dict[str, Any]:
             "seconds": {"type": "number"},
             "where": {"type": "object", "additionalProperties": {"type": "string"}},
         },
-        {"after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
+        {"counted_as": fingerprint, "after": {"type": "array", "items": {"$ref": "#/$defs/Earlier"}}},
     )
     return {
         "$schema": DIALECT,

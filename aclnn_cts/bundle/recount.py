@@ -233,12 +233,13 @@ class Recount:
 
     def _failure(self, record: Mapping[str, Any], where: str) -> None:
         fingerprint = msgspec.convert(record["fingerprint"], Fingerprint)
-        self.findings[failure_name(fingerprint)] = fingerprint.operator
+        key = msgspec.convert(record.get("counted_as"), Fingerprint | None) or fingerprint.key
+        self.findings[failure_name(key)] = key.operator
         if record["waiver"]:
             self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
         # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
         # all kinds together.
         kind = record["verdict"]["kind"]
-        known = kind in (Fault.LAW, fingerprint.fault, *MERGED_KINDS.get(fingerprint.fault, ()))
-        if not known or fingerprint.operator != record["trial"]["case"]["operator"]:
+        known = kind == fingerprint.fault and kind in (Fault.LAW, key.fault, *MERGED_KINDS.get(key.fault, ()))
+        if not known or {key.operator, fingerprint.operator} != {record["trial"]["case"]["operator"]}:
             self.problems.append(Problem(where, "its fingerprint is that of another fault or operator"))

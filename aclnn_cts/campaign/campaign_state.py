@@ -145,14 +145,14 @@ class Memory:
         changed: dict[str, Finding] = {}
         kept: list[Record] = []
         for record in result.records:
-            key = key_text(record.fingerprint)
+            key = key_text(record.key)
             if key not in result.failures:
                 kept.append(record)
                 continue
             finding = self.findings.get(key)
             if finding is None:
                 finding = self.findings[key] = Finding(
-                    key=record.fingerprint,
+                    key=record.key,
                     chunk=chunk.index,
                     slot=slot,
                     device=device,

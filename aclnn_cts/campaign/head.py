@@ -172,7 +172,7 @@ class Head:
         for record in sorted(
             result.records, key=lambda item: (gravity(item.verdict.kind), item.trial.check != "values")
         ):
-            trials.setdefault(key_text(record.fingerprint), []).append(record.trial)
+            trials.setdefault(key_text(record.key), []).append(record.trial)
         for finding in new:
             self._inquiries.ask(finding, chunk, trials[key_text(finding.key)])
         covered = self._progress.changed(chunk.operator).covered.met

@@ -12,7 +12,6 @@ from pathlib import Path
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import group
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
@@ -105,7 +104,7 @@ class RunMeter:
             for record in event.records:
                 self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
                 if record.verdict.result == Result.FAILED and not record.waiver:
-                    self._failures[fingerprint(record)] += 1
+                    self._failures[record.fingerprint] += 1
 
     def moment(self) -> Moment:
         """What is known now."""

@@ -295,7 +295,7 @@ def _words(entry: Answered) -> dict[str, object]:
         "confirmed": before.confirmed if before is not None else "",
         "alone": list(before.alone) if before is not None else [0, 0],
         "before": msgspec.to_builtins(before.key) if before is not None else None,
-        "now": msgspec.to_builtins(record.fingerprint) if record is not None and entry.failures else None,
+        "now": msgspec.to_builtins(record.key) if record is not None and entry.failures else None,
     }
 
 

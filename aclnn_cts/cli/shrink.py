@@ -172,7 +172,7 @@ def _file(
     from aclnn_cts.checks.registry import as_trial
     from aclnn_cts.core.trial import Trial, trial_to_json
     from aclnn_cts.core.verdict import Record, Result
-    from aclnn_cts.findings.dedup_key import is_milder, same_finding, with_dedup_key
+    from aclnn_cts.findings.dedup_key import dedup_key, is_milder, same_finding
     from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.triage.shrink import ShrinkInterrupted
@@ -202,7 +202,7 @@ def _file(
             return 0
         if first.verdict.result != Result.FAILED:
             raise HarnessError(f"{file}: {first.verdict.result} ({first.verdict.kind}): {first.verdict.message}")
-        wanted = with_dedup_key(first).fingerprint
+        wanted = dedup_key(first.key)
         stopped: KeyboardInterrupt | None = None
         try:
             found = shrink_trial(

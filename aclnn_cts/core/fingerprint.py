@@ -38,8 +38,8 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     operator: str
     check: str
     """What the trial checks; of a campaign's failure that one of its calls explains, `values`."""
-    fault: str
-    """A code of `Fault`."""
+    fault: str = ""
+    """A code of `Fault`; empty where nothing failed."""
     clause: str = ""
     """The constraint that the call breaks."""
     answer: str = ""
@@ -50,6 +50,11 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     dtype: str = ""
     beside: tuple[Beside, ...] = ()
     """What else is wrong in the same call, by output."""
+
+    @property
+    def key(self) -> Fingerprint:
+        """Without what only the grouping into findings asks for: failures with one key share a trial file."""
+        return msgspec.structs.replace(self, looks=Looks.NONE, beside=())
 
     def text(self) -> str:
         """The fields that say something, on one line."""

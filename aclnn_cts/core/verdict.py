@@ -265,11 +265,18 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the constraint or check that was put to the test."""
     waiver: str = ""
     """Id of the waiver that speaks for a failure."""
+    counted_as: Fingerprint | None = None
+    """Of a campaign's failure: the key of the finding that it counts with."""
     after: tuple[Earlier, ...] = ()
     """Of a failure that does not show alone: the calls after which it does, in a fresh process."""
     seconds: float = 0.0
     where: Mapping[str, str] = {}
     """Adapter, device and worker."""
+
+    @property
+    def key(self) -> Fingerprint:
+        """What its trial file is named by, and a campaign's finding known by."""
+        return self.counted_as or self.fingerprint.key
 
     @property
     def was_called(self) -> bool:

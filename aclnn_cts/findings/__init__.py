@@ -1,4 +1,4 @@
 """Failures as findings: fingerprint, finding, explanation; waivers in `waivers`.
 
-May import `checks`, `store` and what is below them. Start reading at `fingerprint`, then `finding`.
+May import `checks`, `store` and what is below them. Start reading at `fingerprint`, then `group`.
 """

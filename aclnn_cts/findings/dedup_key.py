@@ -1,8 +1,8 @@
-"""Which failures are one finding: what broke, as their records tell."""
+"""By which key a campaign counts failures as one fault, and which of a trial's calls is its root cause."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -14,10 +14,10 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.statuses import status_name
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
@@ -26,7 +26,6 @@ from aclnn_cts.speclang.model import Spec
 __all__ = [
     "MERGED_KINDS",
     "VALUE_KINDS",
-    "answer",
     "calls_alone",
     "dedup_key",
     "gravity",
@@ -37,7 +36,6 @@ __all__ = [
     "rejected_twin",
     "same_finding",
     "shown_by",
-    "with_dedup_key",
     "with_root_cause",
 ]
 
@@ -64,39 +62,15 @@ _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(
 _TWIN = "twin"
 
 
-def answer(record: Record) -> str:
-    """What a failure looks like, where its kind has several looks."""
-    verdict = record.verdict
-    if verdict.kind in (Fault.STATUS, Fault.REJECTED, Fault.CRASH):
-        outcomes = [outcome for attempt in record.attempts[-1:] for outcome in attempt]
-        return _ending(outcomes, refused=verdict.kind == Fault.REJECTED) if outcomes else ""
-    return ""
-
-
-def rejected_twin(trial: Trial, verdict: Verdict, outcomes: Sequence[Outcome]) -> Fingerprint | None:
+def rejected_twin(trial: Trial, verdict: Verdict) -> Fingerprint | None:
     """The fingerprint of a broken call's valid twin that is rejected; None of any other verdict.
 
     The twin was rejected for something else than the constraint that the call was to break, whatever its dtype: the
     twins of an operator that are rejected with one status are one finding.
     """
-    if verdict.kind != Fault.REJECTED or _TWIN not in trial.parameters or not outcomes:
+    if verdict.kind != Fault.REJECTED or _TWIN not in trial.parameters:
         return None
-    return Fingerprint(
-        operator=trial.case.operator,
-        check="values",
-        fault=verdict.kind,
-        answer=_ending(list(outcomes[:1]), refused=True),
-    )
-
-
-def _ending(outcomes: list[Outcome], *, refused: bool) -> str:
-    """How the call at fault ended: the first that did not return, or was `refused`; else the last."""
-    last = next((item for item in outcomes if item.ended != Ended.RETURNED or (refused and item.status)), outcomes[-1])
-    if last.ended == Ended.SIGNAL:
-        return f"signal {last.signal}"
-    if last.ended != Ended.RETURNED:
-        return last.ended
-    return status_name(last.status or 0)
+    return Fingerprint(operator=trial.case.operator, check="values", fault=verdict.kind)
 
 
 def kind_of(key: Fingerprint, kinds: Iterable[str]) -> str:
@@ -122,17 +96,17 @@ def is_related(failure: Fingerprint) -> bool:
     return bool(failure.clause) and failure.fault not in _ACCEPTED
 
 
-def dedup_key(fingerprint: Fingerprint) -> Fingerprint:
-    """The key by which a campaign deduplicates failures, as far as the failure's fingerprint tells.
+def dedup_key(key: Fingerprint) -> Fingerprint:
+    """The key by which a campaign deduplicates failures, as far as the failure's own key tells.
 
     One fault of a call's values fails examples, limits, laws and random cases alike, now by a number and now by inf,
     now beyond any arithmetic and now beyond the assumed one: its check counts as `values`, its fault as `value`.
     Calls that must be refused are of one check, `status`, told apart by their constraint. What many of them in a row
     do together is no matter of the one that was taken.
     """
-    check, clause, dtype = fingerprint.check, fingerprint.clause, fingerprint.dtype
+    check, clause, dtype = key.check, key.clause, key.dtype
     first = Fault.LAW if check.startswith(PREFIX) else Fault.VALUE
-    fault = first if fingerprint.fault in MERGED_KINDS[first] else fingerprint.fault
+    fault = first if key.fault in MERGED_KINDS[first] else key.fault
     if check in _IN_A_ROW:
         clause = dtype = ""
     elif clause and check in _VALUES and check != "boundary" and fault in _OF_MEMORY:
@@ -141,35 +115,36 @@ def dedup_key(fingerprint: Fingerprint) -> Fingerprint:
         check = "status" if check == "boundary" else check
     elif check in _VALUES or (check.startswith(PREFIX) and fault != Fault.LAW):
         check = "values"
-    told = "" if fault in (Fault.VALUE, Fault.LAW) else fingerprint.answer
-    return msgspec.structs.replace(fingerprint, check=check, fault=fault, clause=clause, dtype=dtype, answer=told)
+    return msgspec.structs.replace(key, check=check, fault=fault, clause=clause, dtype=dtype)
 
 
-def with_dedup_key(record: Record) -> Record:
-    """A failure under its `dedup_key`."""
-    changed = dedup_key(msgspec.structs.replace(record.fingerprint, answer=answer(record)))
-    return msgspec.structs.replace(record, fingerprint=changed)
+def _counted_as(record: Record, key: Fingerprint) -> Record:
+    """A failure that counts with the finding of a key; fault and looks stay those of its own verdict."""
+    found = msgspec.structs.replace(
+        record.fingerprint, check=key.check, clause=key.clause, output=key.output, mode=key.mode, dtype=key.dtype
+    )
+    return fingerprinted(msgspec.structs.replace(record, fingerprint=found, counted_as=key))
 
 
 def with_root_cause(record: Record, specs: Specs, execute: Callable[[Trial], Record]) -> Record:
-    """A failure under the fingerprint of its fault, as `with_dedup_key` gives it; `execute` runs a trial.
+    """A failure under the key of its fault, as `dedup_key` gives it; `execute` runs a trial.
 
-    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's fingerprint: a law;
+    What fails since one of its calls is wrong by itself is no fault of its own, and has that call's key: a law;
     a life cycle whose call fails the same way when it is made in the ordinary call mode; a broken call whose valid twin
     does.
     """
-    found = with_dedup_key(record)
+    key = dedup_key(record.key)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
-    of_status = found.fingerprint.fault in _OF_STATUS and not _is_life_cycle(record.trial)
-    if (found.fingerprint.check == "values" and not twin) or of_status:
-        return found
+    of_status = key.fault in _OF_STATUS and not _is_life_cycle(record.trial)
+    if (key.check == "values" and not twin) or of_status:
+        return _counted_as(record, key)
     for call in calls_alone(record.trial, specs):
         alone = execute(call)
         if alone.verdict.result == Result.FAILED:
-            by_itself = with_dedup_key(alone).fingerprint
-            if found.fingerprint.fault == Fault.LAW or _looks(by_itself) == _looks(found.fingerprint):
-                return msgspec.structs.replace(record, fingerprint=by_itself)
-    return found
+            by_itself = dedup_key(alone.key)
+            if key.fault == Fault.LAW or _looks(by_itself) == _looks(key):
+                return _counted_as(record, by_itself)
+    return _counted_as(record, key)
 
 
 def same_finding(finding: Fingerprint, record: Record, *, cause: Callable[[Record], Record] | None = None) -> bool:
@@ -183,8 +158,8 @@ def same_finding(finding: Fingerprint, record: Record, *, cause: Callable[[Recor
         return False
     key = dedup_key(finding)
     if cause is not None:
-        return cause(record).fingerprint == key
-    now = with_dedup_key(record).fingerprint
+        return cause(record).key == key
+    now = dedup_key(record.key)
     if now == key:
         return True
     met = key.check in ("values", "status") and now.check not in ("values", key.check)

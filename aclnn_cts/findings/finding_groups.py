@@ -11,7 +11,7 @@ from aclnn_cts.core.faults import Fault, gravest
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import is_related
-from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed, message_of
+from aclnn_cts.findings.fingerprint import findings_of, indexed, message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause
@@ -60,10 +60,10 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
         worst: dict[tuple[int, str], Record] = {}
         keys: dict[int, dict[Fingerprint, None]] = {}
         for record in results.records(Query(result=Result.FAILED), worst_first=True):
-            number = place(record.waiver, fingerprint(record))
+            number = place(record.waiver, record.fingerprint)
             for fault in (record.verdict.kind, _ANY):
                 worst.setdefault((number, fault), record)
-            keys.setdefault(number, {})[record.fingerprint] = None
+            keys.setdefault(number, {})[record.key] = None
         # Waived findings are one line each, without what their failures share.
         told = [
             _group(
@@ -109,7 +109,7 @@ def _group(
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         cases=finding.failures,
         waivers=(finding.waiver,) if finding.waiver else (),
-        file=str(run.path / "failures" / failure_name(record.fingerprint)),
+        file=str(run.path / "failures" / failure_name(record.key)),
         adapter=record.where.get("adapter", ""),
         spec_folders=run.manifest.spec_folders,
         edition=run.manifest.edition,

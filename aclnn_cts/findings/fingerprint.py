@@ -12,9 +12,10 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import Deviation, Record, Result
-from aclnn_cts.findings.dedup_key import answer
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.store.run_directory import FINDINGS
@@ -23,7 +24,7 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 __all__ = [
     "findings_of",
     "findings_together",
-    "fingerprint",
+    "fingerprinted",
     "grouped",
     "grouped_findings",
     "grouped_in",
@@ -38,21 +39,31 @@ _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
 
-def fingerprint(record: Record) -> Fingerprint:
-    """That of a failed record."""
-    verdict, narrow = record.verdict, record.fingerprint
-    return Fingerprint(
-        operator=narrow.operator,
-        check=narrow.check,
-        fault=verdict.kind,
-        clause=narrow.clause,
-        answer=answer(record),
-        looks=_looks(record) if verdict.kind in _OF_VALUES else Looks.NONE,
-        output=narrow.output,
-        mode=narrow.mode,
-        dtype=narrow.dtype,
-        beside=_beside(record) if narrow.check in PLAIN else (),
+def fingerprinted(record: Record) -> Record:
+    """A failed record with the whole of its fingerprint; any other as it is."""
+    if record.verdict.result != Result.FAILED:
+        return record
+    of_values = record.verdict.kind in _OF_VALUES
+    whole = msgspec.structs.replace(
+        record.fingerprint,
+        answer=_answer(record),
+        looks=_looks(record) if of_values else Looks.NONE,
+        beside=_beside(record) if record.fingerprint.check in PLAIN else (),
     )
+    return msgspec.structs.replace(record, fingerprint=whole)
+
+
+def _answer(record: Record) -> str:
+    """How the call at fault ended, where one fault has several: the first that did not return, or was refused."""
+    kind = record.verdict.kind
+    outcomes = record.attempts[0] if record.attempts else ()
+    if kind not in (Fault.STATUS, Fault.REJECTED, Fault.CRASH) or not outcomes:
+        return ""
+    refused = kind == Fault.REJECTED
+    last = next((item for item in outcomes if item.ended != Ended.RETURNED or (refused and item.status)), outcomes[-1])
+    if last.ended == Ended.SIGNAL:
+        return f"signal {last.signal}"
+    return status_name(last.status or 0) if last.ended == Ended.RETURNED else last.ended
 
 
 def _beside(record: Record) -> tuple[Beside, ...]:
@@ -91,10 +102,9 @@ def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:
     numbers: dict[str, Counter[Fingerprint]] = {}
     after: set[Fingerprint] = set()
     for record in failures:
-        found = fingerprint(record)
-        numbers.setdefault(record.waiver, Counter())[found] += 1
+        numbers.setdefault(record.waiver, Counter())[record.fingerprint] += 1
         if record.after:
-            after.add(found)
+            after.add(record.fingerprint)
     return _grouped(numbers, after)
 
 

@@ -270,7 +270,7 @@ def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verd
 
 
 def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = "", dtype: str = "") -> Fingerprint:
-    """What broke, so that failures of many cases become one finding.
+    """What broke, as far as the verdict alone tells (`findings.fingerprint.fingerprinted` adds the rest).
 
     `clause` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
     (that of the first output, say).
@@ -278,7 +278,7 @@ def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = ""
     return Fingerprint(
         operator=operator,
         check=check,
-        fault=verdict.kind,
+        fault=verdict.kind if verdict.result == Result.FAILED else "",
         clause=clause,
         output=str(verdict.facts.get(OUTPUT_FACT, "")),
         mode=verdict.mode,

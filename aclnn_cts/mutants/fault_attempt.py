@@ -25,7 +25,5 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of all failures that were seen, each by its most frequent fingerprint, as text."""
     failures: tuple[tuple[Fingerprint, int], ...] = ()
     """How many failures had each fingerprint."""
-    fingerprints: tuple[str, ...] = ()
-    """The failures' own fingerprints, as text."""
     errors: int = 0
     """Trials on which the harness itself failed."""

@@ -336,7 +336,7 @@ def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
         cases=len(records),
         accused=len(failed),
         errors=sum(record.verdict.result == Result.ERROR for record in records),
-        fingerprints=tuple(dict.fromkeys(record.fingerprint.text() for record in failed)),
+        fingerprints=tuple(dict.fromkeys(record.key.text() for record in failed)),
     )
 
 

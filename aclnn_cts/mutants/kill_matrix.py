@@ -80,7 +80,8 @@ class Accusation(msgspec.Struct, frozen=True, kw_only=True):
     """A failure of a decoy: a mistake of the harness."""
 
     seed: int
-    fingerprint: str
+    fingerprint: str = ""
+    """Without what only the grouping asks for; empty in a document of 0.1.0."""
 
 
 class DecoyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +234,9 @@ def _decoy_row(entry: Decoy, attempts: Sequence[Attempt]) -> DecoyRow:
         sentence=entry.sentence,
         cases=sum(attempt.cases for attempt in attempts),
         accused=tuple(
-            Accusation(seed=attempt.seed, fingerprint=text) for attempt in attempts for text in attempt.fingerprints
+            Accusation(seed=attempt.seed, fingerprint=text)
+            for attempt in attempts
+            for text in dict.fromkeys(found.key.text() for found, _ in attempt.failures)
         ),
         errors=sum(attempt.errors for attempt in attempts),
     )

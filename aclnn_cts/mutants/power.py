@@ -21,7 +21,6 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import group
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.spread import Worker, slices, spread
@@ -64,7 +63,6 @@ class _Tally:
     errors: int = 0
     first: Record | None = None
     first_at: int = 0
-    fingerprints: dict[str, None] = field(default_factory=dict)
     failures: Counter[Fingerprint] = field(default_factory=Counter)
 
     def add(self, record: Record) -> None:
@@ -74,8 +72,7 @@ class _Tally:
             return
         if self.first is None:
             self.first, self.first_at = record, self.cases
-        self.fingerprints.setdefault(record.fingerprint.text())
-        self.failures[fingerprint(record)] += 1
+        self.failures[record.fingerprint] += 1
 
 
 def switched_on(identifier: str) -> AbstractContextManager[None]:
@@ -141,7 +138,6 @@ def attempt(
         seconds=found_after or time.perf_counter() - began,
         findings=tuple(found.fingerprints[0].text() for found in group(tally.failures)),
         failures=tuple(tally.failures.items()),
-        fingerprints=tuple(tally.fingerprints),
         errors=tally.errors,
     ), first
 

@@ -21,7 +21,6 @@ from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.group import group
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import pinned_trials, pins_for, waivers_of_run
@@ -178,13 +177,13 @@ class _Tally:
         if record.waiver:
             self.waived[record.waiver] = self.waived.get(record.waiver, 0) + 1
             return
-        found = fingerprint(record)
+        found = record.fingerprint
         self.failures[found] += 1
         self.best[found] = min(self.best.get(found, record), record, key=preference)
 
     def findings(self) -> Iterator[tuple[Record, int]]:
         """One failure of each finding, and their number; the most frequent finding first."""
-        shrunk = None if self.shrunk is None else fingerprint(self.shrunk)
+        shrunk = None if self.shrunk is None else self.shrunk.fingerprint
         after = {item for item, record in self.best.items() if record.after}
         for found in group(self.failures, order_dependent=after):
             best = min((self.best[item] for item in found.fingerprints), key=preference)
@@ -343,7 +342,7 @@ class Gate:
                 yield self._waivers.apply(record)
 
     def _finding(self, record: Record, number: int) -> GateFinding:
-        file = self._failures / failure_name(record.fingerprint)
+        file = self._failures / failure_name(record.key)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

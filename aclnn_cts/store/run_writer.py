@@ -174,7 +174,7 @@ class RunWriter:
             self.summary = committed
 
     def _write_failure(self, record: Record) -> None:
-        name = failure_name(record.fingerprint)
+        name = failure_name(record.key)
         # One that needs other calls before it is shown with them, and stands before one that conforms alone.
         if name not in self._failures or record.after:
             write_atomically(self.path / FAILURES / name, _pretty(trial_to_json(record.shown)))

@@ -48,7 +48,7 @@ def _row(record: Record) -> tuple[object, ...]:
         "" if skipped else verdict.kind,
         verdict.kind if skipped else "",
         record.waiver,
-        key_text(fingerprint) if verdict.result == Result.FAILED else None,
+        key_text(record.key) if verdict.result == Result.FAILED else None,
         fingerprint.dtype,
         verdict.mode or fingerprint.mode,
         math.inf if any(map(math.isnan, shares)) else max(shares, default=0.0),
@@ -88,7 +88,7 @@ COLUMNS: tuple[str, ...] = ("sequence", *(name for name, _ in _COLUMNS[:-1]))
 
 `sequence` is the order of arrival, `kind` the case's, `fault` the verdict's kind of a failure,
 `skip_reason` the reason to skip or what is out of scope, `share` the
-worst over the outputs, `fingerprint` that of a failure (`record_codec.key_text`).
+worst over the outputs, `fingerprint` the key of a failure's (`record_codec.key_text`).
 """
 
 _SCHEMA = f"""

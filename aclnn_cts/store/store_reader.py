@@ -157,7 +157,7 @@ class ResultReader:
             failed = record.verdict.result == Result.FAILED
             if (
                 said != (trial_id, operator, check, result)
-                or fingerprint != (key_text(record.fingerprint) if failed else None)
+                or fingerprint != (key_text(record.key) if failed else None)
                 or not (worst_first or sequence > before)
             ):
                 raise HarnessError(f"{where}: its columns contradict it; the file was changed or is damaged")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.fingerprint import findings_of, findings_together, fingerprint, indexed
+from aclnn_cts.findings.fingerprint import findings_of, findings_together, indexed
 from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
@@ -83,7 +83,7 @@ def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
     numbers: dict[str, Counter[int]] = {}
     for results in runs:
         for record in results.records(Query(result=Result.FAILED)):
-            numbers.setdefault(key_text(record.fingerprint), Counter())[place("", fingerprint(record))] += 1
+            numbers.setdefault(key_text(record.key), Counter())[place("", record.fingerprint)] += 1
     found = {key: max(counts, key=lambda number: (counts[number], -number)) for key, counts in numbers.items()}
     names: dict[int, str] = {}
     for key in sorted(found, key=lambda key: (-numbers[key].total(), key)):
@@ -146,7 +146,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, object]:
     """One JSON object: whether anything changed, the totals, and all lines."""
     lines: dict[str, object] = msgspec.to_builtins(comparison)
     return {
-        "format": "aclnn-cts/comparison/1",
+        "format": "aclnn-cts/comparison/2",
         "changed": comparison.changed,
         "totals": dict(comparison.totals()),
         **lines,

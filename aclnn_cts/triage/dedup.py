@@ -11,7 +11,7 @@ from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.dedup_key import gravity, is_related
 from aclnn_cts.findings.finding import Finding
-from aclnn_cts.findings.fingerprint import fingerprint, indexed
+from aclnn_cts.findings.fingerprint import indexed
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
@@ -31,7 +31,6 @@ class Member:
     check: str
     """Of the trials."""
     kind: str
-    answer: str
     waiver: str
     fingerprint: Fingerprint
     related: bool
@@ -72,17 +71,16 @@ class Members:
 
     def add(self, record: Record, run: int) -> Member:
         """Count a failure of the run of that number."""
-        found = fingerprint(record)
-        key = (run, record.fingerprint, record.trial.check, found, record.waiver)
+        found = record.fingerprint
+        key = (run, record.key, record.trial.check, found, record.waiver)
         member = self.known.get(key)
         if member is None:
             campaign = run in self.campaigns
             member = self.known[key] = Member(
                 run=run,
-                stored=record.fingerprint,
+                stored=record.key,
                 check=record.trial.check,
                 kind=record.verdict.kind,
-                answer=found.answer,
                 waiver=record.waiver,
                 fingerprint=found,
                 related=not campaign and is_related(found),

@@ -15,7 +15,7 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import same_finding
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
-from aclnn_cts.findings.fingerprint import findings_of, fingerprint, indexed
+from aclnn_cts.findings.fingerprint import findings_of, indexed
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
@@ -171,8 +171,8 @@ def _places(results: ResultReader, waivers: Mapping[Fingerprint, str]) -> dict[F
     place = indexed(findings_of(results))
     numbers: dict[Fingerprint, Counter[int]] = {}
     for record in results.records(Query(result=Result.FAILED)):
-        waiver = waivers.get(record.fingerprint, record.waiver)
-        numbers.setdefault(record.fingerprint, Counter())[place(waiver, fingerprint(record))] += 1
+        waiver = waivers.get(record.key, record.waiver)
+        numbers.setdefault(record.key, Counter())[place(waiver, record.fingerprint)] += 1
     return {key: counts.most_common(1)[0][0] for key, counts in numbers.items()}
 
 
@@ -241,7 +241,7 @@ def _word(before: Recorded | None, record: Record, *, steady: bool) -> str:
         return Answer.FIXED if steady else Answer.UNSEEN
     if before is None:
         return Answer.FAILS
-    same = before.key == record.fingerprint
+    same = before.key == record.key
     if before.campaign:
         # A campaign puts failures together more widely than a run does.
         same = same or same_finding(before.key, record)

@@ -80,7 +80,7 @@ class _Attempts:
                 self.spent += DEATH_COST if record.verdict.kind in (Fault.CRASH, Fault.HANG) else 1
         if record.verdict.result != Result.FAILED or record.waiver:
             return False
-        if self.smallest is not None and record.fingerprint != self.smallest.fingerprint:
+        if self.smallest is not None and record.key != self.smallest.key:
             return False
         self.smallest = record
         return True

@@ -143,7 +143,7 @@ def _findings(run: RunDirectory) -> Iterator[Finding]:
         }
         counted = list(results.findings())
         for record in results.records(Query(result=Result.FAILED)):
-            key = key_text(record.fingerprint)
+            key = key_text(record.key)
             # As a report chooses.
             if key not in best or preference(record) < preference(best[key]):
                 best[key] = record
@@ -211,7 +211,7 @@ def _same(
 
     def same(record: Record) -> bool:
         if not campaign:
-            return record.verdict.result == Result.FAILED and record.fingerprint == key
+            return record.verdict.result == Result.FAILED and record.key == key
         return same_finding(key, record, cause=lambda item: with_root_cause(item, specs, execute))
 
     return same

@@ -95,14 +95,14 @@ class Again:
 
     def is_new(self, record: Record) -> bool:
         """Whether a failure is one of the first of its key, which are run again."""
-        text = record.fingerprint.text()
+        text = record.key.text()
         self._repeated[text] += 1
         return self._repeated[text] <= COMPANY_ALLOWED
 
     def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
         """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
         trial = record.trial
-        text = record.fingerprint.text()
+        text = record.key.text()
         attempt, verdict = self._attempt(trial, fresh=self._suspect)
         found = _marked(record, attempt, verdict)
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS

@@ -37,7 +37,7 @@ class Evidence:
     def wanted(self, record: Record) -> bool:
         """Whether a known failure is measured: the first of a key, those smaller than all before, a sample."""
         size = record.trial.case.nbytes
-        met = self._met.setdefault(record.fingerprint.text(), _Met(0, size + 1))
+        met = self._met.setdefault(record.key.text(), _Met(0, size + 1))
         met.number += 1
         smaller = size < met.smallest
         if smaller:

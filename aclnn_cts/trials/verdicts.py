@@ -16,6 +16,7 @@ from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.findings.dedup_key import rejected_twin
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs
@@ -105,22 +106,24 @@ class Verdicts:
         if evaluation.broken and not constraint:
             constraint = evaluation.broken[0].id
         outcomes = tuple(item.outcome for item in attempt)
-        return Record(
-            trial_id=trial_id,
-            trial=trial,
-            attempts=(outcomes,),
-            verdict=verdict,
-            fingerprint=rejected_twin(trial, verdict, outcomes)
-            or fingerprint(
-                verdict,
-                operator=trial.case.operator,
-                check=VALUE_CHECK if failed_on_values(verdict) else trial.check,
-                clause=constraint if evaluation.broken else "",
-                dtype=_dtype_class(spec, trial.case),
-            ),
-            clauses=spec.clauses_of(constraint) if constraint else (),
-            seconds=seconds,
-            where={"adapter": self.adapter},
+        return fingerprinted(
+            Record(
+                trial_id=trial_id,
+                trial=trial,
+                attempts=(outcomes,),
+                verdict=verdict,
+                fingerprint=rejected_twin(trial, verdict)
+                or fingerprint(
+                    verdict,
+                    operator=trial.case.operator,
+                    check=VALUE_CHECK if failed_on_values(verdict) else trial.check,
+                    clause=constraint if evaluation.broken else "",
+                    dtype=_dtype_class(spec, trial.case),
+                ),
+                clauses=spec.clauses_of(constraint) if constraint else (),
+                seconds=seconds,
+                where={"adapter": self.adapter},
+            )
         )
 
 

@@ -207,7 +207,7 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
                 check=item.check,
                 kind=item.kind,
                 constraint=item.stored.clause,
-                answer=item.answer,
+                answer=item.fingerprint.answer,
                 waiver=item.waiver,
                 number=item.number,
                 file=failure_name(item.stored),

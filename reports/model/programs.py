@@ -50,7 +50,7 @@ def programs_of(
     try:
         calls = check(trial.check, where="trial").calls(trial, spec)
         call = (0, len(calls)) if len(calls) > 1 else (1, 1)
-        by_itself = trial.check.startswith(PREFIX) and record.fingerprint.fault in _BY_ITSELF
+        by_itself = trial.check.startswith(PREFIX) and record.key.fault in _BY_ITSELF
         if by_itself and facts.call and trial.id == record.trial_id:
             # The calls of a law are made in the ordinary call mode, so that one of them is at fault by itself.
             call = (facts.call, facts.calls)

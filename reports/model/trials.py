@@ -10,7 +10,6 @@ from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.dedup_key import answer
 from aclnn_cts.reports.model.acceptance import TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.model.collect import returned_word
@@ -43,8 +42,8 @@ def trial_rows(
 def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
     if record.verdict.result != Result.FAILED or not cards:
         return ""
-    file, kind = failure_name(record.fingerprint), record.verdict.kind
-    return cards.get((run, file, record.trial.check, kind, answer(record), record.waiver), "")
+    file, kind = failure_name(record.key), record.verdict.kind
+    return cards.get((run, file, record.trial.check, kind, record.fingerprint.answer, record.waiver), "")
 
 
 def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:

@@ -127,6 +127,8 @@ def test_a_record_comes_back_from_json(share: float) -> None:
     record = with_outputs(make_record(1, share=share, **FAILED), b"one")
     text = json.dumps(record_to_json(record), allow_nan=False)
     assert repr(record_from_json(json.loads(text), where="x")) == repr(record)
+    counted = msgspec.structs.replace(record, counted_as=record.key)
+    assert record_from_json(record_to_json(counted), where="x").counted_as == record.key
     with pytest.raises(HarnessError, match="no record of the format"):
         record_from_json({}, where="x")
 
@@ -228,6 +230,7 @@ def less_failures(entries: dict[str, bytes], _predicate: dict[str, Any]) -> None
 DECEITS: list[tuple[Callable[[dict[str, bytes], dict[str, Any]], None], str]] = [
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":"passed"'), "are stated; the records have"),
     (edited("records/000000.jsonl", b'"seed":5', b'"seed":9'), "its trial is not the one that its id names"),
+    (edited("records/000000.jsonl", b'"fault":"value"', b'"fault":"crash"'), "that of another fault"),
     (edited("records/000000.jsonl", b'"format":"aclnn-cts/record/2"', b'"format":"x"'), "is no record of the format"),
     (edited("records/000000.jsonl", b"\n", b"\nnonsense\n"), "is no record of the format"),
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":7'), "7 where a word is expected"),

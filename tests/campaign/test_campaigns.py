@@ -48,7 +48,7 @@ def chunks(run: Ran) -> list[dict[str, object]]:
 
 
 def verdicts(run: Ran, *, without: frozenset[Fingerprint] = frozenset()) -> list[tuple[str, str, str]]:
-    records = (item for item in run.records if item.fingerprint not in without)
+    records = (item for item in run.records if item.key not in without)
     return sorted((item.trial_id, item.verdict.result, item.verdict.kind) for item in records)
 
 
@@ -153,7 +153,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     assert tensors["gradOutput"].data.recipe == "zeros"
     assert file.with_suffix(".cpp").exists()
     assert file.with_suffix(".py").exists()
-    assert sum(record.fingerprint == finding.key for record in run.records) == finding.examples <= 25
+    assert sum(record.key == finding.key for record in run.records) == finding.examples <= 25
 
 
 @pytest.mark.slow

@@ -26,9 +26,9 @@ from aclnn_cts.findings.dedup_key import (
     kind_of,
     same_finding,
     shown_by,
-    with_dedup_key,
     with_root_cause,
 )
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.speclang.load import load_specs
 from tests.triage.test_shrink import softmax
 
@@ -47,19 +47,21 @@ def failed(
     trial: Trial, kind: str, *, output: str = "out", constraint: str = "", dtype: str = "FLOAT16", outcome: Outcome
 ) -> Record:
     facts = {"output": output} if output else {}
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        attempts=((outcome,),),
-        verdict=Verdict(result=Result.FAILED, kind=kind, facts=facts),
-        fingerprint=Fingerprint(
-            operator=trial.case.operator,
-            check=trial.check,
-            fault=kind,
-            clause=constraint,
-            output=output,
-            dtype=dtype,
-        ),
+    return fingerprinted(
+        Record(
+            trial_id=trial.id,
+            trial=trial,
+            attempts=((outcome,),),
+            verdict=Verdict(result=Result.FAILED, kind=kind, facts=facts),
+            fingerprint=Fingerprint(
+                operator=trial.case.operator,
+                check=trial.check,
+                fault=kind,
+                clause=constraint,
+                output=output,
+                dtype=dtype,
+            ),
+        )
     )
 
 
@@ -88,13 +90,13 @@ def of(records: Mapping[str, Callable[[Trial], Record]]) -> Execute:
 
 def test_wrong_values_of_one_output_mode_and_dtype_are_one_finding() -> None:
     records = [wrong(Trial(name, VALID), kind) for name in ("values", "example", "memory") for kind in VALUE_KINDS]
-    [key] = {with_root_cause(record, SPECS, never).fingerprint for record in records}
+    [key] = {with_root_cause(record, SPECS, never).key for record in records}
     assert (key.check, key.fault, key.answer) == ("values", Fault.VALUE, "")
     # The record says what it was.
-    assert {with_dedup_key(record).verdict.kind for record in records} == set(VALUE_KINDS)
-    other = with_dedup_key(wrong(Trial("values", VALID), output="other")).fingerprint
+    assert {with_root_cause(record, SPECS, never).verdict.kind for record in records} == set(VALUE_KINDS)
+    other = dedup_key(wrong(Trial("values", VALID), output="other").key)
     assert other != key
-    assert with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).fingerprint != key
+    assert dedup_key(wrong(Trial("values", VALID), Fault.GUARD).key) != key
 
 
 WITH_ANOTHER = ("life-cycle/two-streams", "life-cycle/interleaved", "life-cycle/other-attributes")
@@ -107,29 +109,26 @@ def test_a_life_cycle_whose_call_is_wrong_by_itself_has_its_finding(name: str, k
     trial = Trial(name, VALID, other if name in WITH_ANOTHER else {})
     record = wrong(trial, kind)
     alone = of({"values": lambda call: wrong(call, kind)})
-    assert (
-        with_root_cause(record, SPECS, alone).fingerprint
-        == with_dedup_key(wrong(Trial("values", VALID), kind)).fingerprint
-    )
+    assert with_root_cause(record, SPECS, alone).key == dedup_key(wrong(Trial("values", VALID), kind).key)
     # What does not fail alone, or otherwise, is a fault of the life cycle.
-    assert with_root_cause(record, SPECS, of({})).fingerprint.check == name
+    assert with_root_cause(record, SPECS, of({})).key.check == name
     elsewhere = of({"values": lambda call: wrong(call, kind, output="other")})
-    assert with_root_cause(record, SPECS, elsewhere).fingerprint.check == name
+    assert with_root_cause(record, SPECS, elsewhere).key.check == name
 
 
 def test_a_law_has_the_finding_of_a_call_that_fails() -> None:
     law = Trial("law/repeat", VALID)
     record = wrong(law, Fault.LAW)
-    assert (
-        with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)})).fingerprint.check
-        == "values"
-    )
+    found = with_root_cause(record, SPECS, of({"values": lambda call: wrong(call, Fault.MODEL)}))
+    assert (found.key.check, found.key.fault) == ("values", Fault.VALUE)
+    # It is grouped by its own fault.
+    assert (found.fingerprint.check, found.fingerprint.fault) == ("values", Fault.LAW)
     # A relation of outputs none of which is wrong by itself, whatever stands on its sides.
     for kind in (Fault.LAW, Fault.SPECIAL, Fault.MODEL):
-        kept = with_root_cause(wrong(law, kind), SPECS, of({})).fingerprint
+        kept = with_root_cause(wrong(law, kind), SPECS, of({})).key
         assert (kept.check, kept.fault) == ("law/repeat", Fault.LAW)
         assert kind_of(kept, [kind]) == kind
-    stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).fingerprint
+    stray = with_root_cause(wrong(law, Fault.GUARD), SPECS, never).key
     assert (stray.check, stray.fault) == ("values", Fault.GUARD)
 
 
@@ -139,7 +138,7 @@ def test_a_leak_is_one_finding_whatever_call_was_taken() -> None:
         failed(Trial(name, BROKEN), Fault.LEAK, output="", constraint=constraint, dtype=dtype, outcome=Outcome())
         for constraint, dtype in (("gradOutput.null", "FLOAT"), ("output.null", "BF16"), ("out.null", ""))
     ]
-    keys = {with_root_cause(record, SPECS, of({"status": passing})).fingerprint for record in records}
+    keys = {with_root_cause(record, SPECS, of({"status": passing})).key for record in records}
     assert keys == {Fingerprint(operator=VALID.operator, check=name, fault=Fault.LEAK)}
 
 
@@ -151,24 +150,22 @@ def test_a_wrong_status_many_times_is_that_of_one_call() -> None:
     def once(call: Trial) -> Record:
         return failed(call, Fault.STATUS, output="", constraint="gradOutput.null", outcome=refused)
 
-    found = with_root_cause(record, SPECS, of({"status": once})).fingerprint
+    found = with_root_cause(record, SPECS, of({"status": once})).key
     assert (found.check, found.clause, found.dtype) == ("status", "gradOutput.null", "FLOAT16")
     # A status that changes on the way is a fault of many calls.
-    alone = with_root_cause(record, SPECS, of({"status": passing})).fingerprint
+    alone = with_root_cause(record, SPECS, of({"status": passing})).key
     assert (alone.check, alone.clause, alone.dtype) == (trial.check, "", "")
 
 
 def test_a_crash_of_many_calls_is_kept_apart_from_that_of_one() -> None:
     trial = Trial("life-cycle/repeated-failure", BROKEN)
     record = died(trial, constraint="gradOutput.null")
-    many = with_root_cause(record, SPECS, of({"status": passing})).fingerprint
+    many = with_root_cause(record, SPECS, of({"status": passing})).key
     assert (many.check, many.clause, many.answer) == (trial.check, "", "signal 6")
-    one = with_root_cause(
-        record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})
-    ).fingerprint
+    one = with_root_cause(record, SPECS, of({"status": lambda call: died(call, constraint="gradOutput.null")})).key
     assert (one.check, one.clause) == ("status", "gradOutput.null")
     otherwise = of({"status": lambda call: died(call, signal=11, constraint="gradOutput.null")})
-    assert with_root_cause(record, SPECS, otherwise).fingerprint.check == trial.check
+    assert with_root_cause(record, SPECS, otherwise).key.check == trial.check
 
 
 @pytest.mark.parametrize("name", ["status", "boundary"])
@@ -176,15 +173,12 @@ def test_what_a_valid_twin_does_too_is_no_matter_of_the_constraint(name: str) ->
     trial = Trial(name, BROKEN, TWIN)
     record = wrong(trial, Fault.GUARD, constraint="gradOutput.null")
     twin = of({"values": lambda call: wrong(call, Fault.GUARD)})
-    assert (
-        with_root_cause(record, SPECS, twin).fingerprint
-        == with_dedup_key(wrong(Trial("values", VALID), Fault.GUARD)).fingerprint
-    )
-    kept = with_root_cause(record, SPECS, of({})).fingerprint
+    assert with_root_cause(record, SPECS, twin).key == dedup_key(wrong(Trial("values", VALID), Fault.GUARD).key)
+    kept = with_root_cause(record, SPECS, of({})).key
     assert (kept.check, kept.clause) == ("status", "gradOutput.null")
     # The status of a broken call is no matter of the twin, which is not asked for it.
     refused = failed(trial, Fault.STATUS, constraint="gradOutput.null", outcome=Outcome(phase_one=561000))
-    assert with_root_cause(refused, SPECS, never).fingerprint.clause == "gradOutput.null"
+    assert with_root_cause(refused, SPECS, never).key.clause == "gradOutput.null"
 
 
 def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
@@ -193,16 +187,14 @@ def test_a_twin_that_is_refused_has_the_status_that_it_got() -> None:
     both = (Outcome(phase_one=561000), Outcome(phase_one=161001))
     record = msgspec.structs.replace(record, attempts=(both,))
     alone = failed(Trial("values", VALID), Fault.REJECTED, outcome=Outcome(phase_one=561000))
-    assert (
-        with_root_cause(record, SPECS, of({"values": lambda _: alone})).fingerprint == with_dedup_key(alone).fingerprint
-    )
+    assert with_root_cause(record, SPECS, of({"values": lambda _: alone})).key == dedup_key(alone.key)
 
 
 def test_constraints_of_a_status_stay_apart() -> None:
     keys = {
-        with_dedup_key(
-            failed(Trial("status", BROKEN), Fault.STATUS, constraint=constraint, outcome=Outcome(phase_one=status))
-        ).fingerprint
+        dedup_key(
+            failed(Trial("status", BROKEN), Fault.STATUS, constraint=constraint, outcome=Outcome(phase_one=status)).key
+        )
         for constraint in ("gradOutput.null", "output.null")
         for status in (561000, 161001)
     }
@@ -216,7 +208,7 @@ def test_calls_that_are_tried_alone() -> None:
     assert first.call not in [call.case.call for call in alone]
     assert calls_alone(Trial("values", VALID), SPECS) == []
     assert calls_alone(Trial("status", BROKEN), SPECS) == []
-    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
+    values = dedup_key(wrong(Trial("values", VALID)).key)
     trial = Trial("life-cycle/cold-warm", VALID)
     assert shown_by(trial, values, SPECS) == [Trial("values", VALID), trial]
     # A finding of the life cycle itself is shown by nothing plainer.
@@ -224,14 +216,14 @@ def test_calls_that_are_tried_alone() -> None:
 
 
 def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
-    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
+    values = dedup_key(wrong(Trial("values", VALID)).key)
     assert kind_of(values, [Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, ""]) == Fault.SPECIAL
     assert kind_of(values, [Fault.MODEL, Fault.SPECIAL, Fault.VALUE]) == Fault.VALUE
     # A law that is not kept since a call is wrong says nothing of how wrong that is.
     assert kind_of(values, [Fault.LAW, Fault.MODEL]) == Fault.MODEL
     assert kind_of(values, []) == Fault.VALUE
-    crash = with_dedup_key(died(Trial("values", VALID))).fingerprint
+    crash = dedup_key(died(Trial("values", VALID)).key)
     assert kind_of(crash, [Fault.VALUE]) == Fault.CRASH
     assert is_milder(Fault.MODEL, than=Fault.SPECIAL)
     assert not is_milder(Fault.MODEL, than=Fault.MODEL)
@@ -239,7 +231,7 @@ def test_the_kind_of_a_finding_is_the_gravest_of_its_failures() -> None:
 
 
 def test_what_met_a_fault_of_its_call_is_known_again() -> None:
-    values = with_dedup_key(wrong(Trial("values", VALID))).fingerprint
+    values = dedup_key(wrong(Trial("values", VALID)).key)
     assert same_finding(values, wrong(Trial("example", VALID), Fault.SPECIAL))
     assert same_finding(values, wrong(Trial("life-cycle/cold-warm", VALID), Fault.MODEL))
     assert same_finding(values, wrong(Trial("law/repeat", VALID), Fault.LAW))

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.mutants import kill_matrix
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
@@ -46,7 +47,7 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, check: 
         cases=cases,
         seconds=1.0,
         findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),
-        fingerprints=("aclnnX | values | value",) if found else (),
+        failures=((Fingerprint("aclnnX", "values", "value"), 1),) if found else (),
     )
 
 

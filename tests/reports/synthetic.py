@@ -15,7 +15,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import grouped_in
+from aclnn_cts.findings.fingerprint import fingerprinted, grouped_in
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
@@ -81,20 +81,22 @@ def record(  # noqa: PLR0913 - what a test wants to say of it
     )
     out = case.arguments["out"]
     dtype = out.dtype if isinstance(out, Tensor) else ""
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        attempts=((Outcome(phase_one=status, phase_two=0 if status == 0 else None),),),
-        verdict=Verdict(
-            result=result,
-            kind=kind,
-            message=message,
-            basis="assumed",
-            deviations=(deviation,) if status == 0 else (),
-            facts=facts or {},
-        ),
-        fingerprint=Fingerprint(SOFTMAX, check, kind, constraint, output=output, dtype=dtype),
-        waiver=waiver,
+    return fingerprinted(
+        Record(
+            trial_id=trial.id,
+            trial=trial,
+            attempts=((Outcome(phase_one=status, phase_two=0 if status == 0 else None),),),
+            verdict=Verdict(
+                result=result,
+                kind=kind,
+                message=message,
+                basis="assumed",
+                deviations=(deviation,) if status == 0 else (),
+                facts=facts or {},
+            ),
+            fingerprint=Fingerprint(SOFTMAX, check, kind, constraint, output=output, dtype=dtype),
+            waiver=waiver,
+        )
     )
 
 

@@ -89,7 +89,7 @@ def test_the_trial_file_is_the_case_where_it_is_the_first(tmp_path: Path) -> Non
 def campaign(path: Path, recorded: Record, small: Trial, *more: Record, **known: Any) -> Path:
     """A campaign that met one finding and made it smaller."""
     finding = Finding(
-        key=recorded.fingerprint,
+        key=recorded.key,
         failures=40,
         trial=small,
         message="the small one",
@@ -102,7 +102,7 @@ def campaign(path: Path, recorded: Record, small: Trial, *more: Record, **known:
     with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}) as writer:
         writer.summary.plan(SOFTMAX, "valid")
         writer.append([recorded, *more], state={"finding/1": finding})
-        writer.replace_failure(recorded.fingerprint, small)
+        writer.replace_failure(recorded.key, small)
         writer.finish(seconds=1.0)
     return path
 
@@ -185,7 +185,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
 def test_a_campaign_s_finding_has_the_gravest_kind_of_its_failures(tmp_path: Path) -> None:
     def of_kind(rows: int, kind: str) -> Record:
         made = failed(of_size(rows), kind=kind)
-        return msgspec.structs.replace(made, fingerprint=failed(of_size(rows)).fingerprint)
+        return msgspec.structs.replace(made, counted_as=failed(of_size(rows)).key)
 
     beyond = of_kind(4, Fault.MODEL)
     card, text = card_and_text(acceptance([campaign(tmp_path / "one", beyond, beyond.trial, kind=Fault.MODEL)]))

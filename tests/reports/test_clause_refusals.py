@@ -28,6 +28,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -90,12 +91,14 @@ def held_to_values(operator: str, product: str) -> list[bool]:
 def record(trial: Trial, *, refused: bool) -> Record:
     named = trial.case.origin.constraint if "twin" in trial.parameters else None
     kind = Fault.REJECTED if refused else ""
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        attempts=((Outcome(phase_one=INVALID if refused else 0, phase_two=None if refused else 0),),),
-        verdict=Verdict(result=Result.FAILED if refused else Result.PASSED, kind=kind),
-        fingerprint=Fingerprint(trial.case.operator, trial.check, kind, named or ""),
+    return fingerprinted(
+        Record(
+            trial_id=trial.id,
+            trial=trial,
+            attempts=((Outcome(phase_one=INVALID if refused else 0, phase_two=None if refused else 0),),),
+            verdict=Verdict(result=Result.FAILED if refused else Result.PASSED, kind=kind),
+            fingerprint=Fingerprint(trial.case.operator, trial.check, kind, named or ""),
+        )
     )
 
 

@@ -47,7 +47,7 @@ def test_faults_are_found_and_nothing_else_is(ran: Run, tmp_path: Path, fault: s
     assert run.kinds == [expected, expected], [record.verdict for record in run.records]
     failed = expected.startswith("failed")
     assert run.code == failed
-    found = {record.fingerprint for record in run.records if failed}
+    found = {record.key for record in run.records if failed}
     assert len(run.directory.failures()) == len(found) <= 2 * failed
     if fault in ("input", "guard", "gap"):
         deviations = run.records[0].verdict.deviations

@@ -94,7 +94,7 @@ def test_one_trial_file_for_each_distinct_finding(tmp_path: Path) -> None:
             for entry in read_case_file(path)
             if isinstance(entry.content, Trial)
         }
-    assert found == {FAILURES[index].trial_id: failure_name(FAILURES[index].fingerprint) for index in (0, 1)}
+    assert found == {FAILURES[index].trial_id: failure_name(FAILURES[index].key) for index in (0, 1)}
     assert all(name.startswith("aclnnSoftmaxBackward-values-value-") for name in found.values())
 
 

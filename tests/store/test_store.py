@@ -89,7 +89,7 @@ def test_every_column_is_filled(reader: ResultReader) -> None:
         (Query(check_id="status"), [1]),
         (Query(constraint_id="grad.dtype"), [1]),
         (Query(result=Result.FAILED), [2, 3, 4]),
-        (Query(fingerprint=mixed()[2].fingerprint), [2, 3]),
+        (Query(fingerprint=mixed()[2].key), [2, 3]),
     ],
 )
 def test_queries(reader: ResultReader, query: Query, numbers: list[int]) -> None:

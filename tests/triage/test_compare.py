@@ -260,7 +260,7 @@ def test_a_fact_that_only_one_harness_records_is_no_change_of_the_implementation
 def test_the_json_is_plain(compare: Compare) -> None:
     found = compare([make_record(1)], [make_record(1, **FAILED)])
     document = json.loads(json.dumps(comparison_to_json(found), allow_nan=False))
-    assert document["format"] == "aclnn-cts/comparison/1"
+    assert document["format"] == "aclnn-cts/comparison/2"
     assert document["changed"] is True
     assert document["totals"]["new_failures"] == 1
     assert document["findings"][0]["fingerprint"]["fault"] == Fault.VALUE

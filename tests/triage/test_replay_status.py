@@ -16,7 +16,6 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
@@ -127,8 +126,7 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
 def test_a_campaign_takes_wrong_values_of_all_kinds_together() -> None:
     trial = softmax((3,))
     file = Path("a.json")
-    # Of a campaign of an earlier version.
-    special = msgspec.structs.replace(VALUES, fault=Fault.SPECIAL, answer="-inf")
+    special = msgspec.structs.replace(VALUES, fault=Fault.SPECIAL)
     record = judged(trial, Result.FAILED)
     for campaign, said in ((True, Answer.SAME), (False, Answer.OTHER)):
         recorded = {file.name: Recorded(key=special, campaign=campaign)}
@@ -198,7 +196,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
             key=key,
             confirmed=Confirmed.ORDER,
             trial=trial,
-            fingerprints=((fingerprint(record), 1),),
+            fingerprints=((record.fingerprint, 1),),
         )
         for key, trial, record in zip(keys, trials, records, strict=True)
     }

@@ -18,7 +18,6 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.dedup_key import kind_of, outputs_of
 from aclnn_cts.findings.finding import EXAMPLES
-from aclnn_cts.findings.fingerprint import fingerprint
 from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.record_codec import key_text
@@ -115,10 +114,10 @@ class Tally:
             self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
 
     def _keep(self, record: Record) -> None:
-        key = key_text(record.fingerprint)
+        key = key_text(record.key)
         numbers = self.failures.setdefault(key, Counter())
-        numbers[fingerprint(record)] += 1
-        self.kinds[key] = kind_of(record.fingerprint, (self.kinds.get(key, ""), record.verdict.kind))
+        numbers[record.fingerprint] += 1
+        self.kinds[key] = kind_of(record.key, (self.kinds.get(key, ""), record.verdict.kind))
         if numbers.total() <= EXAMPLES:
             self.records.append(record)
             self._keep_outputs(record)

@@ -12,7 +12,7 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import grouped
+from aclnn_cts.findings.fingerprint import fingerprinted, grouped
 from aclnn_cts.reports.model.findings import deciding_dtypes
 from aclnn_cts.triage.dedup import Members, by_finding
 
@@ -25,12 +25,14 @@ def record(number: int, grad: str, out: str, *, failed: bool) -> Record:
     case = Case(OPERATOR, {**tensors, "dim": 0}, Target(product="atlas-a2"))
     trial = Trial("values", case)
     kind = Fault.REJECTED if failed else ""
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        attempts=(),
-        verdict=Verdict(result=Result.FAILED if failed else Result.PASSED, kind=kind),
-        fingerprint=Fingerprint(OPERATOR, "values", kind, dtype=out),
+    return fingerprinted(
+        Record(
+            trial_id=trial.id,
+            trial=trial,
+            attempts=(),
+            verdict=Verdict(result=Result.FAILED if failed else Result.PASSED, kind=kind),
+            fingerprint=Fingerprint(OPERATOR, "values", kind, dtype=out),
+        )
     )
 
 
