@@ -6,6 +6,8 @@ from enum import Enum
 
 import msgspec
 
+from aclnn_cts.core.faults import Fault
+
 __all__ = ["Beside", "Fingerprint", "GroupedFinding", "Looks"]
 
 
@@ -26,10 +28,20 @@ class Looks(str, Enum):
 
 
 class Beside(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """Another output that is wrong in a call than the one that its verdict names."""
+    """What is wrong in a call besides what its verdict names: values of another output, memory, or the status."""
 
     output: str
+    """Or input; empty for the status."""
     looks: Looks
+    fault: str = ""
+    """A code of `Fault`; empty for wrong values."""
+    answer: str = ""
+    """The status that came instead of the promised one."""
+
+    @property
+    def kind(self) -> str:
+        """The code of its fault."""
+        return self.fault or Fault.VALUE
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,7 +71,8 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     def text(self) -> str:
         """The fields that say something, on one line."""
         words = (getattr(self, name) for name in self.__struct_fields__ if name != "beside")
-        return " | ".join(filter(None, (*words, *(f"{item.output} {item.looks}" for item in self.beside))))
+        beside = (" ".join(filter(None, msgspec.structs.astuple(item))) for item in self.beside)
+        return " | ".join(filter(None, (*words, *beside)))
 
 
 class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,8 +82,8 @@ class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The most frequent one first."""
     numbers: tuple[int, ...]
     """Failures of each."""
-    values_of: str = ""
-    """The output whose wrong values it is, where each of its failures shows a graver fault or another output first."""
+    hidden: Beside | None = None
+    """What it is where no verdict of its failures names it: each tells of a graver fault or of another output."""
     order_dependent: bool = False
     """Whether its failures show only after other calls."""
     waiver: str = ""

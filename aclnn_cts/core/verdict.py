@@ -13,6 +13,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
 __all__ = [
+    "ALSO_STATUS",
     "FAILED_CHECKS",
     "PARTS",
     "UNJUDGED_VALUES",
@@ -36,6 +37,10 @@ __all__ = [
 FAILED_CHECKS = "failed checks"
 """The key of `Verdict.facts` under which a failed law or memory trial names the checks that failed: `VALUE_CHECK`,
 `relation` (of a law), `memory`. The first is the one that the verdict is of."""
+
+ALSO_STATUS = "wrong status besides"
+"""The key of `Verdict.facts` on a call that breaks a rule and is at fault for its memory: the status that it returned
+instead of the promised one."""
 
 VALUE_CHECK = "values"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.fault_words import fault_words
-from aclnn_cts.core.faults import Fault, gravest
+from aclnn_cts.core.faults import gravest
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import is_related
@@ -81,9 +81,9 @@ def finding_groups(run: RunDirectory, specs: Specs) -> tuple[FindingGroup, ...]:
 
 
 def _fault(finding: GroupedFinding, *, of_campaign: bool) -> str:
-    """The code of the gravest fault, or of wrong values behind one, as the report has it (`triage.dedup.Failures`)."""
-    if finding.values_of:
-        return Fault.VALUE
+    """The code of the gravest fault, or of what others hide, as the report has it (`triage.dedup.Failures`)."""
+    if finding.hidden is not None:
+        return finding.hidden.kind
     members = finding.fingerprints
     own = [item for item in members if of_campaign or not is_related(item)]
     return gravest([item.fault for item in own or members])
@@ -98,13 +98,13 @@ def _group(
     shared: SharedCondition | None,
 ) -> FindingGroup:
     members = finding.fingerprints
-    outputs = finding.values_of or _listed(item.output for item in members)
+    outputs = finding.hidden.output if finding.hidden is not None else _listed(item.output for item in members)
     clause = quoted_clause(record, specs)
     details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]
     return FindingGroup(
         title=f"{record.fingerprint.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
         details="; ".join(part for part in details if part),
-        meaning=f"{_meaning(kind)}: {message_of(record, finding.values_of)}",
+        meaning=f"{_meaning(kind)}: {message_of(record, finding.hidden)}",
         shared=shared,
         clause=f"{clause.at}: {clause.en}" if clause is not None else "",
         cases=finding.failures,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -15,7 +15,7 @@ from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Look
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.statuses import status_name
-from aclnn_cts.core.verdict import Deviation, Record, Result
+from aclnn_cts.core.verdict import ALSO_STATUS, Deviation, Record, Result
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.store.run_directory import FINDINGS
@@ -48,7 +48,7 @@ def fingerprinted(record: Record) -> Record:
         record.fingerprint,
         answer=_answer(record),
         looks=_looks(record) if of_values else Looks.NONE,
-        beside=_beside(record) if record.fingerprint.check in PLAIN else (),
+        beside=_beside(record),
     )
     return msgspec.structs.replace(record, fingerprint=whole)
 
@@ -68,13 +68,27 @@ def _answer(record: Record) -> str:
 
 def _beside(record: Record) -> tuple[Beside, ...]:
     """What else is wrong than what the verdict names."""
-    of_values = record.verdict.kind in _OF_VALUES
-    others = (
-        item
-        for item in record.verdict.deviations
-        if item.beyond and not (of_values and item.output == record.fingerprint.output)
-    )
-    return tuple(sorted({Beside(item.output, _of_element(item, record.fingerprint.dtype)) for item in others}))
+    found = set(_inputs_changed(record))
+    if (status := record.verdict.facts.get(ALSO_STATUS)) is not None:
+        found.add(Beside("", Looks.NONE, Fault.STATUS, str(status)))
+    if record.fingerprint.check in PLAIN:
+        of_values = record.verdict.kind in _OF_VALUES
+        others = (
+            item
+            for item in record.verdict.deviations
+            if item.beyond and not (of_values and item.output == record.fingerprint.output)
+        )
+        found |= {Beside(item.output, _of_element(item, record.fingerprint.dtype)) for item in others}
+    return tuple(sorted(found))
+
+
+def _inputs_changed(record: Record) -> Iterator[Beside]:
+    """Those that a call changed whose verdict names a write outside of an output."""
+    if record.verdict.kind == Fault.GUARD:
+        for outcome in chain.from_iterable(record.attempts[:1]):
+            for name, state in outcome.buffers.items():
+                if state.changed:
+                    yield Beside(name, Looks.NONE, Fault.INPUT)
 
 
 def _looks(record: Record) -> Looks:
@@ -93,7 +107,8 @@ def _of_element(worst: Deviation, dtype: str) -> Looks:
         return Looks.STRAY
     largest = max(abs(got), abs(expected))
     flushed = largest < (_SMALLEST_HALF if dtype == "FLOAT16" else _SMALLEST_FLOAT)
-    small = flushed or abs(got - expected) < _ROUNDING * largest
+    terms = max(largest, abs(expected) * worst.cancellation)
+    small = flushed or abs(got - expected) < _ROUNDING * terms
     return Looks.ROUNDING if small else Looks.WRONG
 
 
@@ -116,7 +131,7 @@ def _grouped(
             fingerprints=found.fingerprints,
             numbers=tuple(counts[item] for item in found.fingerprints),
             waiver=waiver,
-            values_of=found.values_of,
+            hidden=found.hidden,
             order_dependent=all(item in after for item in found.fingerprints),
         )
         for waiver, counts in sorted(numbers.items())
@@ -188,10 +203,18 @@ def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int
     return place
 
 
-def message_of(record: Record, values_of: str = "") -> str:
-    """What a verdict says; for wrong values that another fault hides (`GroupedFinding.values_of`), those first."""
+def message_of(record: Record, hidden: Beside | None = None) -> str:
+    """What a verdict says; for what another fault hides (`GroupedFinding.hidden`), that first."""
     message = record.verdict.message
-    worst = next((item for item in record.verdict.deviations if values_of and item.output == values_of), None)
-    if worst is None:
+    if hidden is None:
         return message
-    return f"{worst.place} is {worst.got}, expected {worst.expected}; the same call also has another fault: {message}"
+    if hidden.fault:
+        said = (
+            f"{hidden.output}: the call changed this input" if hidden.output else f"the call returned {hidden.answer}"
+        )
+    else:
+        worst = next((item for item in record.verdict.deviations if item.output == hidden.output), None)
+        if worst is None:
+            return message
+        said = f"{worst.place} is {worst.got}, expected {worst.expected}"
+    return f"{said}; the same call also has another fault: {message}"

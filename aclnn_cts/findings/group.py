@@ -13,7 +13,8 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.fingerprint import Fingerprint, Looks
+from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
+from aclnn_cts.core.statuses import SUCCESS
 
 __all__ = ["BROAD", "PLAIN", "Group", "group"]
 
@@ -23,10 +24,10 @@ finding."""
 
 _FEW = 1 / 6
 """Failures of another sort that a fault may show as, over those of its own."""
-_ROUNDING_OF_WRONG = 0.08
-"""A wrong term rarely moves a value by so little that it looks like rounding."""
-_WRONG_OF_ROUNDING = 0.6
-"""Rounding that cancels looks like a wrong value much more often."""
+_ROUNDING_OF_WRONG = 0.4
+"""A wrong term moves a value now and then by so little that it looks like rounding."""
+_WRONG_OF_ROUNDING = 0.4
+"""Rounding that overflows or is flushed looks like a wrong value more often."""
 _SAME_CALLS = 0.8
 """Outputs that are wrong in the same calls, of those in which either is: from so many on that is one mistake."""
 
@@ -44,8 +45,8 @@ class Group(NamedTuple):
 
     fingerprints: tuple[Fingerprint, ...]
     """The most frequent one first."""
-    values_of: str = ""
-    """The output whose wrong values it is, where a graver fault or another output comes first in each verdict."""
+    hidden: Beside | None = None
+    """What it is, where a graver fault or another output comes first in each verdict."""
 
 
 class _Sort(NamedTuple):
@@ -120,7 +121,7 @@ def _of_operator(failures: Mapping[Fingerprint, int], order_dependent: Collectio
     for item, sort in found.items():
         members[sort].append(item)
     for sort, given in members.items():
-        yield Group(tuple(given), sort.output if sort in masked else "")
+        yield Group(tuple(given), _hidden(sort) if sort in masked else None)
 
 
 def _unmasked(shown: _Shown, found: dict[Fingerprint, _Sort]) -> set[_Sort]:
@@ -136,8 +137,19 @@ def _unmasked(shown: _Shown, found: dict[Fingerprint, _Sort]) -> set[_Sort]:
 
 
 def _sorts(item: Fingerprint) -> tuple[_Sort, ...]:
-    beside = (_Sort("", _CONTENTS_FAULT, looks=str(each.looks), output=each.output) for each in item.beside)
-    return tuple(dict.fromkeys((_sort(item), *beside)))
+    return tuple(dict.fromkeys((_sort(item), *(_beside(item.clause, each) for each in item.beside))))
+
+
+def _hidden(sort: _Sort) -> Beside:
+    if sort.fault == _CONTENTS_FAULT:
+        return Beside(sort.output, Looks.WRONG if sort.looks in ("", _FORM) else Looks(sort.looks))
+    return Beside(sort.output, Looks.NONE, sort.fault, sort.answer)
+
+
+def _beside(clause: str, item: Beside) -> _Sort:
+    if not item.fault:
+        return _Sort("", _CONTENTS_FAULT, looks=str(item.looks), output=item.output)
+    return _Sort("", item.fault, output=item.output) if item.output else _Sort(clause, item.fault, item.answer)
 
 
 def _sort(item: Fingerprint) -> _Sort:
@@ -185,7 +197,9 @@ def _beside_broad(numbers: _Numbers) -> _Into:
     broad = [sort for sort in broken if sort.clause == _ANY]
     if broad:
         most = _most(numbers, broad)
-        into |= {sort: most for sort in broken if sort != most and numbers[sort] <= _FEW * numbers[most]}
+        # A rule that is not enforced is no consequence of how others are answered.
+        few = (sort for sort in broken if sort != most and numbers[sort] <= _FEW * numbers[most])
+        into |= {sort: most for sort in few if sort.answer != SUCCESS or most.answer == SUCCESS}
     return into
 
 
@@ -206,37 +220,41 @@ def _values(numbers: _Numbers) -> list[_Sort]:
 
 
 def _of_looks(numbers: _Numbers) -> _Into:
-    """One mistake makes now a wrong value, now inf, and now one that is nearly right."""
-    values = _values(numbers)
-    totals: Counter[str] = Counter()
-    for sort in values:
-        totals[sort.looks] += numbers[sort]
+    """One mistake makes now a wrong value, now inf, and now one that is nearly right, in the same output."""
+    by_output: dict[str, list[_Sort]] = defaultdict(list)
+    for sort in _values(numbers):
+        by_output[sort.output].append(sort)
+    return {
+        sort: sort._replace(looks=into[sort.looks])
+        for sorts in by_output.values()
+        for into in (_looks_into({sort.looks: numbers[sort] for sort in sorts}),)
+        for sort in sorts
+        if sort.looks in into
+    }
+
+
+def _looks_into(numbers: dict[str, int]) -> dict[str, str]:
+    """The looks that join others, of one output; `numbers` are changed."""
     into: dict[str, str] = {}
 
     def join(looks: str, other: str, share: float) -> None:
-        if looks in totals and other in totals and totals[looks] <= share * totals[other]:
+        if looks in numbers and other in numbers and numbers[looks] <= share * numbers[other]:
             into[looks] = other
-            totals[other] += totals.pop(looks)
+            numbers[other] += numbers.pop(looks)
 
     join(Looks.ROUNDING, Looks.WRONG, _ROUNDING_OF_WRONG)
     join(Looks.WRONG, Looks.ROUNDING, _WRONG_OF_ROUNDING)
     join(Looks.WRONG, Looks.STRAY, 1.0)
     join(Looks.SPECIAL, Looks.WRONG, 1.0)
     join(Looks.WRONG, Looks.SPECIAL, 1.0)
-    for looks in sorted(totals, key=lambda item: (totals[item], item)):
+    for looks in sorted(numbers, key=lambda item: (numbers[item], item)):
         if most := max(
-            (other for other in totals if other != looks), key=lambda item: (totals[item], item), default=""
+            (other for other in numbers if other != looks), key=lambda item: (numbers[item], item), default=""
         ):
             join(looks, most, _FEW)
     while any(other in into for other in into.values()):
         into = {looks: into.get(other, other) for looks, other in into.items()}
-    joined: _Into = {}
-    for sort in values:
-        if sort.looks in into:
-            at_home = [item for item in values if item.looks == into[sort.looks]]
-            beside = sort._replace(looks=into[sort.looks])
-            joined[sort] = beside if beside in at_home else _most(numbers, at_home)
-    return joined
+    return into
 
 
 def _of_outputs(numbers: _Numbers) -> _Into:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.observations import Observation, of_another_class
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
-from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import ALSO_STATUS, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
 __all__ = ["ACCEPTED_FACT", "judge_status"]
@@ -40,9 +42,26 @@ def judge_status(
     - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
       passes where the document promises an error. Any other call is out of scope; whether it was accepted is a fact.
     """
-    verdict = ended_badly(outcome) or memory_fault(outcome)
-    if verdict is not None:
+    if (verdict := ended_badly(outcome)) is not None:
         return verdict
+    if (of_memory := memory_fault(outcome)) is not None:
+        verdict = _of_status(outcome, allowed, strength, constraint, values=None, has_statuses=has_statuses)
+        if verdict.kind != Fault.STATUS:
+            return of_memory
+        return msgspec.structs.replace(of_memory, facts={**of_memory.facts, ALSO_STATUS: verdict.facts["status"]})
+    return _of_status(outcome, allowed, strength, constraint, values=values, has_statuses=has_statuses)
+
+
+def _of_status(
+    outcome: Outcome,
+    allowed: tuple[str, ...],
+    strength: str,
+    constraint: str,
+    *,
+    values: Callable[[], Verdict] | None,
+    has_statuses: bool,
+) -> Verdict:
+    """On a call that came back and left memory alone; arguments as of `judge_status`."""
     raised = outcome.ended == Ended.RAISED
     if not has_statuses:
         accepted = not raised and not outcome.status

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.faults import Fault, gravest, severity
-from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
+from aclnn_cts.core.faults import gravest, severity
+from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.dedup_key import gravity, is_related
 from aclnn_cts.findings.finding import Finding
@@ -101,8 +101,8 @@ class Failures:
     """Those that one call shows."""
     joined: list[Member] = field(default_factory=list)
     """Those of laws, life cycles and broken calls, where `members` has others."""
-    values_of: str = ""
-    """The output whose wrong values they are, where a graver fault or another output comes first in their verdicts."""
+    hidden: Beside | None = None
+    """What they are, where a graver fault or another output comes first in their verdicts."""
 
     def __iter__(self) -> Iterator[Member]:
         """All members."""
@@ -128,9 +128,9 @@ class Failures:
 
     @property
     def kind(self) -> str:
-        """The code of the gravest fault, or of wrong values behind one."""
-        if self.values_of:
-            return str(Fault.VALUE)
+        """The code of the gravest fault, or of what others hide."""
+        if self.hidden is not None:
+            return self.hidden.kind
         known = [item.finding.kind for item in self.members if item.finding is not None and item.finding.kind]
         return gravest((*known, *(item.kind for item in self.members)))
 
@@ -163,7 +163,7 @@ def by_finding(members: Iterable[Member], found: Sequence[GroupedFinding]) -> li
     inside: dict[int, list[Member]] = {}
     for item in members:
         inside.setdefault(place(_waiver(item), item.fingerprint), []).append(item)
-    return [_failures(given, found[number].values_of) for number, given in sorted(inside.items())]
+    return [_failures(given, found[number].hidden) for number, given in sorted(inside.items())]
 
 
 def _waiver(member: Member) -> str:
@@ -173,14 +173,14 @@ def _waiver(member: Member) -> str:
     return member.waiver
 
 
-def _failures(members: Sequence[Member], values_of: str) -> Failures:
+def _failures(members: Sequence[Member], hidden: Beside | None) -> Failures:
     alone = [item for item in members if not item.related] or [*members]
     numbers: Counter[Fingerprint] = Counter()
     for item in alone:
         numbers[item.stored] += item.number
     most = max(numbers, key=lambda key: (numbers[key], key_text(key)))
     joined = [item for item in members if item not in alone]
-    return Failures(most, members=alone, joined=joined, values_of=values_of)
+    return Failures(most, members=alone, joined=joined, hidden=hidden)
 
 
 def finding_ids(failures: Sequence[Failures]) -> dict[str, Failures]:

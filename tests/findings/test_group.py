@@ -28,7 +28,12 @@ fingerprints = st.builds(
     mode=st.sampled_from(["", "USE_HF32"]),
     dtype=st.sampled_from(["FLOAT", "BF16"]),
     beside=st.lists(
-        st.builds(Beside, st.sampled_from(["out", "dx"]), st.sampled_from([Looks.WRONG, Looks.ROUNDING])), max_size=2
+        st.one_of(
+            st.builds(Beside, st.sampled_from(["out", "dx"]), st.sampled_from([Looks.WRONG, Looks.ROUNDING])),
+            st.just(Beside("x", Looks.NONE, Fault.INPUT)),
+            st.just(Beside("", Looks.NONE, Fault.STATUS, "ACLNN_SUCCESS")),
+        ),
+        max_size=2,
     ).map(tuple),
 )
 runs = st.dictionaries(fingerprints, st.integers(1, 300), max_size=40)
@@ -137,9 +142,28 @@ def test_wrong_values_behind_a_stray_write_are_a_finding_of_their_own() -> None:
 
     behind = {stray("FLOAT", wrong=True): 40, stray("BF16", wrong=True): 30, stray("BF16", wrong=False): 5}
     first, second = group(behind)
-    assert (first.values_of, second.values_of) == ("", "out")
+    assert (first.hidden, second.hidden) == (None, Beside("out", Looks.WRONG))
     assert {item.fault for item in second.fingerprints} == {Fault.GUARD}
     assert number({stray("FLOAT", wrong=False): 40, stray("BF16", wrong=False): 30}) == 1
+
+
+def test_what_else_a_call_does_to_memory_or_status_is_a_finding_of_its_own() -> None:
+    changed = Beside("x", Looks.NONE, Fault.INPUT)
+    stray = value(fault=Fault.GUARD, looks=Looks.NONE, beside=(changed,))
+    assert [item.hidden for item in group({stray: 40, msgspec.structs.replace(stray, dtype="BF16"): 9})] == [
+        None,
+        changed,
+    ]
+    accepted = Beside("", Looks.NONE, Fault.STATUS, "ACLNN_SUCCESS")
+    written = rule("bias.format", "", Fault.INPUT)
+    both = msgspec.structs.replace(written, output="x", beside=(accepted,))
+    assert [item.hidden for item in group({both: 3, value(fault=Fault.INPUT, output="x"): 90})] == [None, accepted]
+
+
+def test_a_rule_that_is_not_enforced_stays_apart_from_wrong_codes_of_others() -> None:
+    wrong_code = {rule(name, "ACLNN_ERR_INNER"): 9 for name in ("x.null", "out.null", "y.null")}
+    assert number({**wrong_code, rule("out.dtype", "ACLNN_SUCCESS"): 2}) == 2
+    assert number({**wrong_code, rule("out.dtype", "ACLNN_ERR_INVALID"): 2}) == 1
 
 
 def test_what_is_not_written_stays_apart_from_wrong_values() -> None:

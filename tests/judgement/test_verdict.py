@@ -14,7 +14,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.observations import Observation
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
-from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import ALSO_STATUS, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.status import judge_status
@@ -375,6 +375,13 @@ def test_a_clear_rejection_passes_where_an_error_is_promised(
 def test_a_rejection_that_wrote_where_it_must_not_is_a_fault() -> None:
     stray = Outcome(ended=Ended.RAISED, rejected=True, buffers={"out": BufferState(guard_after=4)})
     assert status(stray, has_statuses=False).kind == Fault.GUARD
+
+
+def test_a_broken_call_that_is_accepted_and_writes_elsewhere_has_both_faults() -> None:
+    stray = Outcome(phase_one=0, phase_two=0, buffers={"x": BufferState(changed=4)})
+    verdict = status(stray)
+    assert (verdict.kind, verdict.facts[ALSO_STATUS]) == (Fault.INPUT, SUCCESS)
+    assert ALSO_STATUS not in status(stray, "limit", (ANY_ERROR, SUCCESS)).facts
 
 
 LIMIT = (ANY_ERROR, SUCCESS)
