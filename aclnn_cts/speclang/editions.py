@@ -14,6 +14,7 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.written_rules import unrolled
 from aclnn_cts.speclang.yaml_file import Path_, YamlFile, is_plain, read_yaml
 
 __all__ = ["check_edition", "edition_file", "edition_files", "edition_names", "is_edition_file", "read_edition"]
@@ -56,7 +57,7 @@ def check_edition(edition: str, folders: Sequence[Path]) -> None:
 
 def read_edition(path: Path, *, base: Path, name: str, base_name: str) -> YamlFile:
     """Read a spec file and its difference at `path`; the file that both make, whose text is a whole spec."""
-    merge = _Merge(read_yaml(base, name=base_name), read_yaml(path, name=name))
+    merge = _Merge(unrolled(read_yaml(base, name=base_name)), read_yaml(path, name=name))
     merge.run()
     made = replace(merge.change, content=merge.content, lines=merge.lines, names=merge.names)
     return replace(made, text=_text(made))

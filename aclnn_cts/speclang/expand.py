@@ -6,7 +6,7 @@ Nothing after this step knows the short form. Each place in the result keeps the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.example_arguments import full_examples
-from aclnn_cts.speclang.families import with_family
+from aclnn_cts.speclang.families import with_common
 from aclnn_cts.speclang.named_expressions import with_meanings
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.properties import imply, promised
+from aclnn_cts.speclang.properties import imply
 from aclnn_cts.speclang.schema import ConstraintsModel, ShortOperatorModel
 from aclnn_cts.speclang.sentences import Sentences
 from aclnn_cts.speclang.stock_clauses import StockClauses
+from aclnn_cts.speclang.written_rules import followed, unrolled, written_rule
 from aclnn_cts.speclang.yaml_file import YamlFile
 
 __all__ = ["expand", "is_short"]
@@ -42,9 +43,11 @@ def is_short(content: object) -> bool:
 def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     """The file in the full form; None where the short form is not kept."""
     try:
+        file = unrolled(file)
+        problems = Problems(file, problems.messages)
         model = ShortOperatorModel.model_validate(file.content)
-        if model.family is not None:
-            file = with_family(file, model.family, problems)
+        if (common := with_common(file, problems)) is not file:
+            file = common
             problems = Problems(file, problems.messages)
             model = ShortOperatorModel.model_validate(file.content)
     except ValidationError as error:
@@ -52,21 +55,25 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
         return None
     names = [item.name for item in model.parameters] + [str(item.name or item.run) for item in model.draws]
     content = _with_draws(with_meanings(file.content, names, problems), names)
-    parameters: list[dict[str, Any]] = content["parameters"]
+    parameters: list[dict[str, Any]] = [_with_recipes(item) for item in content["parameters"]]
+    if model.rows is not None:
+        content["rows"] = _rows(content["rows"], names)
     kinds = [kind_of_type(item.type) or "tensor" for item in model.parameters]
-    written: list[dict[str, Any]] = content.get("constraints", [])
+    written = [written_rule(entry, names, content.get("rows", {})) for entry in content.get("constraints", [])]
     drawn, implied = imply(
         parameters, kinds, content.get("defaults", {}), [str(entry.get("id")) for entry in written], problems
     )
-    constraints = [*implied.constraints, *(_constraint(entry, names) for entry in written)]
     places: list[Path] = [*implied.origins, *(file.written(("constraints", number)) for number in range(len(written)))]
     origins: dict[Path, Path] = {**file.origins}
     origins.update((("constraints", number), place) for number, place in enumerate(places))
-    if model.rows is not None:
-        content["rows"] = {key: list(_rows(rows)) for key, rows in model.rows.items()}
     full: dict[str, Any] = {key: value for key, value in content.items() if key not in _SHORT}
-    full.update(parameters=drawn, constraints=constraints)
+    if model.modes is not None:
+        full["modes"] = _modes(content["modes"])
+    full["document"] = {"title": model.operator, **content["document"]}
     expanded = replace(file, content=full, origins=origins, source=file.source or file.content)
+    chained = followed(written, implied.constraints, Problems(expanded, problems.messages))
+    constraints = [*implied.constraints, *chained]
+    full.update(parameters=drawn, constraints=constraints)
     try:
         ConstraintsModel.model_validate({"constraints": constraints})
     except ValidationError as error:
@@ -106,26 +113,48 @@ def _with_draws(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, A
     return {**content, "parameters": parameters, "draws": [*draws, *content.get("draws", [])]}
 
 
-def _rows(rows: Sequence[str | Sequence[str | Sequence[str]]]) -> Iterator[str | list[str]]:
-    """Rows of dtypes, and names as they are: of a list in a row, each dtype makes a row of its own."""
-    for row in rows:
-        if isinstance(row, str):
-            yield row
-        else:
-            yield from map(list, itertools.product(*([item] if isinstance(item, str) else item for item in row)))
+def _rows(rows: Mapping[str, Sequence[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Rows of dtypes: of a list in a row, each dtype makes a row; of a list of parameters, each has that column."""
+    columns = [[column] if isinstance(column, str) else column for column in rows.get("parameters", [])]
+    order = [(name, place) for place, column in enumerate(columns) for name in column]
+    if any(len(column) > 1 for column in columns):
+        order.sort(key=lambda pair: names.index(pair[0]) if pair[0] in names else len(names))
+    made: dict[str, list[Any]] = {"parameters": [name for name, _ in order]} if "parameters" in rows else {}
+    for product in rows.keys() - {"parameters"}:
+        made[product] = [row for entry in rows[product] for row in _every_row(entry, [place for _, place in order])]
+    return {key: made[key] for key in rows}
+
+
+def _every_row(entry: str | Sequence[str | Sequence[str]], order: Sequence[int]) -> Iterator[str | list[str]]:
+    """The rows of one entry, in the order of the prototype; what has another length is left to the build."""
+    choices = [[item] if isinstance(item, str) else item for item in entry]
+    for row in [] if isinstance(entry, str) else itertools.product(*choices):
+        yield [row[place] for place in order] if len(row) == len(set(order)) else list(row)
+    if isinstance(entry, str):
+        yield entry
+
+
+def _with_recipes(item: dict[str, Any]) -> dict[str, Any]:
+    """A parameter whose data are recipes with all of their keys: one that is a word has those of `with`."""
+    data = item.get("data", {})
+    shared = data.get("with", {})
+    made = {
+        kind: [{"recipe": entry, **shared} if isinstance(entry, str) else entry for entry in entries]
+        for kind, entries in data.items()
+        if kind != "with"
+    }
+    return {**item, "data": made} if made else item
+
+
+def _modes(modes: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of operands with a dtype for every mode, where one is written for all."""
+    operand = {
+        product: {dtype: row if isinstance(row, list) else [row] * len(modes["names"]) for dtype, row in rows.items()}
+        for product, rows in modes["operand"].items()
+    }
+    return {**modes, "operand": operand}
 
 
 def _given(value: object) -> object:
     """The value of a property that may be a mapping."""
     return value.get("is") if isinstance(value, dict) else value
-
-
-def _constraint(entry: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """A written rule with what follows from the rest of it."""
-    made = {**entry, "strength": entry.get("strength", promised(entry, "limit"))}
-    if "kind" not in made and {"that", "axis"} & made.keys():
-        made["kind"] = "holds" if "that" in made else "size"
-    owner = str(made.get("id")).partition(".")[0]
-    if made.get("kind") not in ("holds", "mode", "dtype_rows") and owner in names:
-        made.setdefault("of", owner)
-    return made

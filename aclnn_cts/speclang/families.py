@@ -1,7 +1,7 @@
-"""Families: what the specs of alike operators have in common, put into the short form before it is expanded.
+"""What parameters have in common, put into the short form before it is expanded: by role, and by family.
 
-A spec wins over its family: key by key in mappings and parameters, and by name or id in lists. A family may have a
-family itself.
+A family holds what the specs of alike operators share. A spec wins over its family: key by key in mappings and
+parameters, and by name or id in lists. A family may have a family itself.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.package import checked_file, package_folder
+from aclnn_cts.speclang.placeholders import placed
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.properties import role_of
+from aclnn_cts.speclang.properties import over, role_of
 from aclnn_cts.speclang.schema import FamilyModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["family_names", "with_family"]
+__all__ = ["family_names", "with_common"]
 
 _ALTERNATIVES = (frozenset({"shape", "same_shape_as"}), frozenset({"dtype", "same_dtype_as"}))
 """Properties that say the same thing: one of the spec replaces each of the family."""
 _LISTS: Mapping[str, tuple[str, ...]] = {"draws": ("name", "run"), "constraints": ("id",)}
 """Sections that are lists, and the keys that name an entry."""
 _MAPPINGS = ("let", "defaults", "clauses")
+_ROLES = ("first", "inputs", "outputs")
 
 
 @functools.cache
@@ -45,7 +47,7 @@ def _family(name: str) -> Mapping[str, Any]:
     if model.family is None or parent is None:
         return content
     inherited = dict(_family(model.family))
-    for key in ("first", "inputs", "outputs", *_MAPPINGS):
+    for key in (*_ROLES, *_MAPPINGS):
         content[key] = {**inherited.get(key, {}), **content.get(key, {})}
     by_name = inherited.get("parameters", {})
     content["parameters"] = {
@@ -57,41 +59,49 @@ def _family(name: str) -> Mapping[str, Any]:
     return content
 
 
-def with_family(file: YamlFile, name: str, problems: Problems) -> YamlFile:
-    """A file in the short form with what its family says besides; each place keeps the line that it comes from."""
-    if not problems.known(name, family_names(), ("family",), "family"):
-        return file
-    family = _family(name)
+def with_common(file: YamlFile, problems: Problems) -> YamlFile:
+    """A file in the short form with what its family and its own roles say; each place keeps the line it comes from."""
     own: Mapping[str, Any] = file.content
-    content = {key: value for key, value in own.items() if key != "family"}
+    name = own.get("family")
+    if name is None and not any(key in own for key in _ROLES):
+        return file
+    if name is not None and not problems.known(name, family_names(), ("family",), "family"):
+        return file
+    family = _family(name) if name is not None else {}
+    roles = {key: {**family.get(key, {}), **own.get(key, {})} for key in _ROLES}
+    content = {key: value for key, value in own.items() if key not in ("family", *_ROLES)}
     origins: dict[Path, Path] = {}
     first = next((item["name"] for item in own["parameters"] if _role(item) == "input"), "")
     for key in _MAPPINGS:
         content[key] = {**family.get(key, {}), **own.get(key, {})}
         origins.update({(key, word): ("family",) for word in family.get(key, {}) if word not in own.get(key, {})})
-    content["parameters"] = [_parameter(item, family, first) for item in own["parameters"]]
+    content["parameters"] = [_parameter(item, roles, family.get("parameters", {}), first) for item in own["parameters"]]
     for key in _LISTS:
         content[key], places = _joined(key, family.get(key, []), own.get(key, []))
         origins.update(
             ((key, number), ("family",) if place is None else (key, place)) for number, place in enumerate(places)
         )
-    return replace(file, content=_named(content, first), origins=origins, source=own)
+    return replace(file, content=placed(content, {"first": first}), origins=origins, source=own)
 
 
 def _role(item: Mapping[str, Any]) -> str:
     return role_of(item, kind_of_type(str(item["type"])) or "tensor")
 
 
-def _parameter(item: Mapping[str, Any], family: Mapping[str, Any], first: str) -> dict[str, Any]:
-    """A parameter with the properties that the family gives it by its name and its role."""
-    role = _role(item)
-    roles = {"input": "first" if item["name"] == first else "inputs", "output": "outputs"}
-    given: dict[str, Any] = {
-        **(family.get(roles[role], {}) if role in roles else {}),
-        **family.get("parameters", {}).get(item["name"], {}),
-    }
-    replaced = {key for words in _ALTERNATIVES if words & item.keys() for key in words}
-    return {**{key: value for key, value in given.items() if key not in replaced}, **item}
+def _parameter(
+    item: Mapping[str, Any],
+    roles: Mapping[str, Mapping[str, Any]],
+    by_name: Mapping[str, Mapping[str, Any]],
+    first: str,
+) -> dict[str, Any]:
+    """A parameter with the properties that it has by its name and its role."""
+    role = {"input": "first" if item["name"] == first else "inputs", "output": "outputs"}.get(_role(item), "")
+    given: dict[str, Any] = {**roles.get(role, {}), **by_name.get(item["name"], {})}
+    given = placed(given, {key: str(item[key]) for key in ("name", "like") if key in item})
+    replaced = {key for words in _ALTERNATIVES if words & item.keys() for key in words - item.keys()}
+    kept = {key: value for key, value in given.items() if key not in replaced}
+    own = {key: over(key, kept[key], value) if key in kept else value for key, value in item.items()}
+    return {**kept, **own}
 
 
 def _joined(
@@ -119,12 +129,3 @@ def _joined(
 
 def _name(entry: Mapping[str, Any], words: Sequence[str]) -> str:
     return str(next((entry[word] for word in words if word in entry), ""))
-
-
-def _named(value: Any, first: str) -> Any:  # noqa: ANN401 - a YAML value
-    """A value with the name of the first input in the place of `{first}`."""
-    if isinstance(value, str):
-        return value.replace("{first}", first)
-    if isinstance(value, list):
-        return [_named(item, first) for item in value]
-    return {key: _named(item, first) for key, item in value.items()} if isinstance(value, dict) else value

@@ -22,6 +22,7 @@ _TEXTS = frozenset(
         "products",
         "requires",
         "also",
+        "follows",
         "group",
         "unsafe",
         "name",

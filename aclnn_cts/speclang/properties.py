@@ -10,10 +10,11 @@ from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.speclang.build_context import Path
+from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["PROPERTIES", "Implied", "Property", "imply", "promised", "role_of"]
+__all__ = ["PROPERTIES", "Implied", "Property", "imply", "over", "promised", "role_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +199,28 @@ def _tiers(
     return [] if any(_NONE in entry for entry in merged) else merged
 
 
+def over(key: str, common: Any, own: Any) -> Any:  # noqa: ANN401 - YAML values
+    """A parameter's property over that of its role: of a mapping without a value, the other holds the rest."""
+    if key in PROPERTIES and own != _NONE and (_is_rest(common) or _is_rest(own)):
+        common_entry, own_entry = _whole(key, common), _whole(key, own)
+        if common_entry is not None and own_entry is not None:
+            return _merged(common_entry, own_entry)
+    return own
+
+
+def _is_rest(value: object) -> bool:
+    """Whether a property says what its rule promises, and leaves its value to another place."""
+    return isinstance(value, dict) and "is" not in value and bool(_KEYS & set(value))
+
+
+def _whole(key: str, value: object) -> dict[str, Any] | None:
+    """A property as one mapping; None for several tiers, and for a word."""
+    if isinstance(value, dict) and ("is" in value or _is_rest(value)):
+        return value
+    tiers = isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
+    return None if tiers or PROPERTIES[key].value is None else {"is": value}
+
+
 def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter's entry over the default's; an outcome of its own replaces the whole default."""
     check = ("strength", "status", "group", _NONE) if {"strength", "status", _NONE} & set(own) else ()
@@ -258,7 +281,7 @@ def _constraint(
     problems: Problems,
 ) -> dict[str, Any]:
     """One tier as a constraint of the full form."""
-    rest = {key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)}
+    rest = with_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
     made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
     if entry.value is not None:
         if "is" not in tier:
@@ -304,7 +327,7 @@ def role_of(item: Mapping[str, Any], kind: str) -> str:
 
 def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """The parameter in the full form: what valid calls draw from is the narrowest tier."""
-    made = {key: value for key, value in item.items() if key not in PROPERTIES}
+    made = {key: value for key, value in item.items() if key not in PROPERTIES and key != "like"}
     made["role"] = role_of(item, kind)
     if kind == "scalar" and tiers["dtypes"]:
         made["dtypes"] = tiers["dtypes"][-1].get("is")

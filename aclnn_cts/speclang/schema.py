@@ -76,6 +76,12 @@ class DocumentModel(_Strict):
     edition: StrictStr | None = None
 
 
+class ShortDocumentModel(DocumentModel):
+    """The same, where the title may be the operator's name."""
+
+    title: StrictStr | None = None  # type: ignore[assignment]  # wider
+
+
 class ParameterModel(_Strict):
     """One parameter of the C prototype, and how a valid argument for it is made."""
 
@@ -119,6 +125,15 @@ class ModesModel(_Strict):
     operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None]]]
 
 
+class ShortModesModel(_Strict):
+    """The same, where one dtype may stand for all modes."""
+
+    attribute: StrictStr
+    by: StrictStr
+    names: dict[StrictStr, StrictStr]
+    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None] | StrictStr | None]]
+
+
 class _Constraint(_Strict):
     id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
     of: StrictStr | StrictInt | Names | None = None
@@ -148,8 +163,12 @@ class ConstraintModel(_Constraint):
 
 
 class ShortConstraintModel(_Constraint):
-    """One documented rule whose kind, parameter and strength may follow from the rest."""
+    """One documented rule whose kind, parameter, strength and requirements may follow from the rest."""
 
+    follows: StrictStr | None = None
+    products: Names | StrictStr | None = None  # type: ignore[assignment]  # wider
+    requires: Names | StrictStr = []  # type: ignore[assignment]  # wider
+    also: Names | StrictStr = []  # type: ignore[assignment]  # wider
     kind: StrictStr | None = None
     strength: Literal["listed", "limit", "open", "accuracy"] | None = None
 
@@ -345,7 +364,11 @@ class ShortParameterModel(_Strict):
     format: StrictStr | None = None
     optional: StrictBool | StrictStr = False
     present: Scalar | None = None
-    data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
+    data: dict[
+        Literal["exact", "realistic", "hostile", "with"],
+        list[StrictStr | dict[StrictStr, Scalar]] | dict[StrictStr, Scalar],
+    ] = {}
+    like: StrictStr | None = None
     null: Any = None
     dtypes: Any = None
     same_dtype_as: Any = None
@@ -375,11 +398,16 @@ class ShortExampleModel(_Strict):
 class ShortOperatorModel(_OperatorFile):
     """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
 
+    document: ShortDocumentModel
     family: StrictStr | None = None
     rows: dict[StrictStr, list[StrictStr | list[StrictStr | Names]]] | None = None  # type: ignore[assignment]  # wider
+    modes: ShortModesModel | None = None  # type: ignore[assignment]  # wider
     let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
     defaults: dict[StrictStr, Any] = {}
-    sentences: dict[StrictStr, dict[StrictStr, Any]] = {}
+    first: dict[StrictStr, Any] = {}
+    inputs: dict[StrictStr, Any] = {}
+    outputs: dict[StrictStr, Any] = {}
+    sentences: dict[StrictStr, dict[StrictStr, Any] | list[StrictStr]] = {}
     parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
     constraints: list[ShortConstraintModel] = []
     examples: list[ShortExampleModel] = []
@@ -422,6 +450,7 @@ class WordingModel(_Strict):
     checks: dict[StrictStr, Names]
     reasons: dict[StrictStr, Bilingual]
     sections: dict[StrictStr, dict[StrictStr, SentenceModel]]
+    series: dict[StrictStr, Names]
     takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format", "format_on", "word"], Bilingual]
     rules: dict[StrictStr, Bilingual]
     open_rules: dict[StrictStr, Bilingual]

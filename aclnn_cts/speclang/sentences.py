@@ -10,7 +10,7 @@ from typing import Any, Literal
 from aclnn_cts.speclang.package import products, wording
 from aclnn_cts.speclang.schema import Bilingual
 
-__all__ = ["LANGUAGES", "Rule", "Sentences", "listed", "on_rule"]
+__all__ = ["LANGUAGES", "Rule", "Sentences", "listed", "on_rule", "titles"]
 
 Rule = Mapping[str, Any]
 """A constraint of the full form."""
@@ -51,7 +51,12 @@ class Sentences:
     tables: Mapping[str, Mapping[str, Sequence[str]]]
 
     def on_rules(self, rules: Sequence[Rule], on: Sequence[str], *, is_error: bool) -> dict[str, str] | None:
-        """What rules that differ in their parameters alone say, on products where some are named; None: no words."""
+        """What rules that differ in their parameters alone say, on products where some are named; None: no words.
+
+        The sentence on a shape tells of its number of dimensions as well.
+        """
+        shaped = {rule["of"] for rule in rules if rule["kind"] == "shape"}
+        rules = [rule for rule in rules if rule["kind"] != "rank" or rule["of"] not in shaped]
         texts = on_rule(rules[0], is_error=is_error)
         if texts is None or len({(_kind(rule), rule["strength"]) for rule in rules}) > 1:
             return None
@@ -62,7 +67,7 @@ class Sentences:
             return None
         made: dict[str, str] = {}
         for language in LANGUAGES:
-            opening = getattr(wording().rules["on"], language).format(product=_titles(on, language)) if on else ""
+            opening = getattr(wording().rules["on"], language).format(product=titles(on, language)) if on else ""
             made[language] = opening + getattr(texts, language).format(**self._fields(rules, on, language))
         return made
 
@@ -78,7 +83,7 @@ class Sentences:
             texts = wording().takes["dtype_on" if what == "dtype" else "format_on"]
         return {
             language: getattr(texts, language).format(
-                product=_titles(on, language),
+                product=titles(on, language),
                 **{key: listed(text, language) if isinstance(text, tuple) else text for key, text in fields.items()},
             )
             for language in LANGUAGES
@@ -124,7 +129,7 @@ class Sentences:
             if len(set(lists.values())) <= 1:
                 return next(iter(lists.values()), "")
             between, form = ("；", "{}（{}）") if language == "zh" else ("; ", "{} ({})")
-            return between.join(form.format(values, _titles([name], language)) for name, values in lists.items())
+            return between.join(form.format(values, titles([name], language)) for name, values in lists.items())
         if rule["kind"] == "layout" and isinstance(rule.get("in"), Mapping):
             comma, between = (", ", "; ") if language == "en" else ("、", "；")
             return between.join(f"{rank} {comma.join(names)}" for rank, names in rule["in"].items())
@@ -143,7 +148,7 @@ class Sentences:
         return f"{low} to {high}" if language == "en" else f"{low} 至 {high}"
 
 
-def _titles(names: Sequence[str], language: str) -> str:
+def titles(names: Sequence[str], language: str) -> str:
     """Products by the names that documents give them."""
     known = products()
     return listed([getattr(known[name].title, language) if name in known else name for name in names], language)

@@ -10,9 +10,10 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.package import wording
+from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import SentenceModel
-from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule
+from aclnn_cts.speclang.schema import ClauseModel, SentenceModel
+from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule, titles
 
 __all__ = ["StockClauses"]
 
@@ -32,6 +33,9 @@ _KIND_WORDS = {
 """What is implied of a parameter that is neither a tensor nor a number."""
 _OVER = frozenset({"say", "of"})
 """What an entry says beside the fields of a clause."""
+_FIELDS = frozenset(ClauseModel.model_fields) - {*LANGUAGES}
+_ENCODINGS = frozenset({"constraints", "check", "interface", "example", "untestable"})
+_OF_A_CHECK = frozenset({"when", "output", "faults"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +81,26 @@ class StockClauses:
         """The entries of a section, with what it implies in the place of `implied`, or of the section."""
         for place, entry in enumerate([_IMPLIED] if given is None else given):
             path: Path = ("clauses", section, place) if given is not None else ("parameters",)
-            for word in self.implied(section, named) if entry == _IMPLIED else [entry]:
+            for word in self.implied(section, named) if entry == _IMPLIED else self._series(section, entry):
                 yield word, path
+
+    def _series(self, section: str, entry: object) -> Sequence[object]:
+        """What an entry stands for: itself, the words of a series, or a rule of each parameter that has it."""
+        if not isinstance(entry, str):
+            return [entry]
+        head, _, suffix = entry.partition(".")
+        if head == "each":
+            found = [rule for name in self.kinds for rule in self.constraints if rule["id"] == f"{name}.{suffix}"]
+            is_code = section == "returns"
+            return [rule["id"] for rule in found if rule["strength"] == "listed" or not is_code] or [entry]
+        own = self.content.get("sentences", {}).get(entry)
+        return own if isinstance(own, list) else wording().series.get(entry, [entry])
 
     def _named(self, section: str, entries: Sequence[object]) -> Iterator[str]:
         """The ids of the rules that written entries name: their sentence is not implied a second time."""
-        for entry in entries:
-            word = entry.get("say", entry.get("constraints")) if isinstance(entry, dict) else entry
+        for entry in (word for written in entries for word in self._series(section, written)):
+            keys = ("rules", "say", "constraints")
+            word = next((entry[key] for key in keys if key in entry), None) if isinstance(entry, dict) else entry
             for name in word if isinstance(word, list) else [word]:
                 yield from (rule["id"] for rule in self._rules(name, section.partition(".")[2]))
 
@@ -111,25 +128,38 @@ class StockClauses:
 
     def said(self, section: str, entry: object, path: Path) -> Iterator[_Clause]:
         """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
-        fields = dict(entry) if isinstance(entry, dict) else {"say": entry}
+        fields = with_lists(entry) if isinstance(entry, dict) else {"say": entry}
         name = section.partition(".")[2]
         own = self.content.get("sentences", {}).get(fields.get("say")) if isinstance(fields.get("say"), str) else None
-        if own is not None:
-            fields = {**_named_in(own, name), **{key: value for key, value in fields.items() if key != "say"}}
+        if isinstance(own, dict):
+            own = with_lists(own)
+            used = placeholders(own)
+            filled = placed(own, self._values(name, fields, "en"))
+            filled.update({"zh": placed(own["zh"], self._values(name, fields, "zh"))} if "zh" in own else {})
+            rest = {key: value for key, value in fields.items() if key != "say" and key not in used - _FIELDS}
+            fields = {**filled, **rest}
+            if "rules" in fields:
+                fields["say"] = fields.pop("rules")
         if fields.get("contradicts"):
             fields.setdefault("certainty", "contradicted")
         if "say" not in fields:
-            yield self._completed(fields, path)
+            yield self._completed(section, fields, path)
             return
         found = list(self._stock(section, fields, path))
         if len(found) > 1 and "at" in fields:
             self.problems.add(path, f"at: {shown(fields['say'])} says {len(found)} sentences; give one a number")
         for clause in found:
-            yield self._completed({**clause, **{key: value for key, value in fields.items() if key not in _OVER}}, path)
+            over = {key: value for key, value in fields.items() if key not in _OVER}
+            yield self._completed(section, {**clause, **over}, path)
 
-    def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
-        """A clause with the words for its check and its reason replaced by what they stand for."""
+    def _completed(self, section: str, clause: Mapping[str, Any], path: Path) -> _Clause:
+        """A clause with its check where that follows, and words replaced by what they stand for."""
         made = dict(clause)
+        head, _, name = section.partition(".")
+        if not _ENCODINGS & made.keys() and (head in ("function", "params") or _OF_A_CHECK & made.keys()):
+            roles = (item["role"] for item in self.parameters if item["name"] == name)
+            is_read = next(roles, "") == "input" and not _OF_A_CHECK & made.keys()
+            made["check"] = "reads" if is_read else "values"
         checks, reasons = wording().checks, wording().reasons
         if isinstance(made.get("check"), str) and made["check"] in checks:
             made.setdefault("faults", checks[made["check"]])
@@ -139,7 +169,7 @@ class StockClauses:
             made["untestable"] = reasons[reason].model_dump()
         return made
 
-    def _stock(self, section: str, fields: Mapping[str, Any], path: Path) -> Iterator[_Clause]:
+    def _stock(self, section: str, fields: dict[str, Any], path: Path) -> Iterator[_Clause]:
         """What a word, or rules, say in a section."""
         name = section.partition(".")[2]
         word = fields["say"]
@@ -151,7 +181,10 @@ class StockClauses:
                 self.problems.add(path, f"{shown(word)}; expected a word, a list of rules, or a clause with en and zh")
                 return
             if word in stock and not any(rule["id"] == f"{name}.{word}" for rule in self.constraints):
-                yield self._sentence(stock[word], name)
+                ids = _strings(fields.pop("rules", None)) or ()
+                on = [rule for item in ids for rule in self._known(item, section, path)]
+                sentence = self._sentence(stock[word], name, fields, path)
+                yield {**(self._of_rules(on, section, sentence, path) if on else {}), **sentence}
                 return
             if section == "products" and word in self.content["products"]:
                 yield {**self.sentences.takes("product", [word]), "check": "runs", "products": [word]}
@@ -159,14 +192,18 @@ class StockClauses:
             if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
                 yield from found
                 return
-        rules = []
-        for item in words:
-            if not (meant := self._rules(item, name)):
-                known = [*stock, *(str(rule["id"]) for rule in self.constraints)]
-                self.problems.known(str(item), known, path, f"word of the section {section}:")
-                return
-            rules.extend(meant)
-        yield self._of_rules(rules, section, fields, path)
+        found_rules = [self._known(item, section, path) for item in words]
+        if all(found_rules):
+            yield self._of_rules([rule for rules in found_rules for rule in rules], section, fields, path)
+
+    def _known(self, word: object, section: str, path: Path) -> list[Rule]:
+        """The rules that a word names; a mistake where it names none."""
+        name = section.partition(".")[2]
+        if not (found := self._rules(word, name)):
+            stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
+            known = [*stock, *(str(rule["id"]) for rule in self.constraints)]
+            self.problems.known(str(word), known, path, f"word of the section {section}:")
+        return found
 
     def _has_words(self, section: str) -> bool:
         return section.partition(".")[2] in self.kinds or section in wording().sections
@@ -181,25 +218,42 @@ class StockClauses:
         ids = [f"{item['name']}.{suffix}" for item in self.parameters if item["role"] in _ROLES[head]]
         return [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
 
-    def _sentence(self, sentence: SentenceModel, name: str) -> _Clause:
-        """A stock sentence with its placeholders filled."""
+    def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: Path) -> _Clause:
+        """A stock sentence with its placeholders filled; what fills them is taken from the fields of the entry."""
+        written = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
+        made = {
+            key: placed(value, self._values(name, fields, "zh" if key == "zh" else "en"))
+            for key, value in written.items()
+        }
+        for key in placeholders(made):
+            self.problems.add(path, f"{shown(fields['say'])}: no {key}; add `{key}`")
+        for key in (placeholders(written) - _FIELDS) & fields.keys():
+            del fields[key]
+        return made
+
+    def _values(self, name: str, fields: Mapping[str, Any], language: str) -> dict[str, object]:
+        """What the placeholders of a sentence stand for: the entry's own words first."""
         tensors = [item["name"] for item in self.parameters if self.kinds[item["name"]] == "tensor"]
         outputs = [item["name"] for item in self.parameters if item["role"] == "output"]
         types = {item["name"]: item["type"] for item in self.parameters}
-        made = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
-        for key, value in made.items():
-            language = "zh" if key == "zh" else "en"
-            if isinstance(value, str):
-                made[key] = value.format(
-                    name=name,
-                    type=types.get(name, ""),
-                    first=tensors[0] if tensors else "",
-                    last=outputs[-1] if outputs else "",
-                    header=self.content.get("header", ""),
-                    parameters=listed(list(self.kinds), language),
-                    outputs=listed(outputs, language),
-                )
-        return made
+        const = [key for key, text in types.items() if key not in outputs and text.split()[0] == "const"]
+        examples = self.content.get("examples") or [{}]
+        arguments = examples[0].get("arguments", {})
+        return {
+            "name": name,
+            "like": next((item.get("like") for item in self.content["parameters"] if item["name"] == name), None),
+            "type": types.get(name, ""),
+            "first": tensors[0] if tensors else "",
+            "last": outputs[-1] if outputs else "",
+            "header": self.content.get("header", ""),
+            "parameters": listed(list(self.kinds), language),
+            "outputs": listed(outputs, language),
+            "const": listed(const, language),
+            "call": "; ".join(f"{key} {_as_written(value)}" for key, value in arguments.items()),
+            "product": titles(_strings(fields.get("products")) or (), language),
+            "of": fields.get("output"),
+            **{key: value for key, value in fields.items() if key != "say"},
+        }
 
     def _taken(self, names: Sequence[str], word: str, on: Sequence[str] | None) -> list[_Clause] | None:
         """One sentence for each product and dtype, format or row that valid calls take; None for another word."""
@@ -288,15 +342,11 @@ class StockClauses:
         return {**made, **(texts or {})}
 
 
+def _as_written(value: object) -> str:
+    """An argument of an example as YAML has it."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
 def _strings(value: object) -> list[str] | None:
     """A list of names; None for anything else, which the schema of the full form reports."""
     return value if isinstance(value, list) and value and all(isinstance(item, str) for item in value) else None
-
-
-def _named_in(value: Any, name: str) -> Any:  # noqa: ANN401 - a YAML value
-    """A sentence of the spec's own with the parameter's name in the place of `{name}`."""
-    if isinstance(value, str):
-        return value.replace("{name}", name)
-    if isinstance(value, list):
-        return [_named_in(item, name) for item in value]
-    return {key: _named_in(item, name) for key, item in value.items()} if isinstance(value, dict) else value
