@@ -109,6 +109,7 @@ def test_the_specs_name_the_edition_of_their_document(stem: str) -> None:
     content = read_yaml(package_folder() / f"{stem}.yaml").content
     documents = content["documents"] if stem == "interface" else [content["document"]]
     for document in documents:
-        editions = (DOCUMENTS / f"{document['title']}.txt", DOCUMENTS / "public" / f"{document['title']}.md")
+        title = document["title"] if "title" in document else content["operator"]
+        editions = (DOCUMENTS / f"{title}.txt", DOCUMENTS / "public" / f"{title}.md")
         known = {hashlib.sha256(path.read_bytes()).hexdigest() for path in editions if path.exists()}
         assert document["sha256"] in known
