@@ -145,12 +145,10 @@ class StockClauses:
         if "say" not in fields:
             yield self._completed(section, fields, path)
             return
-        found = list(self._stock(section, fields, path))
-        if len(found) > 1 and "at" in fields:
-            self.problems.add(path, f"at: {shown(fields['say'])} says {len(found)} sentences; give one a number")
-        for clause in found:
+        for clause in list(self._stock(section, fields, path)):
             over = {key: value for key, value in fields.items() if key not in _OVER}
             yield self._completed(section, {**clause, **over}, path)
+            fields.pop("at", None)
 
     def _completed(self, section: str, clause: Mapping[str, Any], path: Path) -> _Clause:
         """A clause with its check where that follows, and words replaced by what they stand for."""
@@ -279,7 +277,8 @@ class StockClauses:
         lists = self._dtypes(names[0])
         if len({tuple(row) for row in lists.values()}) == 1 and len(lists) == len(self.content["products"]):
             return [self._dtype(names, dtype, None) for dtype in next(iter(lists.values()))]
-        return [self._dtype(names, dtype, [product]) for product, row in lists.items() for dtype in row]
+        stated = {product: row for product, row in lists.items() if not on or product in on}
+        return [self._dtype(names, dtype, [product]) for product, row in stated.items() for dtype in row]
 
     def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
         """The sentence on a format, on the products that list it."""

@@ -264,6 +264,9 @@ def section(*entries: str, name: str = "params.x") -> dict[str, Any]:
 def test_a_written_section_is_numbered_by_place() -> None:
     content = section("input", "{at: 7, en: Own., zh: 自。, check: reads}", "rank")
     assert list(clauses(content, "params.x")) == ["params.x.1", "params.x.7", "params.x.8"]
+    assert list(clauses(section("{at: 3, say: dtypes}", "rank"), "params.x")) == [
+        f"params.x.{at}" for at in range(3, 7)
+    ]
     own = next(item for item in content["clauses"] if item["at"] == "params.x.7")
     assert (own["check"], own["faults"]) == ("values", ["crash", "hang", "input changed"])
 
@@ -337,7 +340,6 @@ def test_examples_are_written_as_tensors_and_plain_values() -> None:
         (SHORT + "  params.x:\n    - rnk\n", 18, "unknown word of the section params.x: 'rnk'"),
         (SHORT + "  params.x:\n    - {untestable: tired, en: O., zh: 自。}\n", 18, "unknown reason 'tired'"),
         (SHORT + "  returns:\n    - [x.rank, x.null]\n", 18, "x.rank, x.null: no stock sentence; write en and zh"),
-        (SHORT + "  params.x:\n    - {at: 3, say: dtypes}\n", 18, "'dtypes' says 3 sentences"),
         (SHORT + "  params.x:\n    - 3\n", 18, "3; expected a word, a list of rules, or a clause"),
         (
             changed("clauses:\n", "examples:\n  - arguments: {x: FLOAT 4}\nclauses:\n"),
