@@ -72,6 +72,8 @@ class Conversion(str, Enum):
     """`{numel: x}`: how many elements a tensor has."""
     DTYPE = "dtype"
     """`{dtype: x}`: the dtype of a tensor."""
+    PROMOTED = "promoted"
+    """`{promoted: [x, y]}`: the dtype that tensors promote to, whatever their numbers of dimensions are."""
     FORMAT = "format"
     """`{format: x}`: the format of a tensor that is a parameter, as a word to choose by."""
     CAST = "cast"
@@ -95,6 +97,7 @@ class Conversion(str, Enum):
 _OPERANDS: Mapping[Conversion, tuple[int, int]] = MappingProxyType(
     {
         Conversion.SIZE: (2, 2),
+        Conversion.PROMOTED: (2, 8),
         Conversion.CAST: (2, 8),
         Conversion.BITS: (2, 2),
         Conversion.ITEM: (2, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,11 +151,13 @@ class _Jax:
     def conversion(self, value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
         first, *rest = operands
         if value.kind is Conversion.CAST:
-            return _casting(value, first)
+            return _casting(value, operands)
         if value.kind is Conversion.SIZE:
             return lambda scope: first(scope).shape[rest[0](scope)]
         if value.kind is Conversion.BITS:
             return lambda scope: _unpacked(first(scope), rest[0](scope))
+        if value.kind is Conversion.PROMOTED:
+            return lambda scope: functools.reduce(jnp.promote_types, [operand(scope).dtype for operand in operands])
         function = _OF_ARRAYS[value.kind]
         return lambda scope: None if (array := first(scope)) is None else function(array)
 
@@ -169,12 +172,22 @@ _OF_ARRAYS: Mapping[Conversion, Callable[[Any], object]] = MappingProxyType(
 )
 
 
-def _casting(value: Convert, first: Evaluate) -> Evaluate:
-    words = [str(item.value) for item in value.operands[1:] if isinstance(item, Literal)]
-    if len(words) < len(value.operands) - 1:
-        raise UnboundError("a cast on JAX names its dtypes")
-    known = [numpy_dtype(word) for word in words]
-    return lambda scope: array if (array := first(scope)) is None or array.dtype in known else array.astype(known[-1])
+def _casting(value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
+    first, *wanted = operands
+    dtypes = [
+        functools.partial(_given, numpy_dtype(str(item.value))) if isinstance(item, Literal) else evaluate
+        for item, evaluate in zip(value.operands[1:], wanted, strict=True)
+    ]
+
+    def cast(scope: _Scope) -> Any:  # noqa: ANN401 - an array or null
+        array, known = first(scope), [dtype(scope) for dtype in dtypes]
+        return array if array is None or array.dtype in known else array.astype(known[-1])
+
+    return cast
+
+
+def _given(dtype: Any, _scope: _Scope) -> Any:  # noqa: ANN401 - a dtype of NumPy
+    return dtype
 
 
 def _unpacked(mask: Any, like: Any) -> Any:  # noqa: ANN401 - arrays

@@ -122,6 +122,8 @@ class Aten:
         if value.kind is Conversion.DTYPE:
             # Of a null tensor any dtype will do: it is the tensor that torch is to refuse.
             return lambda scope: torch.float32 if (tensor := first(scope)) is None else tensor.dtype
+        if value.kind is Conversion.PROMOTED:
+            return lambda scope: _promoted([operand(scope) for operand in operands])
         function: Callable[[torch.Tensor], object] = _OF_TENSORS[value.kind]
         return lambda scope: None if (tensor := first(scope)) is None else function(tensor)
 
@@ -223,6 +225,12 @@ def _casting(value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
         return tensor.to(known[-1])
 
     return cast
+
+
+def _promoted(tensors: Sequence[torch.Tensor | None]) -> torch.dtype | None:
+    """As torch promotes tensors of one dimension at least: one of none would count for less there."""
+    dtypes = [tensor.dtype for tensor in tensors if tensor is not None]
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else None
 
 
 def _given(dtype: torch.dtype | None, _scope: TorchScope) -> torch.dtype | None:
