@@ -19,6 +19,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, component, components, composed
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.promotion import promoted_inputs
 from aclnn_cts.core.statuses import STATUSES, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
@@ -102,9 +103,11 @@ class ReferenceSession:
         from aclnn_cts.core.rounding import to_dtype  # noqa: PLC0415 - a refused call never needs it
 
         question = OracleInput(
-            tensors={
-                name: _widen(buffer.view, _descriptor(case, name).dtype) for name, buffer in buffers.inputs.items()
-            },
+            tensors=promoted_inputs(
+                {name: _widen(buffer.view, _descriptor(case, name).dtype) for name, buffer in buffers.inputs.items()},
+                spec.promoting,
+                spec.computed_in(case),
+            ),
             arguments=case.arguments,
             target=case.target,
         )

@@ -167,11 +167,13 @@ def _settled(drawing: Drawing, row: Mapping[str, str], mode: int | None, sampler
 
 
 def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]:
-    """The formats that answer as the implementation does, for each output whose exact answer is a FLOAT number."""
+    """The formats that answer as the implementation does, for each real output whose exact answer is a FLOAT number."""
     question = judge.question(performed)
     ideal = judge.oracle(question)
     alike: dict[str, list[str]] = {
-        output: [] for output in judge.outputs_of_mode(performed) if _exact_in_float(ideal[output])
+        output: []
+        for output in judge.outputs_of_mode(performed)
+        if _exact_in_float(ideal[output]) and performed.got[output].dtype.kind != "c"
     }
     if not alike:
         return {}

@@ -27,7 +27,8 @@ from aclnn_cts.core.expected import (
 )
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.rounding import is_large
+from aclnn_cts.core.promotion import promoted_inputs
+from aclnn_cts.core.rounding import BINARY_FORMATS, is_large
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
@@ -129,7 +130,7 @@ class Judge:
     def question(self, performed: Performed) -> OracleInput:
         """What the oracle is asked about a call."""
         case = performed.case
-        tensors = widened(case, performed.arrays)
+        tensors = promoted_inputs(widened(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
         lattices: dict[str, float] = {}
         for name in tensors:
             if (tensor := case.tensor(name)) is not None and (step := lattice(tensor)) is not None:
@@ -310,12 +311,15 @@ class Judge:
     def _models(
         self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
     ) -> Mapping[str, ComputeModel]:
+        dtype = component(self.spec.computed_in(performed.case) or "")
+        computed = dtype if dtype in BINARY_FORMATS else None
         return self.precision.models(
             operator=self.spec.operator,
             dtypes={name: component(tensor.dtype) for name, tensor in outputs.items()},
             target=performed.case.target,
             operand=operand,
-            source=_first_dtype(performed),
+            source=computed or _first_dtype(performed),
+            computed=computed,
         )
 
     def form(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict | None:

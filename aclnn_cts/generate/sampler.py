@@ -17,6 +17,7 @@ import msgspec
 
 from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList
 from aclnn_cts.core.dtypes import DTYPES, INEXACT
+from aclnn_cts.core.promotion import promoted
 from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
@@ -28,6 +29,7 @@ from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
+from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -65,7 +67,10 @@ class Sampler:
         self.spec = spec
         self.target = target
         product = target.product
-        self._dtype_rows = _dtype_rows(spec, product)
+        self._relations = relations(spec, product)
+        """Which dtypes go together: inputs that promote, outputs that follow or are cast."""
+        self._dtype_rows = _dtype_rows(spec, target)
+        self._equal_rows = tuple(row for row in self._dtype_rows if len({row[name] for name in spec.promoting}) < 2)
         self._format_rows = _format_rows(spec, product)
         self._without_data = _WITHOUT_DATA.difference(*(row.values() for row in self._dtype_rows))
         self._names = NameDrawer(spec, target)
@@ -175,7 +180,7 @@ class Sampler:
             dtypes, formats = self._dtype_rows[cell.dtypes], choices.pick(self._format_rows)
             regime = cell.regime
         elif options is None:
-            dtypes, formats = choices.pick(self._dtype_rows), choices.pick(self._format_rows)
+            dtypes, formats = self._row(choices), choices.pick(self._format_rows)
         else:
             dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
             budgets = options.budgets
@@ -196,10 +201,28 @@ class Sampler:
         views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
         kind = data_kind if cell is None else DATA_KINDS[cell.data]
         data = self._templates_for(choices, dtypes, options, kind)
-        scalars = {item.name: choices.pick(item.dtypes[self.target.product]) for item in self._scalars}
+        scalars = {item.name: choices.pick(self._dtypes_of(item, dtypes)) for item in self._scalars}
         nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
         seed = choices.integer(0, _SEEDS)
         return Drawing(self.target, dtypes, formats, names, picks, views, data, seed, scalars, nulls)
+
+    def _row(self, choices: Choices) -> Mapping[str, str]:
+        """A row of dtypes; of inputs that promote, half the time one in which they have one dtype.
+
+        Each dtype of the first of these comes as often, however many outputs it can be converted to.
+        """
+        if not self.spec.promoting:
+            return choices.pick(self._dtype_rows)
+        rows, first = self._equal_rows if choices.integer(0, 1) else self._dtype_rows, self.spec.promoting[0]
+        dtype = choices.pick(tuple(dict.fromkeys(row[first] for row in rows)))
+        return choices.pick([row for row in rows if row[first] == dtype])
+
+    def _dtypes_of(self, item: Parameter, row: Mapping[str, str]) -> Sequence[str]:
+        """The dtypes that a scalar may have beside tensors of these."""
+        listed = item.dtypes[self.target.product]
+        rules = [rule for rule in self._relations if item.name in rule.reads]
+        fitting = [name for name in listed if is_allowed(rules, row, self.target, {item.name: name})] if rules else []
+        return fitting or listed
 
     def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
         views: dict[str, int] = {}
@@ -543,8 +566,9 @@ def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
     return (*shape[: rank - 1], math.prod(shape[rank - 1 :])) if rank > 0 else ()
 
 
-def _dtype_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
-    """Every assignment of dtypes that the tables allow."""
+def _dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
+    """Every assignment of dtypes that the tables allow; where inputs promote, some that have every two of them."""
+    product, rules = target.product, relations(spec, target.product)
     tensors = [item for item in spec.parameters if item.holds_tensors]
     if spec.rows is not None:
         fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in spec.rows.get(product, ())]
@@ -553,14 +577,45 @@ def _dtype_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
     free = [item for item in tensors if item.dtype_as is None and item.name not in spec.row_parameters]
     rows: list[Mapping[str, str]] = []
     for base in fixed:
-        for combination in itertools.product(*(item.dtypes.get(product, ()) for item in free)):
+        columns = [item.dtypes.get(product, ()) for item in free]
+        for combination in itertools.product(*columns):
             row = {**base, **{item.name: dtype for item, dtype in zip(free, combination, strict=True)}}
             for item in tensors:
                 if item.name not in row:
                     row[item.name] = row[item.dtype_as or ""]
+            if not is_allowed(rules, row, target):
+                continue
             if spec.modes is None or spec.modes.supported(product, row[spec.modes.by]):
                 rows.append(row)
-    return tuple(rows)
+    if len(spec.promoting) < 2:
+        return tuple(rows)
+    return tuple(_pairwise(rows, [item.name for item in free], spec.promoting))
+
+
+def _pairwise(
+    rows: Sequence[Mapping[str, str]], names: Sequence[str], promoting: Sequence[str]
+) -> Sequence[Mapping[str, str]]:
+    """Of the rows, those of one dtype, and so many others that every two dtypes of two tensors meet.
+
+    The dtype that inputs promote to meets every other one too: results are converted from it.
+    """
+
+    def pairs(row: Mapping[str, str]) -> set[tuple[object, ...]]:
+        whole = {**{name: row[name] for name in names}, "": promoted([row[name] for name in promoting])}
+        return set(itertools.combinations(whole.items(), 2))
+
+    found = [(row, pairs(row)) for row in rows]
+    missing = set().union(*(met for _, met in found))
+    chosen = []
+    for row, met in found:
+        if len({row[name] for name in names}) == 1:
+            chosen.append(row)
+            missing -= met
+    while missing:
+        best, met = max(found, key=lambda item: len(item[1] & missing))
+        chosen.append(best)
+        missing -= met
+    return sorted(chosen, key=rows.index)
 
 
 def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.errors import UsageError, nearest
@@ -163,15 +163,18 @@ class Precision:
         target: Target | None = None,
         operand: str | None = None,
         source: str | None = None,
+        computed: str | None = None,
     ) -> ComputeModel:
         """The model of one output.
 
         `dtype` is the output's aclDataType, `operand` the format that the precision mode promises (None: the operator
-        has no modes), `source` the dtype of the first floating input, which a result may pass through. Raises
-        KeyError for a dtype or operand that is no binary format.
+        has no modes), `source` the dtype of the first floating input, which a result may pass through, `computed`
+        the one that inputs promote to (None: the output's), in which all but the last rounding happens. Raises KeyError
+        for a dtype or operand that is no binary format.
         """
         target = target or Target()
-        return _model(self, operator, output, dtype, target.product, target.overflow_mode, operand, source)
+        call = _Call(target.product, target.overflow_mode, operand, source, computed)
+        return _model(self, operator, output, dtype, call)
 
     def models(
         self,
@@ -181,11 +184,23 @@ class Precision:
         target: Target | None = None,
         operand: str | None = None,
         source: str | None = None,
+        computed: str | None = None,
     ) -> Mapping[str, ComputeModel]:
         """The models of several outputs, given as their dtypes by name."""
         target = target or Target()
         outputs = tuple(dtypes.items())
-        return _models(self, operator, outputs, target.product, target.overflow_mode, operand, source)
+        call = _Call(target.product, target.overflow_mode, operand, source, computed)
+        return _models(self, operator, outputs, call)
+
+
+class _Call(NamedTuple):
+    """What the models of a call depend on beside its operator and outputs."""
+
+    product: str
+    overflow_mode: str | None
+    operand: str | None
+    source: str | None
+    computed: str | None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -193,18 +208,10 @@ def _models(
     precision: Precision,
     operator: str,
     outputs: tuple[tuple[str, str], ...],
-    product: str,
-    overflow_mode: str | None,
-    operand: str | None,
-    source: str | None,
+    call: _Call,
 ) -> Mapping[str, ComputeModel]:
     """Kept together, as every call of a kind asks for the same ones."""
-    return MappingProxyType(
-        {
-            output: _model(precision, operator, output, dtype, product, overflow_mode, operand, source)
-            for output, dtype in outputs
-        }
-    )
+    return MappingProxyType({output: _model(precision, operator, output, dtype, call) for output, dtype in outputs})
 
 
 @functools.lru_cache(maxsize=4096)
@@ -213,31 +220,27 @@ def _model(
     operator: str,
     output: str,
     dtype: str,
-    product: str,
-    overflow_mode: str | None,
-    operand: str | None,
-    source: str | None,
+    call: _Call,
 ) -> ComputeModel:
     question = {
         "operator": operator,
         "outputs": owner(output),
-        "products": product,
-        "dtypes": dtype,
-        "operands": operand,
+        "products": call.product,
+        "dtypes": call.computed or dtype,
+        "operands": call.operand,
     }
-    sections: dict[str, Any] = {}
-    functions: dict[FunctionName, PrecisionFunctionModel] = {}
-    for entry in precision.entries:
-        if _matches(entry, question):
-            functions |= entry.functions
-            sections.update((name, part) for name in PRECISION_SECTIONS if (part := getattr(entry, name)) is not None)
+    operand = call.operand
+    sections, functions = _said(precision, question)
+    last = sections if call.computed in (None, dtype) else _said(precision, {**question, "dtypes": dtype})[0]
     storage = BINARY_FORMATS[dtype]
     form = None
     if operand is not None and sections["operand"].from_ == "mode" and not covers(precision.formats[operand], storage):
         form = precision.formats[operand]
-    through = {"operand": form, "input": BINARY_FORMATS.get(source or "")}.get(sections["result"].from_)
+    through = {"operand": form, "input": BINARY_FORMATS.get(call.source or "")}.get(sections["result"].from_)
     if through is not None and covers(through, storage):
-        through = None
+        # Libraries convert DOUBLE to half precision by way of FLOAT, and no document says that a device does not.
+        single = BINARY_FORMATS["FLOAT"]
+        through = single if not covers(single, through) and covers(single, storage) and single != storage else None
     used = ("accumulation", "output", *(("operand",) if operand else ()), *(("result",) if through else ()))
     return ComputeModel(
         operand=form,
@@ -246,10 +249,10 @@ def _model(
         truncates=sections["accumulation"].rounding == "truncation",
         through=through,
         output=storage,
-        output_truncates=sections["output"].rounding == "truncation",
+        output_truncates=last["output"].rounding == "truncation",
         flushes_compute=sections["subnormals"].compute == "may_flush",
-        flushes_result=sections["subnormals"].result == "may_flush",
-        saturates=(overflow_mode or precision.overflow.get(product, "infnan")) == "saturation",
+        flushes_result=last["subnormals"].result == "may_flush",
+        saturates=(call.overflow_mode or precision.overflow.get(call.product, "infnan")) == "saturation",
         repeatable=sections["repeatable"].when,
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
@@ -260,6 +263,19 @@ def _model(
         ),
         function_sources=tuple((name, error.basis, error.source) for name, error in sorted(functions.items())),
     )
+
+
+def _said(
+    precision: Precision, question: Mapping[str, str | None]
+) -> tuple[dict[str, Any], dict[FunctionName, PrecisionFunctionModel]]:
+    """What the entries that match say, the later ones over the earlier ones."""
+    sections: dict[str, Any] = {}
+    functions: dict[FunctionName, PrecisionFunctionModel] = {}
+    for entry in precision.entries:
+        if _matches(entry, question):
+            functions |= entry.functions
+            sections.update((name, part) for name in PRECISION_SECTIONS if (part := getattr(entry, name)) is not None)
+    return sections, functions
 
 
 @functools.cache

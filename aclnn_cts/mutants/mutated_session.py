@@ -18,6 +18,7 @@ from aclnn_cts.core.dtypes import INEXACT, component, components, composed
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.promotion import promoted_inputs
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
 from aclnn_cts.core.statuses import STATUSES, SUCCESS
 from aclnn_cts.core.target import Target
@@ -158,12 +159,14 @@ class MutatedSession:
 
     def _change_sum(self, call: Call, mutant: GeneratedMutant) -> None:
         """Drop the last contribution of one of the formula's sums, or add it twice."""
-        operator = registry.load_formula(self._specs[mutant.operator].stem)
+        spec = self._specs[mutant.operator]
+        operator = registry.load_formula(spec.stem)
         if operator is None or call.buffers is None:
             return
         case = call.case
         inputs = {name: buffer.view for name, buffer in call.buffers.inputs.items()}
-        question = OracleInput(tensors=widened(case, inputs), arguments=case.arguments, target=case.target)
+        tensors = promoted_inputs(widened(case, inputs), spec.promoting, spec.computed_in(case))
+        question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
         with np.errstate(all="ignore"):
             right, names = _evaluated(operator, question, None)
             sums = [place for place, name in enumerate(names) if name in _SUMS]

@@ -15,6 +15,7 @@ from aclnn_cts.speclang.kinds_data import Elements, Finite
 from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, LayoutIn, ModeSupported, SameDtype, SameFormat
 from aclnn_cts.speclang.kinds_list import EachItem, ListLength
 from aclnn_cts.speclang.kinds_number import Holds, Range
+from aclnn_cts.speclang.kinds_promotion import PROMOTE, CastFrom, Promotes, SameAsPromoted
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
 from aclnn_cts.speclang.kinds_word import WordIn
@@ -238,7 +239,29 @@ def _elements(model: ConstraintModel, path: Path, context: ConstraintContext) ->
     return Elements(of=_of(model, path, context, "tensor"), low=low, high=high)
 
 
+def _promotable(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[str, str]:
+    """The tensor, and the one or the `promote(a, b)` whose dtype its own is held against."""
+    of = _of(model, path, context, "tensor")
+    text = model.as_ or of
+    if model.as_ is None:
+        context.problems.add(path, f"as: missing; {model.kind} compares with a tensor, or with promote(a, b)")
+    node = context.problems.node(f"promote({of}, {text})", (*path, "as"), context.kinds)
+    return of, text if node is not None else of
+
+
+def _promotion(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    of, other = _promotable(model, path, context)
+    table = None if model.in_ is None else product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
+    return Promotes(of=of, other=other, table=table)
+
+
+def _cast(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    return CastFrom(*_promotable(model, path, context))
+
+
 def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    if model.as_ is not None and model.as_.startswith(PROMOTE):
+        return SameAsPromoted(*_promotable(model, path, context))
     others = tuple(_other(model, path, context).split(" or "))
     return SameDtype(of=_of(model, path, context, "tensor"), others=others)
 
@@ -251,6 +274,8 @@ KINDS: Mapping[str, _Builder] = {
     "present": _present,
     "dtype": _on_tensors(_dtype),
     "same_dtype": _on_tensors(_same_dtype),
+    "promotion": _promotion,
+    "cast": _cast,
     "dtype_rows": _rows,
     "mode": _mode,
     "format": _on_tensors(_format),

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from aclnn_cts.core.case import TensorList
+from aclnn_cts.core.case import Scalar, TensorList
 from aclnn_cts.core.dtypes import itemsize
+from aclnn_cts.core.promotion import converts, promoted, promoted_by_scalar
 from aclnn_cts.core.scalars import number
 from aclnn_cts.core.target import Target
 
@@ -102,6 +103,22 @@ def _windows(size: int, kernel: int, stride: int, padding: int, is_ceil: bool) -
     return count - 1 if is_ceil and (count - 1) * stride >= size + padding else count
 
 
+def _dtype(value: Value) -> str:
+    """The dtype that a word names, or that of an argument."""
+    return value if isinstance(value, str) else str(value.dtype)
+
+
+def _promote(*values: Value) -> str:
+    """The dtype that tensors promote to, in their order, and scalars with them; KeyError where there is none."""
+    found = promoted([_dtype(value) for value in values if not isinstance(value, Scalar)])
+    for value in values:
+        if isinstance(value, Scalar) and found is not None:
+            found = promoted_by_scalar(found, value.dtype)
+    if found is None:
+        raise KeyError("these dtypes do not promote")
+    return found
+
+
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "rank": (1, lambda value: len(_shape(value))),
     "numel": (1, _numel),
@@ -112,6 +129,8 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "len": (1, len),
     "item": (2, lambda value, index: value[index]),
     "dtype": (1, lambda value: value.dtype),
+    "promote": (-1, _promote),
+    "castable": (2, lambda source, to: converts(_dtype(source), _dtype(to))),
     "format": (1, lambda value: value.format),
     "value": (1, number),
     "given": (1, lambda value: value is not None),

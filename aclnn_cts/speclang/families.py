@@ -22,7 +22,10 @@ from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
 __all__ = ["family_names", "with_common"]
 
-_ALTERNATIVES = (frozenset({"shape", "same_shape_as"}), frozenset({"dtype", "same_dtype_as"}))
+_ALTERNATIVES = (
+    frozenset({"shape", "same_shape_as"}),
+    frozenset({"dtype", "same_dtype_as", "promotes_with", "casts_from"}),
+)
 """Properties that say the same thing: one of the spec replaces each of the family."""
 _LISTS: Mapping[str, tuple[str, ...]] = {"draws": ("name", "run"), "constraints": ("id",)}
 """Sections that are lists, and the keys that name an entry."""

@@ -14,6 +14,7 @@ from aclnn_cts.core.case import Argument, Tensor, TensorList, tensors_in
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem, compile_shape
 
@@ -127,5 +128,9 @@ def _dtype(spec: Spec, item: Parameter, arguments: Mapping[str, Argument], produ
             if all(given.get(name, dtype) == dtype for name, dtype in entry.items()):
                 return entry[item.name]
     own = item.dtypes.get(product, ())
+    fitting = [
+        dtype for dtype in own if is_allowed(relations(spec, product), {**given, item.name: dtype}, Target(product))
+    ]
+    own = tuple(fitting) or own
     first = next((given[name] for name in spec.inputs if name in given), "")
     return first if first in own or not own else own[0]

@@ -10,9 +10,10 @@ import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_data import Elements
+from aclnn_cts.speclang.kinds_promotion import Relation
 from aclnn_cts.speclang.shape import ShapeExpression
 
 if TYPE_CHECKING:
@@ -260,6 +261,8 @@ class Spec:
     """Names of the outputs: tensors and lists of tensors."""
     conditional: tuple[Parameter, ...] = field(init=False, repr=False)
     """The outputs that only some calls compute."""
+    promoting: tuple[str, ...] = field(init=False, repr=False)
+    """The inputs that are converted to one dtype before anything is computed, where the document says so."""
     unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
     """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
@@ -274,6 +277,8 @@ class Spec:
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
+        related = {name for item in self.constraints if isinstance(item.rule, Relation) for name in item.rule.operands}
+        object.__setattr__(self, "promoting", tuple(name for name in tensors if name in related))
         object.__setattr__(self, "_has_lists", any(item.kind == "tensor_list" for item in self.parameters))
 
     @property
@@ -317,6 +322,14 @@ class Spec:
     def output_tensors(self, case: Case) -> frozenset[str]:
         """The names of all output tensors, each tensor of a list."""
         return frozenset(_tensor_names(self.outputs, case) if self._has_lists else self.outputs)
+
+    def computed_in(self, case: Case) -> str | None:
+        """The dtype that the inputs of a call promote to; None where the document says of none that they do."""
+        given = [value for name in self.promoting if (value := case.arguments.get(name)) is not None]
+        try:
+            return str(FUNCTIONS["promote"][1](*given)) if given else None
+        except UNDEFINED:
+            return None
 
     def mode(self, case: Case) -> Mode:
         """The compute precision that a case asks for (its own dtype's where the operator has no modes)."""

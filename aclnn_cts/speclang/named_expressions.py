@@ -29,7 +29,19 @@ _TEXTS = frozenset(
         "type",
         "role",
     }
-    | {"null", "dtypes", "same_dtype_as", "formats", "same_format_as", "layouts", "dtype", "format", "recipe"}
+    | {
+        "null",
+        "dtypes",
+        "same_dtype_as",
+        "promotes_with",
+        "casts_from",
+        "formats",
+        "same_format_as",
+        "layouts",
+        "dtype",
+        "format",
+        "recipe",
+    }
     | {"run", "words"}
 )
 """Keys whose values are no expressions."""

@@ -30,13 +30,13 @@ _TAKES = {
     "empty": (*_SIZED, "tensor_list"),
     **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
     **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
-    "dtype": ("tensor", "scalar", "tensor_list"),
+    **dict.fromkeys(("dtype", "promote", "castable"), ("tensor", "scalar", "tensor_list")),
     "value": ("scalar",),
     "given": POINTERS,
     **dict.fromkeys(("len", "item"), ("int_array", "bool_array", "float_array", "tensor_list", RUN)),
 }
 """The kinds that the first operand of a function may have, or each operand; the others take numbers."""
-_ALIKE = frozenset({"broadcast", "broadcasts"})
+_ALIKE = frozenset({"broadcast", "broadcasts", "promote", "castable"})
 """Functions all of whose operands have the same kinds."""
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 

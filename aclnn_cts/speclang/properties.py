@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.speclang.build_context import Path
+from aclnn_cts.speclang.kinds_promotion import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
@@ -35,6 +37,8 @@ PROPERTIES: Mapping[str, Property] = {
     "null": Property(kind="present", suffix="null", of=POINTERS, strength="open"),
     "dtypes": Property(kind="dtype", suffix="dtype", value="in", of=("tensor", "tensor_list", "scalar")),
     "same_dtype_as": Property(kind="same_dtype", suffix="same_dtype", value="as"),
+    "promotes_with": Property(kind="promotion", suffix="promotion", value="as", of=("tensor",)),
+    "casts_from": Property(kind="cast", suffix="cast", value="as", of=("tensor",)),
     "formats": Property(kind="format", suffix="format", value="in"),
     "same_format_as": Property(kind="same_format", suffix="same_format", value="as"),
     "rank": Property(kind="rank", suffix="rank", value="in"),
@@ -56,6 +60,10 @@ _KEYS = frozenset(
     {info.alias or name for name, info in ConstraintModel.model_fields.items()} - {"of", "as", "in", "that", "kind"}
 )
 """What a property in the form of a mapping may say: its value as `is`, and keys of a constraint."""
+_NAMING = ("same_dtype_as", "promotes_with", "casts_from", "same_format_as", "same_shape_as", "broadcasts_with")
+"""Properties that compare with another parameter."""
+_RELATIONS = ("same_dtype", "promotion", "cast")
+"""Kinds of rule on the dtypes of several parameters: what breaks a list of dtypes may break them too."""
 _STRENGTHS = ("limit", "open", "accuracy")
 _NONE = "none"
 
@@ -153,11 +161,13 @@ def _group_what_breaks_together(implied: Implied) -> None:
     """Groups where none is written: lists of dtypes that have to be equal, and tensors that a size empties together."""
     free = [item for item in implied.constraints if item["id"] not in implied.grouped]
     followed = {
-        item["of"]: item["as"] for item in free if item["kind"] == "same_dtype" and item["strength"] == "listed"
+        item["of"]: next(iter(_named(item["as"])), "") if PROMOTE in str(item["as"]) else item["as"]
+        for item in free
+        if item["kind"] in _RELATIONS and item["strength"] == "listed"
     }
     roots: dict[str, list[dict[str, Any]]] = {}
     for item in free:
-        if item["kind"] in ("dtype", "same_dtype") and item["strength"] == "listed":
+        if item["kind"] in ("dtype", *_RELATIONS) and item["strength"] == "listed":
             roots.setdefault(_root(str(item["of"]), followed), []).append(item)
     groups = [members for members in roots.values() if len({item["of"] for item in members}) > 1]
     together = [(members, "dtype" if len(groups) == 1 else f"{members[0]['of']}.dtype") for members in groups]
@@ -236,8 +246,9 @@ def _entries(key: str, value: object, path: Path, problems: Problems) -> list[di
 
 def _entry(key: str, value: object, path: Path, problems: Problems) -> dict[str, Any]:
     if isinstance(value, dict) and (_KEYS & set(value) or key not in ("dtypes", "layouts")):
+        keys = {*_KEYS, "in"} if key == "promotes_with" else _KEYS
         for name in value:
-            problems.known(name, sorted(_KEYS), (*path, name), "key")
+            problems.known(name, sorted(keys), (*path, name), "key")
         return {**value, "is": _value(key, value["is"], path, problems)} if "is" in value else dict(value)
     is_check = isinstance(value, str) and (value in STATUSES or value in (*_STRENGTHS, _NONE, ANY_ERROR))
     if PROPERTIES[key].value is None or path[0] == "defaults":
@@ -265,7 +276,7 @@ def _check(word: str) -> dict[str, Any]:
 def _value(key: str, value: object, path: Path, problems: Problems) -> object:
     if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
-    if (key.startswith("same_") or key == "broadcasts_with") and not isinstance(value, str):
+    if key in _NAMING and not isinstance(value, str):
         problems.add(path, f"{key}: {shown(value)}; expected the name of an earlier parameter")
         return ""
     return value
@@ -291,28 +302,36 @@ def _constraint(
         made[key] = f"[*{value}]" if entry.kind == "shape" else value
     made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
-        others = str(tier.get("is")).split(" or ") if entry.kind.startswith("same_") else []
+        relates = entry.kind.startswith("same_") or entry.kind in _RELATIONS
+        others = _named(tier.get("is")) if relates else []
         listed = [item["id"] for key in ("formats", "rank") for item in implied.of(name, key)]
         needed = [
             *earlier,
             *(listed if entry.kind == "layout" else ()),
-            *dict.fromkeys(item for other in others for item in _compared(name, other, made, implied)),
+            *dict.fromkeys(
+                item for other in others for item in _compared(name, other, made, implied, rest.get("group"))
+            ),
         ]
         if needed:
             made["requires"] = needed
     return {**made, **{key: value for key, value in rest.items() if value is not None}}
 
 
-def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied) -> list[str]:
+def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied, group: object = None) -> list[str]:
     """What an equality says nothing without: that both sides are in their lists. In one group, it promises the same."""
-    if made["strength"] == "listed" and made["kind"] == "same_dtype":
+    if made["strength"] == "listed" and made["kind"] in _RELATIONS:
         return []
-    keys = ("dtypes", "same_dtype_as") if made["kind"] == "same_dtype" else ("formats",)
+    keys = ("dtypes", "same_dtype_as") if made["kind"] in _RELATIONS else ("formats",)
     first, *more = keys
     found = [*implied.of(other, first), *implied.of(name, first)]
     for key in more:
         found.extend(implied.of(other, key))
-    return [item["id"] for item in found]
+    return [item["id"] for item in found if group is None or item.get("group") != group]
+
+
+def _named(value: object) -> list[str]:
+    """The parameters that a property names: one, several with `or` between them, or those of `promote(a, b)`."""
+    return [name for name in re.findall(r"[A-Za-z_]\w*", str(value)) if name not in ("or", "promote")]
 
 
 def role_of(item: Mapping[str, Any], kind: str) -> str:
@@ -338,8 +357,9 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
     if tiers["same_shape_as"]:
         made.setdefault("shape", f"[*{tiers['same_shape_as'][-1].get('is')}]")
     for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
-        if tiers[same] and single not in made:
-            made[single] = f"as {tiers[same][-1].get('is')}"
+        follows = str(tiers[same][-1].get("is")) if tiers[same] else PROMOTE
+        if not follows.startswith(PROMOTE) and single not in made:
+            made[single] = f"as {follows}"
         elif tiers[key] and not str(made.get(single, "")).startswith("as "):
             made[key] = tiers[key][-1].get("is")
     if tiers["layouts"]:

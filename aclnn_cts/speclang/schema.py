@@ -372,6 +372,8 @@ class ShortParameterModel(_Strict):
     null: Any = None
     dtypes: Any = None
     same_dtype_as: Any = None
+    promotes_with: Any = None
+    casts_from: Any = None
     formats: Any = None
     same_format_as: Any = None
     rank: Any = None

@@ -14,7 +14,7 @@ __all__ = ["LANGUAGES", "Rule", "Sentences", "listed", "on_rule", "titles"]
 
 Rule = Mapping[str, Any]
 """A constraint of the full form."""
-_TOGETHER = re.compile(r"broadcast\(([^()]*)\)")
+_TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")
 LANGUAGES: tuple[Literal["en", "zh"], ...] = ("en", "zh")
 
 
@@ -40,6 +40,8 @@ def _kind(rule: Rule) -> str:
         return "same_shape"
     if rule["kind"] == "shape" and re.fullmatch(rf"\[\*{_TOGETHER.pattern}\]", str(rule.get("is"))):
         return "broadcast_shape"
+    if rule["kind"] in ("cast", "same_dtype") and _TOGETHER.search(str(rule.get("as"))):
+        return f"{rule['kind']}_promoted"
     return "dims_of" if rule["kind"] == "dims" and "axes" in rule else str(rule["kind"])
 
 
@@ -110,7 +112,7 @@ class Sentences:
         return {
             "name": listed([str(name) for name in dict.fromkeys(names)], language),
             "other": listed([name.strip() for name in together[1].split(",")], language)
-            if together is not None and rule["kind"] in ("shape", "broadcast")
+            if together is not None and rule["kind"] in ("shape", "broadcast", "promotion", "cast", "same_dtype")
             else str(rule.get("is", ""))[2:-1]
             if rule["kind"] == "shape"
             else str(rule.get("as", "")).replace(" or ", ", else " if language == "en" else "，否则 "),

@@ -87,7 +87,7 @@ Plan SigmoidBackward::plan() const
     if (out->numel() == 0) {
         return {};
     }
-    switch (out->dtype()) {
+    switch (grad_output->dtype()) {
         case ACL_COMPLEX64:
             return {0, ComplexSigmoidKernel<float>{grad_output->view, self->view, out->view}};
         case ACL_COMPLEX128:

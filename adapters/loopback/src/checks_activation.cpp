@@ -3,6 +3,7 @@
 
 #include "activation.h"
 #include "checks.h"
+#include "dtype.h"
 #include "half.h"
 #include "message.h"
 
@@ -138,18 +139,17 @@ aclnnStatus SigmoidBackward::check() const
         return present;
     }
     const Named gradient{"gradOutput", grad_output};
-    switch (gradient.tensor->dtype()) {
-        case ACL_DOUBLE:
-        case ACL_COMPLEX64:
-        case ACL_COMPLEX128:
-            break;
-        default:
-            if (!has_float_dtype(name, gradient)) {
-                return param_invalid;
-            }
+    for (const Named &tensor : {gradient, Named{"gradInput", out}}) {
+        if (tensor.tensor->dtype() != ACL_DOUBLE && !is_complex(tensor.tensor->dtype())
+            && !has_float_dtype(name, tensor)) {
+            return param_invalid;
+        }
     }
-    if (!has_same_dtype(name, {self_name, self}, gradient) || !has_same_dtype(name, {"gradInput", out}, gradient)) {
+    if (!has_same_dtype(name, {self_name, self}, gradient)) {
         return param_invalid;
+    }
+    if (is_complex(grad_output->dtype()) && !is_complex(out->dtype())) {
+        return status_of(refuse(name, "gradOutput is complex, and gradInput is not"), param_invalid);
     }
     return check_shapes(name, "gradInput");
 }

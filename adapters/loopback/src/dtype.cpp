@@ -88,6 +88,11 @@ size_t itemsize(int32_t dtype)
     return found != nullptr ? found->itemsize : 0;
 }
 
+bool is_complex(int32_t dtype)
+{
+    return dtype == ACL_COMPLEX64 || dtype == ACL_COMPLEX128;
+}
+
 const char *dtype_name(int32_t dtype)
 {
     const Dtype *found = find_dtype(dtype);

@@ -8,6 +8,7 @@ namespace loopback {
 
 // Bytes of an element; 0 for a dtype without whole bytes or a number that is none.
 size_t itemsize(int32_t dtype);
+bool is_complex(int32_t dtype);
 const char *dtype_name(int32_t dtype);
 const char *format_name(int32_t format);
 // Formats whose memory is tiled for the device.

@@ -1,5 +1,6 @@
 #include "kernel_activation.h"
 
+#include "dtype.h"
 #include "transfer.h"
 
 namespace loopback {
@@ -17,7 +18,15 @@ void ActivationKernel<Real>::operator()(const Launch &launch) const
     for (size_t i = 0; i < result.size(); ++i) {
         result[i] = element(result[i], values[i], parameter);
     }
-    scatter(launch, out_argument, out, result.data());
+    if (!is_complex(out.dtype)) {
+        scatter(launch, out_argument, out, result.data());
+        return;
+    }
+    std::vector<Real> parts(2 * result.size());
+    for (size_t i = 0; i < result.size(); ++i) {
+        parts[2 * i] = result[i];
+    }
+    scatter(launch, out_argument, real_view(out), parts.data());
 }
 
 template <class Real>
