@@ -239,6 +239,8 @@ _KINDS = {
     Topic.NULL: "present",
     Topic.DTYPE: "dtype",
     Topic.SAME_DTYPE: "same_dtype",
+    Topic.PROMOTION: "promotion",
+    Topic.CAST: "cast",
     Topic.FORMAT: "format",
     Topic.SAME_FORMAT: "same_format",
     Topic.RANK: "rank",

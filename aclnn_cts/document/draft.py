@@ -13,6 +13,7 @@ import yaml
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.document.facts import (
+    Related,
     Topic,
     dtypes_by_product,
     empty_of,
@@ -22,6 +23,7 @@ from aclnn_cts.document.facts import (
     is_output,
     length_of,
     ranks_of,
+    related_dtypes,
     same_as,
     shape_of,
     strided_of,
@@ -280,6 +282,32 @@ class _Drafter:
             elif self._checks.names(Topic.SAME_DTYPE, name):
                 value = {"is": other, "status": _LISTED}
             entry["same_dtype_as"] = value
+        elif "dtypes" in entry:
+            self._related(name, row, entry, earlier)
+
+    def _related(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
+        """How the dtype promotes with those of earlier tensors, or is cast from them."""
+        tensors = [other for other in earlier if self._is_tensor(other)]
+        rows = {other: self._document.rows[other] for other in tensors if other in self._document.rows}
+        found = related_dtypes(row, self._names)
+        kind, others = found if found is not None else (Related.PROMOTES, ())
+        if kind == Related.PROMOTES:
+            back = {other: related_dtypes(item, self._names) for other, item in rows.items()}
+            others += tuple(
+                other for other, said in back.items() if said is not None and said[0] == kind and name in said[1]
+            )
+        others = tuple(other for other in tensors if other in others)
+        if not others:
+            return
+        key, topic = {
+            Related.PROMOTES: ("promotes_with", Topic.PROMOTION),
+            Related.CAST: ("casts_from", Topic.CAST),
+            Related.PROMOTED: ("same_dtype_as", Topic.PROMOTION),
+        }[kind]
+        value: object = f"promote({', '.join(others)})" if others[1:] else others[0]
+        if self._checks.names(topic, name):
+            value = {"is": value, "status": _LISTED, **({"group": "dtype"} if self._checks.has(Topic.DTYPE) else {})}
+        entry[key] = value
 
     def _leave_unjudged(self, name: str, entry: Mapping[str, Any], other: str | None) -> None:
         """Leave open where valid calls would take dtypes that cannot be judged yet: a list, a table, or an equality."""

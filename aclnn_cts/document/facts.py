@@ -14,6 +14,7 @@ from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Statement
 
 __all__ = [
     "Ranks",
+    "Related",
     "Same",
     "Topic",
     "dtypes_by_product",
@@ -25,6 +26,7 @@ __all__ = [
     "length_of",
     "named",
     "ranks_of",
+    "related_dtypes",
     "same_as",
     "shape_of",
     "strided_of",
@@ -107,6 +109,22 @@ def same_as(row: Row, column: Column, names: Sequence[str]) -> Same | None:
         others = named(found[0], [name for name in names if name != row.name]) if found is not None else ()
         if len(others) == 1:
             return Same(others[0], statement)
+    return None
+
+
+def related_dtypes(row: Row, names: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+    """How a remark relates a tensor's dtype to those of others: `promotes`, `cast` or `promoted`, and the others."""
+    for statement in row.cells.get(Column.USAGE, ()):
+        text = statement.text
+        others = named(text, [name for name in names if name != row.name])
+        if statement.products is not None or not others or _DTYPE.search(text) is None or "如果" in text:
+            continue
+        if _PROMOTES.search(text) is not None:
+            return Related.PROMOTES, others
+        if _CONVERTIBLE.search(text) is not None:
+            return Related.CAST, others
+        if re.search(r"推导后的结果一致", text) is not None:
+            return Related.PROMOTED, others
     return None
 
 
@@ -224,12 +242,22 @@ def length_of(row: Row) -> int | None:
     return None
 
 
+class Related:
+    """How the dtype of a tensor depends on those of others."""
+
+    PROMOTES = "promotes"
+    CAST = "cast"
+    PROMOTED = "promoted"
+
+
 class Topic:
     """What a condition of the error table is about; names of the constraints that it lists a code for."""
 
     NULL = "null"
     DTYPE = "dtype"
     SAME_DTYPE = "same_dtype"
+    PROMOTION = "promotion"
+    CAST = "cast"
     FORMAT = "format"
     SAME_FORMAT = "same_format"
     RANK = "rank"
@@ -238,6 +266,10 @@ class Topic:
 
 
 _DTYPE = re.compile("数据类型|dtype")
+_PROMOTES = re.compile("满足(?:数据类型)?推导规则")
+_CONVERTIBLE = re.compile("可转换的数据类型")
+_UNPROMOTED = re.compile("不满足(?:数据类型)?推导规则")
+_INCONVERTIBLE = re.compile("不能转换|无法转换|不是.{1,40}可转换的")
 _UNLISTED = re.compile(r"不在(?:可)?支持|不是支持|不支持|不在指定|不满足要求")
 _UNEQUAL = re.compile(r"不一致|不同|不相同|不相等|不一样|不匹配")
 _OUTSIDE = re.compile(r"值?(?:不在|超出|超过).{0,12}范围")
@@ -260,6 +292,8 @@ def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], 
     found = {
         Topic.DTYPE: _DTYPE.search(text) is not None and unlisted,
         Topic.SAME_DTYPE: _DTYPE.search(text) is not None and unequal,
+        Topic.PROMOTION: _UNPROMOTED.search(text) is not None,
+        Topic.CAST: _DTYPE.search(text) is not None and _INCONVERTIBLE.search(text) is not None,
         Topic.FORMAT: "格式" in text and unlisted,
         Topic.SAME_FORMAT: "格式" in text and unequal,
         Topic.RANK: has_ranks,

@@ -10,6 +10,8 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.document.draft import Draft, draft_spec, stem_of
+from aclnn_cts.document.facts import related_dtypes
+from aclnn_cts.document.model import Column, Row, Statement
 from aclnn_cts.document.read import read_document
 from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, specs_from_texts
@@ -114,3 +116,42 @@ def test_a_mistake_elsewhere_in_a_draft_is_a_mistake(tmp_path: Path) -> None:
 )
 def test_stems(operator: str, stem: str) -> None:
     assert stem_of(operator) == stem
+
+
+@pytest.mark.parametrize(
+    ("remark", "expected"),
+    [
+        ("数据类型与y的数据类型需满足数据类型推导规则（参见互推导关系）。", ("promotes", ("y",))),
+        ("dtype与x、y的dtype满足数据类型推导规则。", ("promotes", ("x", "y"))),
+        ("数据类型需要是x与y推导之后可转换的数据类型（参见互转换关系）。", ("cast", ("x", "y"))),
+        ("数据类型需要满足是x可转换的数据类型。", ("cast", ("x",))),
+        ("dtype与x和y进行数据类型推导后的结果一致。", ("promoted", ("x", "y"))),
+        ("数据类型需要是可转换为FLOAT的数据类型。", None),
+        ("shape要求和x、y满足卷积输入输出shape的推导关系。", None),
+        ("数据类型与x一致。", None),
+    ],
+)
+def test_remarks_on_promotion_and_conversion_are_read(
+    remark: str, expected: tuple[str, tuple[str, ...]] | None
+) -> None:
+    row = Row("z", {Column.USAGE: (Statement("params/z/usage", remark),)})
+    assert related_dtypes(row, ["x", "y", "z"]) == expected
+
+
+def test_a_draft_says_which_dtypes_promote(tmp_path: Path) -> None:
+    text = (DOCUMENTS / "aclnnTwistBackward.md").read_text(encoding="utf-8")
+    first, second = "<li>数据类型与gradOutput一致。</li>", "gradInput的shape不一致。</td>"
+    promotes = text.replace(first, "<li>数据类型与gradOutput满足数据类型推导规则。</li>", 1)
+    cast = promotes.replace(first, "<li>数据类型需要是gradOutput与self推导之后可转换的数据类型。</li>", 1)
+    listed = cast.replace(
+        second, f"{second}\n    </tr>\n    <tr>\n      <td>gradOutput、self的数据类型不满足数据类型推导规则。</td>"
+    )
+    path = tmp_path / "aclnnTwistBackward.md"
+    path.write_text(listed.replace('rowspan="3"', 'rowspan="4"'), encoding="utf-8")
+    draft = draft_spec(read_document(path))
+    found = parameters(draft)
+    assert found["self"]["promotes_with"] == {"is": "gradOutput", "status": "ACLNN_ERR_PARAM_INVALID", "group": "dtype"}
+    assert found["gradInput"]["casts_from"] == "promote(gradOutput, self)"
+    assert "same_dtype_as" not in found["self"]
+    (tmp_path / "twist_backward.yaml").write_text(draft.text, encoding="utf-8")
+    assert lint_specs([tmp_path / "twist_backward.yaml"]).mistakes == ()
