@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F
+from aclnn_cts.formula.complex import Complex
 
 __all__ = ["Numbers", "Shape", "Windows", "along_both", "divisors", "gathered", "windows_of", "within_planes"]
 
@@ -71,6 +72,8 @@ def divisors(h: Windows, w: Windows, *, override: int, padded: bool) -> NDArray[
 
 def gathered(f: F, values: Array, table: Numbers) -> Array:
     """(..., n) to (..., m): the sum of the values at each row of a table (m, k) of places; -1 is no place."""
+    if isinstance(values, Complex):
+        return Complex(gathered(f, values.re, table), gathered(f, values.im, table))
     rows = np.arange(values.size // max(values.shape[-1], 1)).reshape(*values.shape[:-1], 1, 1)
     total: Array = f.take(values, np.where(table < 0, -1, rows * values.shape[-1] + table)).sum(-1)
     return total
