@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import tensor_of
 from aclnn_cts.core.expected import Float64, OracleInput
+from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
-from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number
+from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
 
 __all__ = ["Compared", "differences"]
 
@@ -61,7 +62,7 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
     setup = _Setup.of(operator, derivative, call, random)
     if not setup.fits():
         return
-    saved = setup.saved()
+    backward, forward = setup.backward(), _Differences(setup)
     for output, parameter in derivative.wrt.items():
         if output not in setup.shapes or parameter not in setup.call.tensors:
             continue  # one of them is a null tensor
@@ -71,8 +72,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
         places = list(np.ndindex(*shape))
         for chosen in random.permutation(len(places))[:elements]:
             index = tuple(int(place) for place in places[chosen])
-            by_formula = setup.backward(output, index, saved)
-            found = setup.difference(parameter, index)
+            by_formula = setup.exact(backward[output], index)
+            found = forward(parameter, index)
             if found is None:
                 continue
             by_difference, size, noise = found
@@ -97,17 +98,20 @@ class _Setup:
 
     operator: Operator
     derivative: Derivative
-    forward: Form
     call: OracleInput
     """With arrays for the parameters of `forward` that the operator does not have."""
     original: Mapping[str, NDArray[Any]]
     """The operator's own inputs."""
     shapes: Mapping[str, tuple[int, ...]]
+    leaves: Mapping[str, Node]
+    """What `forward` takes."""
+    results: Mapping[str, Node]
+    """What it gives."""
+    exact: Elements
 
     @classmethod
     def of(cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator) -> _Setup:
         shapes = output_shapes(call)
-        forward = Form.of(derivative.forward)
         hidden = (*derivative.gradients, *derivative.saved, *shapes)
         made: dict[str, Float64] = {
             parameter: random.standard_normal(shapes[output])
@@ -120,15 +124,13 @@ class _Setup:
         # The parameter of a gradient that the call does not compute has no shape: a null tensor.
         unknown = {name: None for name in derivative.wrt.values() if not _has(call, name) and name not in made}
         question = msgspec.structs.replace(call, tensors=tensors, arguments={**call.arguments, **unknown})
-        return cls(operator, derivative, forward, question, call.tensors, shapes)
-
-    def _results(self, given: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:
-        results = self.operator.evaluate(self.forward, Graph(given), self.call)
-        return {name: node for name, node in results.items() if isinstance(node, Node)}
+        graph = Graph()
+        results = _nodes(operator.evaluate(Form.of(derivative.forward), graph, question))
+        exact = Elements(digits=_DIGITS, most=_MOST, follows=True)
+        return cls(operator, derivative, question, call.tensors, shapes, graph.leaves, results, exact)
 
     def fits(self) -> bool:
         """Whether incoming gradients and saved tensors have the shapes of the results of `forward`."""
-        results = self._results({})
         pairs = [*self.derivative.gradients.items(), *((name, name) for name in self.derivative.saved)]
         moved = (
             (parameter, self.shapes[output])
@@ -137,42 +139,53 @@ class _Setup:
         )
         if any(name in self.original and self.original[name].shape != shape for name, shape in moved):
             return False
-        return all(name not in self.original or self.original[name].shape == results[of].shape for name, of in pairs)
+        return all(
+            name not in self.original or self.original[name].shape == self.results[of].shape for name, of in pairs
+        )
 
-    def saved(self) -> dict[str, dict[Index, Number]]:
-        """The saved tensors, element by element."""
-        results, elements = self._results({}), Elements(digits=_DIGITS, most=_MOST)
-        return {
-            name: {index: elements(results[name], index) for index in np.ndindex(*results[name].shape)}
+    def backward(self) -> Mapping[str, Node]:
+        """The gradients by the formula that judges, from saved tensors in full precision."""
+        saved = {
+            name: {index: self.exact(self.results[name], index) for index in np.ndindex(*self.results[name].shape)}
             for name in self.derivative.saved
         }
-
-    def backward(self, output: str, index: Index, saved: Mapping[str, Mapping[Index, Number]]) -> Number:
-        """An element of the gradient by the formula that judges."""
         call = msgspec.structs.replace(self.call, tensors=self.original)
-        node = self.operator.evaluate(self.operator.judging, Graph(saved), call)[output]
-        return Elements(digits=_DIGITS, most=_MOST)(node, index)  # type: ignore[arg-type]
+        return _nodes(self.operator.evaluate(self.operator.judging, Graph(saved), call))
 
-    def difference(self, parameter: str, index: Index) -> tuple[Number, Number, Number] | None:
-        """The same by a difference, the sum of the absolute values of its terms, and what digits it lacks at most.
+
+class _Differences:
+    """Central differences of L, whose terms are found once: with an element moved, only what follows from it is."""
+
+    def __init__(self, setup: _Setup) -> None:
+        self._setup, exact = setup, setup.exact
+        self._step = exact.context.mpf(_STEP)
+        self._terms = [
+            (original(setup.results[result], at), exact.context.mpf(float(setup.original[name][at])))
+            for name, result in setup.derivative.gradients.items()
+            for at in np.ndindex(*setup.results[result].shape)
+        ]
+        terms = (abs(exact(*place) * gradient) for place, gradient in self._terms)
+        self._noise = sum(terms) * exact.context.mpf(_NOISE) / self._step
+
+    def __call__(self, parameter: str, index: Index) -> tuple[Number, Number, Number] | None:
+        """The difference, the sum of the absolute values of its terms, and what digits it lacks at most.
 
         None at a kink.
         """
-        ends = []
-        for sign in (1, 0, -1):
-            elements = Elements(digits=_DIGITS, most=_MOST)
-            step = elements.context.mpf(_STEP)
-            moved = elements.context.mpf(float(self.call.tensors[parameter][index])) + sign * step
-            results = self._results({parameter: {index: moved}})
-            terms = [
-                elements(results[result], at) * elements.context.mpf(float(self.original[name][at]))
-                for name, result in self.derivative.gradients.items()
-                for at in np.ndindex(*results[result].shape)
-            ]
-            ends.append(terms)
-        above, middle, below = ends
-        quotients = [(first - second) / (2 * step) for first, second in zip(above, below, strict=True)]
-        size = sum(abs(quotient) for quotient in quotients)
-        bent = sum(abs(first - 2 * at + second) for first, at, second in zip(above, middle, below, strict=True))
-        noise = sum(map(abs, middle)) * elements.context.mpf(_NOISE) / step
-        return None if bent > _TOLERANCE * step * size else (sum(quotients), size, noise)
+        if parameter not in self._setup.leaves:
+            return 0, 0, self._noise
+        middle, step = self._setup.exact, self._step
+        middle(self._setup.leaves[parameter], index)
+        following = middle.following((self._setup.leaves[parameter], index))
+        above, below = (middle.moved(following, change) for change in (step, -step))
+        total = size = bent = middle.context.zero
+        for place, gradient in self._terms:
+            if place in following:
+                first, at, second = (elements(*place) * gradient for elements in (above, middle, below))
+                quotient = (first - second) / (2 * step)
+                total, size, bent = total + quotient, size + abs(quotient), bent + abs(first - 2 * at + second)
+        return None if bent > _TOLERANCE * step * size else (total, size, self._noise)
+
+
+def _nodes(results: Mapping[str, Array]) -> Mapping[str, Node]:
+    return {name: node for name, node in results.items() if isinstance(node, Node)}

@@ -19,7 +19,20 @@ from aclnn_cts.formula.contraction import contract, subscripts_of
 from aclnn_cts.formula.definition import Form, Operator
 from aclnn_cts.formula.functions import FUNCTIONS
 
-__all__ = ["DIGITS", "MOST_NODES", "Elements", "Graph", "Node", "TooManyNodesError", "as_fraction", "exact_element"]
+__all__ = [
+    "DIGITS",
+    "MOST_NODES",
+    "Elements",
+    "Graph",
+    "Index",
+    "Node",
+    "Number",
+    "Place",
+    "TooManyNodesError",
+    "as_fraction",
+    "exact_element",
+    "original",
+]
 
 Index: TypeAlias = "tuple[int, ...]"
 Number: TypeAlias = Any
@@ -66,50 +79,80 @@ class Node(Array):
 
 
 class Elements:
-    """Elements of a graph in an mpmath context of its own, each found once."""
+    """Elements of a graph in an mpmath context of its own, each found once.
 
-    def __init__(self, *, digits: int = DIGITS, most: int = MOST_NODES) -> None:
+    `follows`: whether it is noted what follows from which, for `moved`.
+    """
+
+    def __init__(self, *, digits: int = DIGITS, most: int = MOST_NODES, follows: bool = False) -> None:
         self.context = _context(digits)
         self._most = most
-        self._found: dict[Node, dict[Index, Number]] = {}
+        self._found: dict[Place, Number] = {}
+        self._users: dict[Place, list[Place]] | None = {} if follows else None
+        self._asked: list[Place] = []
+        """What the element that is being evaluated has asked for."""
         self.count = 0
         """Elements that were evaluated."""
 
     def __call__(self, node: Node, index: Index) -> Number:
         """One element. TooManyNodesError where it takes too many, ZeroDivisionError where it divides by 0."""
-        node, index = _original(node, index)
-        waiting = [(node, index)]
+        first = original(node, index)
+        waiting = [first]
         while waiting:
-            wanted, place = waiting[-1]
-            known = self._found.setdefault(wanted, {})
-            if place not in known:
+            place = waiting[-1]
+            if place not in self._found:
+                self._asked = []
                 try:
-                    known[place] = wanted.element(self, place)
+                    self._found[place] = place[0].element(self, place[1])
                 except _MissingError as missing:
                     waiting.extend(missing.places)
                     if len(waiting) + self.count > self._most:
                         raise TooManyNodesError from None
                     continue
                 self.count += 1
+                if self._users is not None:
+                    for used in self._asked:
+                        self._users.setdefault(used, []).append(place)
             waiting.pop()
-        return self._found[node][index]
+        return self._found[first]
 
     def known(self, places: Sequence[Place]) -> list[Number]:
         """Elements that others follow from; only to be called by `Node.element`."""
-        found, missing = [], []
-        for place in places:
-            node, index = _original(*place)
-            values = self._found.get(node)
-            if values is None or index not in values:
-                missing.append((node, index))
-            else:
-                found.append(values[index])
-        if missing:
-            raise _MissingError(missing)
+        asked = [original(*place) for place in places]
+        try:
+            found = [self._found[place] for place in asked]
+        except KeyError:
+            raise _MissingError([place for place in asked if place not in self._found]) from None
+        self._asked += asked
         return found
 
+    def following(self, start: Place) -> dict[Place, None]:
+        """An element and all found so far that follow from it, in the order in which they were found.
 
-def _original(node: Node, index: Index) -> Place:
+        TypeError where that was not noted.
+        """
+        if self._users is None:
+            raise TypeError("what follows from an element was not noted")
+        reached, waiting = {start}, [start]
+        while waiting:
+            fresh = {user for user in self._users.get(waiting.pop(), ()) if user not in reached}
+            reached |= fresh
+            waiting.extend(fresh)
+        return dict.fromkeys(place for place in self._found if place in reached)
+
+    def moved(self, following: Mapping[Place, None], change: Number) -> Elements:
+        """The same elements where the first of those that follow is so much larger: only they are evaluated again."""
+        made = Elements(most=self._most)
+        made.context = self.context
+        made._found = {place: value for place, value in self._found.items() if place not in following}
+        first, *others = following
+        made._found[first] = self._found[first] + change
+        for node, index in others:
+            made(node, index)
+        return made
+
+
+def original(node: Node, index: Index) -> Place:
     """The element that an element is a copy of: moves cost nothing."""
     while node.source is not None:
         node, index = node.source(index)
@@ -134,20 +177,29 @@ def _low(node: Node, index: Index) -> Index:
 
 
 def _of_cell(cell: int, shape: tuple[int, ...]) -> Index:
-    return tuple(int(place) for place in np.unravel_index(cell, shape)) if shape else ()
+    index = []
+    for size in reversed(shape):
+        cell, place = divmod(cell, size)
+        index.append(place)
+    return tuple(reversed(index))
 
 
 def _cell(index: Index, shape: tuple[int, ...]) -> int:
-    return int(np.ravel_multi_index(index, shape)) if shape else 0
+    cell = 0
+    for place, size in zip(index, shape, strict=True):
+        cell = cell * size + place
+    return cell
 
 
 class Graph(Backend[Node]):
     """Records a formula. `given` holds inputs, or elements of them, that take the place of the call's own."""
 
-    __slots__ = ("given",)
+    __slots__ = ("given", "leaves")
 
     def __init__(self, given: Mapping[str, Mapping[Index, Number]] | None = None) -> None:
         self.given = given or {}
+        self.leaves: dict[str, Node] = {}
+        """The inputs that the formula has taken."""
 
     def leaf(self, name: str, values: NDArray[Any]) -> Node:
         given = self.given.get(name, {})
@@ -155,7 +207,8 @@ class Graph(Backend[Node]):
         def element(elements: Elements, index: Index) -> Number:
             return given[index] if index in given else elements.context.mpf(float(values[index]))
 
-        return Node(self, values.shape, element)
+        self.leaves[name] = Node(self, values.shape, element)
+        return self.leaves[name]
 
     def lift(self, value: Operand) -> Node:
         if isinstance(value, Node):
