@@ -126,10 +126,14 @@ class Operator:
 
         KeyError for a parameter that the operator does not have, TypeError for results that are no arrays.
         """
-        given = form(f, self._bound(f, call, form.parameters))
-        return dict(_by_tensor(form.name, call, given))
+        return self.results(form, f, call, self.bound(f, call, form.parameters))
 
-    def _bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
+    @staticmethod
+    def results(form: Form, f: Backend[Any], call: OracleInput, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        """The same from arguments that are bound already."""
+        return dict(_by_tensor(form.name, call, form(f, arguments)))
+
+    def bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
         """The arguments of a formula, by their names in the prototype."""
         found: dict[str, Any] = {}
         for parameter in parameters:

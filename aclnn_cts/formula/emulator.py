@@ -10,7 +10,7 @@ Results are right when float64 rounds them to FLOAT or a narrower format: it has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -31,8 +31,8 @@ __all__ = [
     "ORDERS",
     "Emulated",
     "Emulator",
+    "Real",
     "TooManyTermsError",
-    "UnchangedError",
     "Variant",
     "variants",
 ]
@@ -54,14 +54,6 @@ MOST_TERMS = 1 << 20
 
 class TooManyTermsError(HarnessError):
     """A sum has more terms than an emulation makes."""
-
-
-class UnchangedError(Exception):
-    """The operation that a mutant sits on gives what it gives without it."""
-
-
-def _same_bits(left: Real, right: Real | None) -> bool:
-    return right is not None and left.dtype == right.dtype and left.tobytes() == right.tobytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,21 +97,16 @@ class Emulator(Backend[Emulated]):
 
     `marks`: nan stands for an input whose value is not to matter, and a decision that meets one is nan as well.
     `operand`: what a mode makes of an input (float64) before it is used.
-    `records`: whether `results` are kept.
-    `plain`: those of the same evaluation without the mutant; UnchangedError where its operation gives no other one.
     """
 
     __slots__ = (
         "_form",
         "_native",
-        "_plain",
-        "_random",
         "arithmetic",
         "marks",
         "mutant",
         "operand",
         "operations",
-        "results",
         "variant",
     )
 
@@ -131,18 +118,13 @@ class Emulator(Backend[Emulated]):
         mutant: Mutant | None = None,
         marks: bool = False,
         operand: Callable[[Real], Real] | None = None,
-        records: bool = False,
-        plain: Mapping[int, Real] | None = None,
     ) -> None:
         self.arithmetic, self.variant, self.mutant, self.marks = arithmetic, variant or Variant(), mutant, marks
-        self.operand, self._plain = operand, plain
-        self.results: dict[int, Real] | None = {} if records else None
-        """What each operation gave, by its place; None where it is not recorded."""
+        self.operand = operand
         self._form = form = arithmetic.accumulation
         self._native: Any = None
         if form.name in ("FLOAT", "DOUBLE") and not self.variant.truncates:
             self._native = np.float32 if form.name == "FLOAT" else np.float64
-        self._random = np.random.Generator(np.random.Philox(self.variant.key))
         self.operations: list[Operation] = []
         """What was computed, in order: where a mutant can be, and of which kinds."""
 
@@ -179,10 +161,6 @@ class Emulator(Backend[Emulated]):
         if mutant is not None:
             values = self._rounded(mutated(mutant.kind, self._wide(values)))
             product = None
-            if self._plain is not None and _same_bits(values, self._plain.get(place)):
-                raise UnchangedError
-        if self.results is not None:
-            self.results[place] = values
         return Emulated(self, values, there=there, product=product)
 
     def _mutant(self, name: str, place: int) -> Mutant | None:
@@ -195,6 +173,10 @@ class Emulator(Backend[Emulated]):
         """The kind of mutant on the operation that comes next, where it changes how that is computed."""
         mutant = self.mutant
         return mutant.kind if mutant is not None and mutant.place == len(self.operations) else ""
+
+    def _decisions(self) -> np.random.Generator:
+        """The random decisions of the operation that comes next: the same whatever was computed before it."""
+        return np.random.Generator(np.random.Philox(key=[self.variant.key, len(self.operations)]))
 
     # Where arrays come from
 
@@ -283,7 +265,7 @@ class Emulator(Backend[Emulated]):
         if order == "reversed":
             terms = terms[::-1]
         elif order == "random":
-            terms = terms[self._random.permutation(terms.shape[0])]
+            terms = terms[self._decisions().permutation(terms.shape[0])]
         if order == "pairwise":
             return self._pairwise(terms, wide=wide)
         if order == "blocked" and terms.shape[0] > _BLOCK:
@@ -500,7 +482,7 @@ class Emulator(Backend[Emulated]):
             return values
         stated = self.arithmetic.function(name)
         unit = self._form.unit_roundoff
-        signs: Any = tilt if abs(tilt) <= 1.0 else self._random.uniform(-1.0, 1.0, values.shape)
+        signs: Any = tilt if abs(tilt) <= 1.0 else self._decisions().uniform(-1.0, 1.0, values.shape)
         relative = max((2.0 * stated.ulps - 1.0) * unit, 0.0) + stated.relative
         tilted: Real = values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
         return tilted

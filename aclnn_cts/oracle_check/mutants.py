@@ -70,7 +70,7 @@ class _Hunt:
             number = len(self._subjects) - 1
             variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
             try:
-                plain = subject.emulated(variant, records=True)
+                plain = subject.emulated(variant, repeats=True)
             except TooManyTermsError:
                 continue
             names = tuple(operation.name for operation in plain.operations)
@@ -81,7 +81,7 @@ class _Hunt:
 
     def _put(self, subject: Subject, number: int, variant: Variant, identity: Identity, plain: Evaluated) -> None:
         changed = self._alive.setdefault(identity, [])
-        outputs = subject.emulated(variant, mutant=identity[1], plain=plain).outputs
+        outputs = subject.repeated(variant, plain, identity[1])
         if _same(outputs, plain.outputs):
             return
         if subject.faulty([outputs])[0]:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput, one_by_one
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
+from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.formula.emulator import Emulated, Emulator, UnchangedError, Variant
+from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
+from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
@@ -28,14 +30,31 @@ _TIE = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """An evaluation that can be repeated."""
+
+    f: RepeatedEmulator
+    arguments: Mapping[str, Any] | None
+    """None where making them is part of what mutants change."""
+
+    def again(self, operator: Operator, question: OracleInput, mutant: Mutant) -> dict[str, Array]:
+        """The results with a mutant. UnchangedError where its operation gives what it gives without it."""
+        self.f.repeat(mutant)
+        form, arguments = operator.judging, self.arguments
+        if arguments is None:
+            arguments = operator.bound(self.f, question, form.parameters)
+        return operator.results(form, self.f, question, arguments)
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluated:
     """What an emulation gives: outputs before and after their last rounding, and what was computed."""
 
     before: Mapping[str, Float64]
     outputs: Mapping[str, Float64]
     operations: tuple[Operation, ...]
-    results: tuple[Mapping[int, NDArray[Any]], ...] = ()
-    """What the operations gave, once for each arithmetic, where that was recorded."""
+    runs: tuple[Run, ...] = ()
+    """One for each arithmetic, where they can be repeated with mutants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,57 +101,66 @@ class Subject:
         tensors = self.question.tensors.values()
         return all(bool(np.isfinite(array).all()) for array in tensors if array.dtype == np.float64)
 
-    def emulated(
-        self, variant: Variant, *, mutant: Mutant | None = None, plain: Evaluated | None = None, records: bool = False
-    ) -> Evaluated:
+    def emulated(self, variant: Variant, *, repeats: bool = False) -> Evaluated:
         """The outputs of a variant. TooManyTermsError where a sum is too long to emulate.
 
-        `plain`: what the variant gives without the mutant, with what `records` adds to it; then a mutant that changes
-        nothing of its own operation costs no more than that.
+        `repeats`: so that it can be `repeated`, which costs memory.
         """
         before: dict[str, Float64] = {}
         operations: tuple[Operation, ...] = ()
+        form = self.operator.judging
         random = np.random.Generator(np.random.Philox(variant.key + 1))
-        left = list(self.models)
-        made: list[Mapping[int, NDArray[Any]]] = []
+        runs: list[Run] = []
         with np.errstate(all="ignore"):
-            while left:
-                model = self.models[left[0]]
-                arithmetic = model.arithmetic
+            for names in self._alike():
+                model = self.models[names[0]]
                 own = dataclasses.replace(
                     variant,
                     truncates=variant.truncates and model.truncates,
                     flushes=variant.flushes and model.flushes_compute,
                 )
-                f = Emulator(
-                    arithmetic,
-                    own,
-                    mutant=mutant,
-                    operand=_operand(model, int(random.integers(3))),
-                    records=records,
-                    plain=None if plain is None else plain.results[len(made)],
-                )
-                made.append({} if f.results is None else f.results)
-                alike = [name for name in left if _alike(arithmetic, model, self.models[name])]
-                try:
-                    results = self.operator.evaluate(self.operator.judging, f, self.question)
-                except UnchangedError:
-                    before.update((name, plain.before[name]) for name in alike if plain is not None)
-                    left = [name for name in left if name not in alike]
-                    continue
+                made = RepeatedEmulator if repeats else Emulator
+                f = made(model.arithmetic, own, operand=_operand(model, int(random.integers(3))))
+                arguments = self.operator.bound(f, self.question, form.parameters)
+                if isinstance(f, RepeatedEmulator):
+                    runs.append(Run(f, arguments if f.keeps_arguments() else None))
+                results = self.operator.results(form, f, self.question, arguments)
                 operations = operations or tuple(f.operations)
-                for name in alike:
-                    result = results[name]
-                    if not isinstance(result, Emulated):
-                        raise TypeError(f"{name} is no result of an emulation")
-                    before[name] = result.v.astype(np.float64)
-                    left.remove(name)
-            through = bool(random.random() < 0.5)
-            outputs = {
-                name: _stored(before[name], model, flushes=variant.flushes, through=through)
-                for name, model in self.models.items()
-            }
-        return Evaluated({name: before[name] for name in self.models}, outputs, operations, tuple(made))
+                before.update((name, _emulated(name, results[name]).v.astype(np.float64)) for name in names)
+            stored = self._stored(before, variant)
+        return Evaluated({name: before[name] for name in self.models}, stored, operations, tuple(runs))
+
+    def repeated(self, variant: Variant, plain: Evaluated, mutant: Mutant) -> dict[str, Float64]:
+        """The outputs that a mutant of a repeatable evaluation changes; some of them perhaps by nothing."""
+        before: dict[str, Float64] = {}
+        with np.errstate(all="ignore"):
+            for names, run in zip(self._alike(), plain.runs, strict=True):
+                try:
+                    results = run.again(self.operator, self.question, mutant)
+                except UnchangedError:
+                    continue
+                changed = ((name, _emulated(name, results[name])) for name in names)
+                before.update(
+                    (name, result.v.astype(np.float64)) for name, result in changed if not run.f.has_all([result])
+                )
+            return self._stored(before, variant)
+
+    def _alike(self) -> list[list[str]]:
+        """The outputs, those together that one evaluation gives."""
+        left, found = list(self.models), []
+        while left:
+            model = self.models[left[0]]
+            found.append([name for name in left if _alike(model.arithmetic, model, self.models[name])])
+            left = [name for name in left if name not in found[-1]]
+        return found
+
+    def _stored(self, before: Mapping[str, Float64], variant: Variant) -> dict[str, Float64]:
+        """Results as their dtypes hold them."""
+        through = bool(np.random.Generator(np.random.Philox(key=[variant.key, 1])).random() < 0.5)
+        return {
+            name: _stored(values, self.models[name], flushes=variant.flushes, through=through)
+            for name, values in before.items()
+        }
 
     def faulty(self, results: Sequence[Mapping[str, NDArray[Any]]]) -> list[tuple[str, ...]]:
         """Of every one of several results, the outputs that the judge finds at fault."""
@@ -149,6 +177,12 @@ class Subject:
         ]
         found = iter(compare_all(items))
         return [tuple(name for name in outputs if next(found).kind) for outputs in results]
+
+
+def _emulated(name: str, result: Array) -> Emulated:
+    if not isinstance(result, Emulated):
+        raise TypeError(f"{name} is no result of an emulation")
+    return result
 
 
 def _alike(arithmetic: Arithmetic, model: ComputeModel, other: ComputeModel) -> bool:

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
+from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.formula.mutants import mutants_of
+from aclnn_cts.formula.repeated import UnchangedError
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.oracle_check.subject import Subject
 from tests.formula import formulas
@@ -213,3 +217,28 @@ def subject(maker: Maker, key: int, *, dtype: str | None = None, narrow: bool = 
     oracle = FormulaOracle(maker.operator)
     made = Subject.of(maker.operator, oracle, question, models(outputs, chosen))
     return made.in_format(oracle, BINARY_FORMATS[chosen]) if narrow else made
+
+
+def assert_repeats(held: Subject, variant: Variant) -> None:
+    """Every mutant of a repeated emulation gives what an evaluation with that mutant does."""
+    plain = held.emulated(variant, repeats=True)
+    form, found = held.operator.judging, []
+    for mutant in mutants_of(list(plain.operations)):
+        for run in plain.runs:
+            whole = Emulator(run.f.arithmetic, run.f.variant, mutant=mutant, operand=run.f.operand)
+            with np.errstate(all="ignore"):
+                expected = held.operator.evaluate(form, whole, held.question)
+                try:
+                    results = run.again(held.operator, held.question, mutant)
+                except UnchangedError:
+                    continue
+            assert run.f.operations == whole.operations
+            for output, result in expected.items():
+                assert np.array_equal(values(result), values(results[output]), equal_nan=True), (mutant, output)
+            found.append(mutant)
+    assert found
+
+
+def values(result: Array) -> NDArray[Any]:
+    assert isinstance(result, Emulated)
+    return result.v

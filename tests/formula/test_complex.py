@@ -18,11 +18,14 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
+from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import exact_element
 from aclnn_cts.judgement.compare import Comparison
 from aclnn_cts.judgement.model import load_precision
+from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
+from tests.formula.calls import assert_repeats
 from tests.support.compared import compare
 
 
@@ -205,3 +208,10 @@ def test_a_real_operand_meets_both_components() -> None:
 def test_differences_are_of_real_tensors() -> None:
     g = np.array([1 + 1j, 2j])
     assert not list(differences(SIGMOID, question("COMPLEX128", gradOutput=g, output=g)))
+
+
+def test_mutants_of_complex_arithmetic_are_repeated() -> None:
+    call = question("COMPLEX64", gradOutput=complexes("COMPLEX64", 3, key=3), output=complexes("COMPLEX64", 3, key=4))
+    model = load_precision().model(operator="", output="", dtype="FLOAT")
+    held = Subject.of(SIGMOID, FormulaOracle(SIGMOID), call, {"gradInput": model})
+    assert_repeats(held, Variant(order="random", fused=True, key=1))
