@@ -47,11 +47,11 @@ def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list
         if looked > _MOST:
             break
         redrawn = _Redrawn(sampler, drawing)
-        for name, axis, alone, followed in _enlarged(sampler, drawing, case, number):
+        for name, axis, enlarged in _enlarged(sampler, drawing, case, number):
             looked += 1
             of = owner(name)
             place = f"{name}[{axis}]" if not _spliced(sampler.spec, of) else f"{of}, any dimension"
-            for changed, company in ((alone, ""), (followed, " together with the shapes that follow it")):
+            for changed, company in zip(enlarged, ("", " together with the shapes that follow it"), strict=False):
                 if is_broken(sampler.spec, changed) or _free(redrawn, of, changed):
                     continue
                 example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({drawn(drawing)})"
@@ -60,11 +60,14 @@ def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list
     return tally.doubts(len(cases), "encode what it has to equal")
 
 
-def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> Iterator[tuple[str, int, Case, Case]]:
-    """The case with one size or item one larger, alone and with what is shaped after it.
+def _enlarged(
+    sampler: Sampler, drawing: Drawing, case: Case, number: int
+) -> Iterator[tuple[str, int, tuple[Case, ...]]]:
+    """The case with one size or item one larger, alone and, where anything is shaped after it, with that.
 
     Of a list it is one tensor, another in each case. Nothing of an empty tensor, whose sizes need not show.
     """
+    followed = _followed(sampler.spec)
     for parameter, argument in case.arguments.items():
         name, value = parameter, argument
         if isinstance(argument, TensorList) and len(argument):
@@ -78,8 +81,19 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
             if isinstance(value, Tensor):
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
             alone = msgspec.structs.replace(case, arguments=replaced(case.arguments, {name: changed}))
-            followed = sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1}))
-            yield name, axis, alone, followed
+            if parameter in followed:
+                yield name, axis, (alone, sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1})))
+            else:
+                yield name, axis, (alone,)
+
+
+def _followed(spec: Spec) -> frozenset[str]:
+    """The parameters that the shape of another one reads; a list may read any for its length."""
+    names = {item.name for item in spec.parameters}
+    if any(item.length is not None for item in spec.parameters):
+        return frozenset(names)
+    shapes = ((item.name, item.shape.names()) for item in spec.parameters if item.shape is not None)
+    return frozenset(name for own, read in shapes for name in read & names if name != own)
 
 
 def _larger(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
