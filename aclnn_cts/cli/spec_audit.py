@@ -29,14 +29,19 @@ _TEXT = 300
 
 
 @command(example="aclnn-cts spec audit softmax_backward --document aclnnSoftmaxBackward.md")
-@click.argument("operator", metavar="OP")
+@click.argument("operators", metavar="[OP]...", nargs=-1)
 @click.option(
     "--document",
     "document_path",
-    required=True,
     metavar="DOC",
     type=click.Path(path_type=Path),
     help="The operator's document in Markdown, in this edition or another one.",
+)
+@click.option(
+    "--documents",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="A folder with a document OPERATOR.md for each OP; default: every operator with a claims file.",
 )
 @click.option(
     "--claims",
@@ -51,8 +56,9 @@ _TEXT = 300
 @json_option
 def audit(
     *,
-    operator: str,
-    document_path: Path,
+    operators: tuple[str, ...],
+    document_path: Path | None,
+    documents: Path | None,
     claims_file: Path | None,
     folders: tuple[Path, ...],
     edition: str,
@@ -65,14 +71,49 @@ def audit(
     clauses encode it, or why no test can, and which edition of the spec these are clauses of (--edition: another).
     Against another edition, new, changed and vanished statements are listed. Exits 1 where anything is listed.
     """
+    from aclnn_cts.document.claims import claims_path
+
+    specs = load_specs(folders)
+
+    def claims_of(stem: str) -> Path | None:
+        beside = [claims_path(folder, stem) for folder in (*folders, package_folder())]
+        return next((path for path in beside if path.exists()), None)
+
+    if document_path is not None and documents is None and len(operators) == 1:
+        spec = specs.find(operators[0], where="OP")
+        claims = claims_file or claims_of(spec.stem)
+        return _audit(spec.stem, document_path, claims, folders=folders, edition=edition, out=out, as_json=as_json)
+    if documents is None or document_path is not None or claims_file is not None or out is not None:
+        raise UsageError(
+            "expected `OP --document DOC`, which --claims and -o belong to, or `[OP]... --documents FOLDER`"
+        )
+    found = 0
+    for spec in [specs.find(name, where="OP") for name in operators] or specs.values():
+        claims = claims_of(spec.stem)
+        if claims is not None or operators:
+            document = documents / f"{spec.operator}.md"
+            if not as_json:
+                wrap(console(), spec.operator, style="bold")
+            found |= _audit(spec.stem, document, claims, folders=folders, edition=edition, out=None, as_json=as_json)
+    return found
+
+
+def _audit(
+    stem: str,
+    document_path: Path,
+    path: Path | None,
+    *,
+    folders: tuple[Path, ...],
+    edition: str,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Audit one document with the claims file at `path`."""
     from aclnn_cts.document.agreement import differences
     from aclnn_cts.document.audit import audit as audited
-    from aclnn_cts.document.claims import claims_path, edition_of, read_claims
+    from aclnn_cts.document.claims import edition_of, read_claims
     from aclnn_cts.document.read import read_document
 
-    stem = load_specs(folders).find(operator, where="OP").stem
-    beside = [claims_path(folder, stem) for folder in (*folders, package_folder())]
-    path = claims_file or next((path for path in beside if path.exists()), None)
     edition = edition or (edition_of(path) if path is not None else "")
     spec = load_specs(folders, edition=edition).find(stem)
     document = read_document(document_path)
@@ -87,7 +128,7 @@ def audit(
         pass  # the claims file is there
     elif as_json:
         for item in _documents(result, found, document):
-            emit(item)
+            emit({"operator": spec.operator, **item})
     else:
         _show(console(), result, found, document)
     note(_summary(result, path))

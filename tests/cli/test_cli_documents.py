@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Called
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
@@ -90,6 +92,29 @@ def test_audit_of_another_operators_document(call: Call) -> None:
     called = call("spec", "audit", "softmax_backward", "--document", TWIST)
     assert called.code == 2
     assert "describes aclnnTwistBackward; expected a document of aclnnSoftmaxBackward" in called.err
+
+
+def test_documents_of_a_folder_are_audited_together(call: Call) -> None:
+    settled(call)
+    Path("documents").mkdir()
+    shutil.copy(TWIST, "documents/aclnnTwistBackward.md")
+    words = ("spec", "audit", "--specs", "mine", "--documents", "documents")
+    one = call("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST, "--json")
+    named = call(*words, "twist_backward", "--json")
+    assert (named.code, named.lines) == (one.code, one.lines)
+    assert call(*words, "twist_backward").out.startswith("aclnnTwistBackward\n")
+    missing = call(*words)
+    assert missing.code == 2
+    assert "documents/aclnnAvgPool2dBackward.md" in missing.err
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("twist_backward",), ("--documents", "x", "--document", "y"), ("--documents", "x", "-o", "y")]
+)
+def test_audit_asks_for_one_document_or_a_folder(call: Call, words: tuple[str, ...]) -> None:
+    called = call("spec", "audit", *words)
+    assert called.code == 2
+    assert "--documents FOLDER" in called.err
 
 
 def test_what_a_document_holds_is_printable(call: Call) -> None:
