@@ -8,16 +8,17 @@ counted in full is kept, so that a run that was interrupted, or made operator by
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import NamedTuple
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.sandbox.spread import Worker, spread
 from aclnn_cts.speclang.load import load_specs
 from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
@@ -30,6 +31,16 @@ QUICK = Amount(calls=200, elements=10_000, faulty_cases=40, torch_calls=64)
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+class _Task(NamedTuple):
+    row: Row
+    amount: Amount
+    with_torch: bool
+
+
+def _count(task: _Task, _worker: Worker) -> RowCount:
+    return count_row(task.row, task.amount, with_torch=task.with_torch)
+
+
 def measured(
     chosen: Sequence[Row], amount: Amount, *, jobs: int, with_torch: bool, kept: Kept | None = None
 ) -> list[RowCount]:
@@ -40,11 +51,9 @@ def measured(
     if found:
         print(f"{len(found)} of {len(chosen)} rows were counted before", file=sys.stderr)
     start = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
-        started = [pool.submit(count_row, row, amount, with_torch=with_torch) for row in chosen if row not in found]
-        for item in as_completed(started):
-            count = item.result()
+    tasks = [_Task(row, amount, with_torch) for row in chosen if row not in found]
+    with contextlib.closing(spread(_count, tasks, workers=jobs, advice="run with fewer --jobs")) as made:
+        for count in made:
             found[count.row] = count
             if kept is not None:
                 kept.write(count)

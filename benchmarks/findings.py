@@ -18,8 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from itertools import combinations, islice
+from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
 
@@ -38,9 +37,9 @@ from aclnn_cts.findings.group import Group, group
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.mutants.power import Task, attempts, switched_on
-from aclnn_cts.sandbox.interrupts import worker_context
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.sandbox.spread import Worker, spread
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.shown import Row
@@ -130,10 +129,10 @@ def _run(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> 
                 break
 
 
-def _in_campaign(task: tuple[str, str]) -> Recorded:
+def _in_campaign(task: tuple[str, str], given: Worker) -> Recorded:
     """What fails with a fault in the first chunks of its operator."""
     name, operator = task
-    specs, target = load_specs(), Target(product=DEFAULT_PRODUCT)
+    specs, target = given.specs, Target(product=DEFAULT_PRODUCT)
     settings = BenchSettings(adapter="loopback:timeout=6", target=target)
     with (
         switched_on(name),
@@ -150,11 +149,14 @@ def _in_campaign(task: tuple[str, str]) -> Recorded:
 
 
 def _campaigns(book: _Book, operators: Mapping[str, str], workers: int) -> None:
-    tasks = iter(book.missing(IN_CAMPAIGN, operators).items())
-    with ProcessPoolExecutor(workers, mp_context=worker_context()) as pool:
-        while not book.is_over() and (given := list(islice(tasks, workers))):
-            for item in pool.map(_in_campaign, given):
-                book.add(item)
+    tasks = tuple(book.missing(IN_CAMPAIGN, operators).items())
+    if not tasks or book.is_over():
+        return
+    with contextlib.closing(spread(_in_campaign, tasks, workers=workers, advice="run with fewer")) as made:
+        for item in made:
+            book.add(item)
+            if book.is_over():
+                break
 
 
 def shown(rounds: Rounds) -> Iterator[Row]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,14 @@ import click
 
 from aclnn_cts.cli.options import command, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
-from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from aclnn_cts.oracle_check.check import OracleReport
     from aclnn_cts.oracle_check.record import Checked
+    from aclnn_cts.sandbox.spread import Worker
 
 FOUND = 1
 
@@ -62,7 +62,8 @@ def check(
     stems = [spec.stem for spec in specs.select(operators)]
     record = _record(out)
     sound: list[str] = []
-    for stem, report in zip(stems, _reports(stems, folders, calls=calls, seed=seed, workers=workers), strict=True):
+    tasks = [_Task(stem=stem, folders=folders, calls=calls, seed=seed) for stem in stems]
+    for stem, report in zip(stems, _reports(tasks, folders, workers=workers), strict=True):
         sound += [] if report.faults else [stem]
         if as_json:
             emit(_document(report))
@@ -116,25 +117,41 @@ def _show(screen: Console, report: OracleReport) -> None:
         wrap(screen, text, indent=2, style="red")
 
 
-def _reports(
-    stems: Sequence[str], folders: tuple[Path, ...], *, calls: int, seed: int, workers: int
-) -> Iterator[OracleReport]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    stem: str
+    folders: tuple[Path, ...]
+    calls: int
+    seed: int
+
+
+def _reports(tasks: Sequence[_Task], folders: tuple[Path, ...], *, workers: int) -> Iterator[OracleReport]:
     """The reports in the order of the operators, made in processes of their own where there are several."""
-    if len(stems) == 1 or workers == 1:
-        for stem in stems:
-            yield _report(stem, folders, calls, seed)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=min(workers, len(stems)), mp_context=context) as pool:
-        yield from pool.map(_report, stems, *([item] * len(stems) for item in (folders, calls, seed)))
+    from aclnn_cts.sandbox.spread import spread
+
+    if len(tasks) == 1 or workers == 1:
+        specs = load_specs(folders)
+        return (_report(task, specs, lambda: False) for task in tasks)
+    return spread(
+        _work,
+        tasks,
+        workers=min(workers, len(tasks)),
+        advice="run with --workers 1 to see at which operator",
+        folders=folders,
+        in_order=True,
+    )
 
 
-def _report(stem: str, folders: tuple[Path, ...], calls: int, seed: int) -> OracleReport:
+def _work(task: _Task, worker: Worker) -> OracleReport:
+    return _report(task, worker.specs, worker.stopped)
+
+
+def _report(task: _Task, specs: Specs, stopped: Callable[[], bool]) -> OracleReport:
     from aclnn_cts.oracle_check.check import check_oracle
 
-    [spec] = load_specs(folders).select([stem])
-    own = tuple(folder for folder in folders if Path(spec.path).parent == folder)
-    return check_oracle(spec, folders=own, calls=calls, seed=seed)
+    [spec] = specs.select([task.stem])
+    own = tuple(folder for folder in task.folders if Path(spec.path).parent == folder)
+    return check_oracle(spec, folders=own, calls=task.calls, seed=task.seed, stopped=stopped)
 
 
 def _derivative(report: OracleReport) -> str:

@@ -27,10 +27,10 @@ from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_decoys, draw_mutants
 from aclnn_cts.mutants.mutated_session import MutatedSession
 from aclnn_cts.mutants.published import document_of, read_document
-from aclnn_cts.mutants.spread import Worker, slices, spread
 from aclnn_cts.mutants.witness import Witnesses
 from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.sandbox.spread import Worker, slices, spread
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec

@@ -23,9 +23,9 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.group import group
 from aclnn_cts.mutants.fault_attempt import Attempt
-from aclnn_cts.mutants.spread import Worker, slices, spread
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.sandbox.spread import Worker, slices, spread
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.trials.trial_runner import Bench
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,8 +97,18 @@ class OracleReport:
         return tuple(found)
 
 
-def check_oracle(spec: Spec, *, folders: tuple[Path, ...] = (), calls: int = CALLS, seed: int = 0) -> OracleReport:
-    """Check the oracle of an operator on calls that the generator makes. UsageError where it states no formula."""
+def check_oracle(
+    spec: Spec,
+    *,
+    folders: tuple[Path, ...] = (),
+    calls: int = CALLS,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> OracleReport:
+    """Check the oracle of an operator on calls that the generator makes. UsageError where it states no formula.
+
+    `stopped`: whether the report is not wanted any more; then no further call is made for it.
+    """
     began = time.perf_counter()
     operator = registry.load_formula(spec.stem, folders=folders)
     if operator is None:
@@ -108,7 +118,7 @@ def check_oracle(spec: Spec, *, folders: tuple[Path, ...] = (), calls: int = CAL
         )
     oracle = registry.load(spec.stem, folders=folders)
     judge = Judge(spec=spec, oracle=oracle, precision=precision_of(spec), has_statuses=False)
-    source = _Source(spec, operator, judge, seed)
+    source = _Source(spec, operator, judge, seed, stopped)
     return OracleReport(
         operator=spec.operator,
         oracle="formula" if getattr(oracle, "follows_errors", False) else "expected",
@@ -128,17 +138,20 @@ class _Source:
     operator: Operator
     judge: Judge
     seed: int
+    stopped: Callable[[], bool]
 
     @property
     def _oracle(self) -> Oracle:
         return self.judge.oracle
 
     def cases(self, purpose: str, *budgets: int) -> Iterator[Case]:
-        """Valid calls without end."""
+        """Valid calls, without end unless that is stopped."""
         sampler = Sampler(self.spec, Target())
         first = 0
         while True:
             for choices in stream_block(self.seed, f"{self.spec.operator}/oracle check/{purpose}", first, _BLOCK):
+                if self.stopped():
+                    return
                 case = sampler.case(sampler.draw(choices, budget=choices.pick(budgets)))
                 if case.call.phases == 2:
                     yield case
@@ -183,7 +196,7 @@ class _Source:
 def _check_mutants(source: _Source) -> Kills:
     """Where attributes choose among many sequences of operations, each has its share of the calls: then take more."""
     subjects = source.for_mutants(_MUTANT_CALLS * _MUTANT_ROUNDS)
-    batches = (list(itertools.islice(subjects, _MUTANT_CALLS)) for _ in range(_MUTANT_ROUNDS))
+    batches = (itertools.islice(subjects, _MUTANT_CALLS) for _ in range(_MUTANT_ROUNDS))
     return check_mutants(next(batches), more=batches, least=LEAST_SHARE)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -44,7 +44,7 @@ class Kills:
         return self.found / real if real else 1.0
 
 
-def check_mutants(subjects: Sequence[Subject], *, more: Iterable[Sequence[Subject]] = (), least: float = 1.0) -> Kills:
+def check_mutants(subjects: Iterable[Subject], *, more: Iterable[Iterable[Subject]] = (), least: float = 1.0) -> Kills:
     """Put every mutant to the calls until one finds it; to `more` calls while fewer than `least` of them are found."""
     hunt, rest = _Hunt(), iter(more)
     hunt.extend(subjects)
@@ -63,7 +63,7 @@ class _Hunt:
         self._alive: dict[Identity, list[int]] = {}
         self._dead: set[Identity] = set()
 
-    def extend(self, subjects: Sequence[Subject]) -> None:
+    def extend(self, subjects: Iterable[Subject]) -> None:
         """Put the mutants that nothing has found to more calls."""
         for subject in subjects:
             self._subjects.append(subject)

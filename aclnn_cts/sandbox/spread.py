@@ -1,4 +1,7 @@
-"""Measurements spread over processes, each with the specs that it loaded once."""
+"""Tasks spread over processes, each with the specs that it loaded once.
+
+Workers of runs and campaigns, which hold devices and are replaced when they are lost, are `campaign.fleet.dispatch`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import TypeVar
 
 from aclnn_cts.core.errors import HarnessError
@@ -46,9 +50,9 @@ def slices(items: Sequence[T], *, first: int, most: int) -> Iterator[Sequence[T]
         start, step = start + step, min(2 * step, most)
 
 
-def _open(head: int, stop: Event, workers: int) -> None:
+def _open(head: int, stop: Event, workers: int, folders: tuple[Path, ...]) -> None:
     leave_interrupts_to_the_head(head)
-    _WORKER.append(Worker(specs=load_specs(), workers=workers, stop=stop))
+    _WORKER.append(Worker(specs=load_specs(folders), workers=workers, stop=stop))
 
 
 def _call(work: Callable[[T, Worker], R], task: T) -> R:
@@ -56,21 +60,29 @@ def _call(work: Callable[[T, Worker], R], task: T) -> R:
 
 
 def spread(
-    work: Callable[[T, Worker], R], tasks: Sequence[T], *, workers: int, advice: str
+    work: Callable[[T, Worker], R],
+    tasks: Sequence[T],
+    *,
+    workers: int,
+    advice: str,
+    folders: tuple[Path, ...] = (),
+    in_order: bool = False,
 ) -> Generator[R, None, None]:
-    """Results of a module's function as they are ready. HarnessError, which ends in `advice`, where a worker dies.
+    """Results of a module's function as they are ready, or in the order of the tasks.
+
+    HarnessError, which ends in `advice`, where a worker dies.
 
     Close the iterator where not all results are wanted: what runs then is told to stop.
     """
     context = worker_context()
     stop = context.Event()
     with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers)
+        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers, folders)
     ) as pool:
         try:
             with interrupts_held_back():
                 futures = [pool.submit(_call, work, task) for task in tasks]
-            for future in as_completed(futures):
+            for future in futures if in_order else as_completed(futures):
                 yield future.result()
         except BrokenProcessPool:
             raise HarnessError(f"a worker died; {advice}") from None
