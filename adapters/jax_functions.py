@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax, nn
 from jax import numpy as jnp
 
@@ -70,6 +71,87 @@ def rms_norm(x: Any, rstd: Any, gamma: Any) -> Any:  # noqa: ANN401 - arrays
     return wide * _saved_rstd(wide, rstd.reshape((*rows, *(1,) * gamma.ndim))) * gamma
 
 
+def mse_loss(x: Any, target: Any, reduction: int, count: int) -> Any:  # noqa: ANN401 - arrays
+    """The squared difference of each element, over their count where the mean is asked for (1)."""
+    loss = jnp.square(x - target)
+    return loss / count if reduction == 1 else loss
+
+
+def nll_loss(
+    x: Any,  # noqa: ANN401 - an array
+    target: Any,  # noqa: ANN401 - an array
+    weight: Any,  # noqa: ANN401 - an array
+    reduction: int,
+    ignored: int,
+    total: Any,  # noqa: ANN401 - an array
+    shape: tuple[int, ...],
+) -> Any:  # noqa: ANN401 - an array
+    """The losses of labels, their sum (2), or that over the total weight that is given (1)."""
+    labels = target.reshape(-1).astype(jnp.int64)
+    kept = labels != ignored
+    places = jnp.where(kept, labels, 0)
+    weights = jnp.where(kept, weight[places], jnp.zeros((), weight.dtype))
+    losses = -weights * x.reshape(-1, weight.shape[0])[jnp.arange(labels.shape[0]), places]
+    loss = losses if reduction == 0 else jnp.sum(losses)
+    return (loss / total if reduction == 1 else loss).reshape(shape)
+
+
+def avg_pool2d(
+    x: Any,  # noqa: ANN401 - an array
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    includes_padding: Any,  # noqa: ANN401 - a truth value
+    divisor: int,
+    shape: tuple[int, ...],
+) -> Any:  # noqa: ANN401 - an array
+    """Averages over windows of the last two axes; `shape` is that of the result, which ceil_mode decides."""
+    sizes, steps, pads = ((*items, *items)[:2] for items in (kernel, stride or kernel, padding))
+    ends: list[tuple[int, int]] = []
+    counts = []
+    for axis, (size, step, pad) in enumerate(zip(sizes, steps, pads, strict=True), start=x.ndim - 2):
+        starts = np.arange(shape[axis]) * step - pad
+        last = np.minimum(starts + size, x.shape[axis] + pad)
+        counts.append(last - starts if includes_padding else np.minimum(last, x.shape[axis]) - np.maximum(starts, 0))
+        ends.append((pad, max(int(starts[-1]) + size - x.shape[axis], 0)))
+    lead = x.ndim - 2
+    total = lax.reduce_window(
+        x,
+        np.zeros((), x.dtype)[()],
+        lax.add,
+        (*(1,) * lead, *sizes),
+        (*(1,) * lead, *steps),
+        [*((0, 0),) * lead, *ends],
+    )
+    total = total[tuple(slice(size) for size in shape)]
+    return total / (divisor or jnp.asarray(counts[0][:, None] * counts[1][None, :], x.dtype))
+
+
+def max_pool2d(x: Any, indices: Any) -> Any:  # noqa: ANN401 - arrays
+    """The elements of each plane at the places that were saved as those of the largest."""
+    planes, places = (array.reshape(*array.shape[:-2], -1) for array in (x, indices))
+    return jnp.take_along_axis(planes, places.astype(jnp.int64), axis=-1).reshape(indices.shape)
+
+
+def _saved_statistics_jvp(primals: Any, tangents: Any) -> Any:  # noqa: ANN401 - JAX's signature
+    (x, mean, rstd), (direction, _, _) = primals, tangents
+    axes = tuple(range(x.ndim))[-1:]
+    count = max(x.shape[-1], 1)
+    of_rstd = -(rstd**3) * jnp.sum((x - mean) * direction, axis=axes, keepdims=True) / count
+    return (mean, rstd), (jnp.sum(direction, axis=axes, keepdims=True) / count, of_rstd)
+
+
+_saved_statistics: Any = jax.custom_jvp(lambda _x, mean, rstd: (mean, rstd))
+_saved_statistics.defjvp(_saved_statistics_jvp)
+
+
+def layer_norm(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:  # noqa: ANN401 - arrays
+    """A normalisation with the mean and rstd that are given; its derivative is that of functions of x."""
+    rows = x.reshape(-1, math.prod(weight.shape))
+    centre, factor = _saved_statistics(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1))
+    return ((rows - centre) * factor).reshape(x.shape) * weight + bias
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function, and the names of its arguments in order."""
@@ -80,6 +162,8 @@ class Function:
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
+        "broadcast_to": Function(jnp.broadcast_to, ("x", "shape")),
+        "full": Function(jnp.full, ("shape", "value")),
         "multiply": Function(jnp.multiply, ("x", "y")),
         "reshape": Function(jnp.reshape, ("x", "shape")),
         "split": Function(jnp.split, ("x", "parts", "axis")),
@@ -93,10 +177,17 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "nn.mish": Function(nn.mish, ("x",)),
         "nn.sigmoid": Function(nn.sigmoid, ("x",)),
         "nn.silu": Function(nn.silu, ("x",)),
+        "avg_pool2d": Function(
+            avg_pool2d, ("x", "kernel", "stride", "padding", "includes_padding", "divisor", "shape")
+        ),
         "conv_tbc": Function(conv_tbc, ("input", "weight", "bias", "pad")),
         "embedding": Function(embedding, ("table", "indices", "padding_index", "scale_by_frequency")),
+        "layer_norm": Function(layer_norm, ("x", "mean", "rstd", "weight", "bias")),
         "log_softmax_tangent": Function(log_softmax_tangent, ("x", "output", "dim")),
+        "max_pool2d": Function(max_pool2d, ("x", "indices")),
+        "mse_loss": Function(mse_loss, ("x", "target", "reduction", "count")),
         "nearest_exact": Function(nearest_exact, ("x", "size", "scale")),
+        "nll_loss": Function(nll_loss, ("x", "target", "weight", "reduction", "ignored", "total", "shape")),
         "rms_norm": Function(rms_norm, ("x", "rstd", "gamma")),
         "softmax_tangent": Function(softmax_tangent, ("x", "output", "dim")),
     }

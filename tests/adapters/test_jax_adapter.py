@@ -12,10 +12,12 @@ import pytest
 from aclnn_cts.adapters.bindings import Form, check_spec, read_bindings
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Argument, BoolArray, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
+from aclnn_cts.generate.buffers import prepare
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.torch_calls import (
     EXAMPLES,
@@ -67,6 +69,99 @@ def test_gradients_by_hand(session: Session, make: Make, dtype: str) -> None:
     assert (outcome.ended, outcome.message, outcome.status) == (Ended.RETURNED, "", None)
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
+
+
+AVERAGES: dict[str, Argument] = {
+    "gradOutput": tensor([[[4, 8]]]),
+    "self": tensor([[[0, 0, 0], [0, 0, 0]]]),
+    "kernelSize": (2, 2),
+    "stride": (2, 2),
+    "padding": (0, 0),
+    "ceilMode": True,
+    "countIncludePad": True,
+    "divisorOverride": 0,
+    "cubeMathType": 0,
+    "gradInput": Tensor((1, 2, 3), "FLOAT"),
+}
+LABELS: dict[str, Argument] = {
+    "gradOutput": tensor(6.0),
+    "self": tensor([[0, 0], [0, 0], [0, 0]]),
+    "target": tensor([0, 1, 1], "INT64"),
+    "weight": tensor([1, 2]),
+    "reduction": 1,
+    "ignoreIndex": -100,
+    "totalWeight": tensor([3]),
+    "out": Tensor((3, 2), "FLOAT"),
+}
+ROWS: dict[str, Argument] = {
+    "gradOut": tensor([[1, 0]]),
+    "input": tensor([[1, 3]]),
+    "normalizedShape": (2,),
+    "mean": tensor([[2]]),
+    "rstd": tensor([[2]]),
+    "weightOptional": None,
+    "biasOptional": None,
+    "outputMask": BoolArray((True, True, True)),
+    "gradInputOut": Tensor((1, 2), "FLOAT"),
+    "gradWeightOut": Tensor((2,), "FLOAT"),
+    "gradBiasOut": Tensor((2,), "FLOAT"),
+}
+
+
+@needs_jax
+@pytest.mark.parametrize(
+    ("it", "expected"),
+    [
+        # The last window is one element wide: its divisor is 2.
+        (Case("aclnnAvgPool2dBackward", AVERAGES), {"gradInput": [[[1, 1, 4], [1, 1, 4]]]}),
+        (Case("aclnnAvgPool2dBackward", AVERAGES | {"divisorOverride": 8}), {"gradInput": [[[0.5, 0.5, 1]] * 2]}),
+        (
+            Case(
+                "aclnnMaxPool2dWithIndicesBackward",
+                {
+                    "gradOutput": tensor([[[1, 2]]]),
+                    "self": tensor([[[0, 0], [0, 9]]]),
+                    "indices": tensor([[[3, 3]]], "INT32"),
+                    "kernelSize": (2, 1),
+                    "stride": (1, 1),
+                    "padding": (0, 0),
+                    "dilation": (1, 1),
+                    "ceilMode": False,
+                    "gradInput": Tensor((1, 2, 2), "FLOAT"),
+                },
+            ),
+            {"gradInput": [[[0, 0], [0, 3]]]},
+        ),
+        (
+            Case(
+                "aclnnMseLossBackward",
+                {
+                    "gradOutput": tensor([1, 2]),
+                    "self": tensor([3, 5]),
+                    "target": tensor([[1, 1]]),
+                    "reduction": 1,
+                    "out": Tensor((1, 2), "FLOAT"),
+                },
+            ),
+            {"out": [[2, 8]]},
+        ),
+        (Case("aclnnNLLLossBackward", LABELS), {"out": [[-2, 0], [0, -4], [0, -4]]}),
+        (Case("aclnnNLLLossBackward", LABELS | {"ignoreIndex": 1, "reduction": 2}), {"out": [[-6, 0], [0, 0], [0, 0]]}),
+        # h = [-2, 2], w = [1, 0]: rstd (w - 1/2 - h (-1)).
+        (
+            Case("aclnnLayerNormBackward", ROWS),
+            {"gradInputOut": [[-3, 3]], "gradWeightOut": [-2, 0], "gradBiasOut": [1, 0]},
+        ),
+    ],
+    ids=lambda item: item.operator if isinstance(item, Case) else "",
+)
+def test_gradients_of_losses_pools_and_norms_by_hand(session: Session, it: Case, expected: object) -> None:
+    given = [name for name, item in it.tensors() if item.data is not None]
+    outputs = frozenset(name for name, item in it.tensors() if item.data is None)
+    buffers = prepare(it, outputs=outputs, arrays=case_arrays(it, given))
+    (outcome,) = session.run([Call(it, buffers)])
+    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert values_of(buffers) == expected
 
 
 @needs_jax
