@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from aclnn_cts.core.arithmetic import Arithmetic
+from aclnn_cts.core.expected import Arithmetic
 from aclnn_cts.formula.array import Array, Operand
 from aclnn_cts.formula.emulator import Emulator, Real, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation

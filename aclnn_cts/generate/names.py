@@ -14,7 +14,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, factorise
+from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
@@ -79,7 +79,6 @@ class NameDrawer:
             if item.length is not None and item.shape is not None
         )
         """Names, shape and length of each list of tensors, whose sizes may be products of a name with itself."""
-        self._runs = {draw.name for draw in spec.draws if draw.kind in ("run", "factorisation", "broadcast")}
 
     def draw(
         self, choices: Choices, sizes: Sizes, configuration: Configuration | None = None
@@ -114,12 +113,7 @@ class NameDrawer:
             elif kind == "broadcast":
                 names[draw.name] = self._broadcast(choices, step, names, sizes, configuration)
             else:
-                low, high = _lengths(draw, names, target)
-                lengths: Sequence[int] = range(low, high + 1)
-                if configuration is not None:
-                    lengths = configuration.among(step.factor, lengths)
-                length = choices.pick(lengths)
-                names[draw.name] = factorise(choices, draw.value(names, target), length)  # type: ignore[misc]
+                names[draw.name] = self._parts(choices, step, names, configuration)
         return names, picks
 
     def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
@@ -128,8 +122,7 @@ class NameDrawer:
         for group in step.beside or ():
             used = 1
             for name in group:
-                value = names[name]
-                used *= math.prod(value) if name in self._runs else max(value, 1)
+                used *= _elements(names[name])
             room = min(room, budget // used if used else budget)
         if step.draw.name in self._ahead:
             before = 0
@@ -176,10 +169,7 @@ class NameDrawer:
             known = self._smallest(step, names, size)
         except UNDEFINED:
             return 0
-        return max(
-            math.prod(math.prod(known[name]) if name in self._runs else max(known[name], 1) for name in shape)
-            for shape in self._together
-        )
+        return max(math.prod(_elements(known[name]) for name in shape) for shape in self._together)
 
     def _smallest(self, step: _Step, names: Mapping[str, Any], size: int) -> dict[str, Any]:
         known: dict[str, Any] = {**names, step.draw.name: (size,) if step.draw.kind == "run" else size}
@@ -223,6 +213,21 @@ class NameDrawer:
             drawn.append(sizes.size(choices, least, max(least, min(most, room)), later=later, is_last=is_last))
             room //= max(drawn[-1], 1)
         return tuple(drawn)
+
+    def _parts(
+        self, choices: Choices, step: _Step, names: Mapping[str, Any], configuration: Configuration | None
+    ) -> tuple[int, ...]:
+        """Factors of a number, or parts of a total."""
+        draw, target = step.draw, self._target
+        low, high = _lengths(draw, names, target)
+        lengths: Sequence[int] = range(low, high + 1)
+        if configuration is not None:
+            lengths = configuration.among(step.factor, lengths)
+        length = choices.pick(lengths)
+        whole = draw.given(names, target)
+        if draw.kind == "factorisation":
+            return factorise(choices, whole, length)
+        return divided(choices, whole, length, draw.size_bounds(names, target)[0])
 
     def _broadcast(
         self,
@@ -308,7 +313,19 @@ class NameDrawer:
         if draw.kind == "factorisation":
             product = draw.value(names, target)  # type: ignore[misc]
             return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
+        if draw.kind == "partition":
+            total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
+            if sum(old) == total and min(old, default=least) >= least:
+                return old
+            return (total - least * (len(old) - 1), *([least] * (len(old) - 1)))[: len(old)]
         return old
+
+
+def _elements(value: Any) -> int:  # noqa: ANN401 - what a draw gave
+    """How many elements a size or run stands for; 1 for a text, which a condition of a shape may read."""
+    if isinstance(value, str):
+        return 1
+    return math.prod(value) if isinstance(value, tuple) else max(value, 1)
 
 
 def _fitted(old: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -321,7 +338,7 @@ def _fitted(old: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _factor(draw: Draw, *, is_size: bool) -> str:
-    if draw.kind in ("run", "factorisation", "broadcast"):
+    if draw.is_run:
         return f"rank:{draw.name}"
     return f"attribute:{draw.name}" if draw.kind == "choice" or (draw.kind == "integer" and not is_size) else ""
 

@@ -82,7 +82,7 @@ def _empty_bounds(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple
     pairs = []
     if draw.low is not None and draw.high is not None:
         pairs.append(("value" if draw.kind == "integer" else "length", draw.low, draw.high))
-    if draw.sizes is not None and names[draw.name]:
+    if draw.sizes is not None and draw.kind != "partition" and names[draw.name]:
         pairs.append(("size", *draw.sizes))
     for what, lower, upper in pairs:
         low, high = lower(names, target), upper(names, target)
@@ -92,6 +92,11 @@ def _empty_bounds(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple
         wanted = draw.value(names, target)
         if math.prod(names[draw.name]) != wanted:
             return "the number of elements cannot be had", f"{wanted} from {list(names[draw.name])}"
+    if draw.kind == "partition" and draw.value is not None and draw.sizes is not None:
+        wanted, least = draw.value(names, target), draw.sizes[0](names, target)
+        sizes = names[draw.name]
+        if sum(sizes) != wanted or min(sizes, default=least) < least:
+            return "the total cannot be had", f"{wanted} from {list(sizes)}, each at least {least}"
     return None
 
 

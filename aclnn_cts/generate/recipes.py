@@ -18,11 +18,12 @@ from aclnn_cts.core.case import Data, Number, Tensor, real_view
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real
+from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
 from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
 from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
+from aclnn_cts.speclang.kinds_structure import SEGMENTS
 
 __all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
 
@@ -77,6 +78,17 @@ RECIPES: Mapping[str, Recipe] = _registry(
         needs=("of", "kernel"),
         elementwise=False,
     ),
+    Recipe(name="offsets", fill=recipes_structured.offsets, reads=("low", "high", "axis"), elementwise=False),
+    Recipe(name="ends", fill=recipes_structured.ends, reads=("low", "high", "axis"), elementwise=False),
+    Recipe(name="lengths", fill=recipes_structured.lengths, reads=("low", "high", "axis"), elementwise=False),
+    Recipe(
+        name="partial_lengths",
+        fill=recipes_structured.partial_lengths,
+        reads=("low", "high", "axis"),
+        elementwise=False,
+    ),
+    Recipe(name="permutation", fill=recipes_structured.permutation, reads=("low", "axis"), elementwise=False),
+    Recipe(name="bits", fill=recipes_structured.bits, reads=("mean",)),
     Recipe(name="zeros", fill=recipes_exact.zeros),
     Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
     Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
@@ -110,7 +122,7 @@ RECIPES: Mapping[str, Recipe] = _registry(
     Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
 )
 
-_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel"})
+_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel", *SEGMENTS})
 """Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(

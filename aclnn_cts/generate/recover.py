@@ -227,7 +227,7 @@ def _match(items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str
         return
     widths: list[int | None] = []
     for item in items:
-        name = item.node.value if item.node.kind == "name" else None
+        name = item.node.operands[0].value if item.node.value == "sums" else item.node.value
         if not item.spliced:
             widths.append(1)
         elif name in drawn:
@@ -243,6 +243,9 @@ def _match(items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str
         part = sizes[at : at + size]
         at += size
         name = item.node.value if item.node.kind == "name" else None
+        if item.node.value == "sums" and len(part) == size:
+            name = item.node.operands[0].value
+            part = tuple(after - before for before, after in itertools.pairwise((0, *part)))
         if name in drawn and name not in known and len(part) == size:
             known[name] = part if item.spliced else part[0]
 

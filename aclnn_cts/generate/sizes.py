@@ -7,6 +7,7 @@ powers of two show tails of tiles; 1 shows broadcasts.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ __all__ = [
     "attribute_class",
     "attribute_value",
     "class_range",
+    "divided",
     "factorise",
     "mixed_sizes",
 ]
@@ -124,6 +126,22 @@ def class_range(name: str, low: int, high: int) -> tuple[int, int] | None:
     least, most = {"zero": (0, 0), "negative": (low + 1, -1)}.get(name, (1, high - 1))
     least, most = max(least, low + 1), min(most, high - 1)
     return (least, most) if least <= most else None
+
+
+def divided(choices: Choices, total: int, count: int, least: int) -> tuple[int, ...]:
+    """`count` numbers whose sum is `total`, each at least `least` where that can be, one in four as small as that.
+
+    Without a number to divide it among, nothing is left of the total.
+    """
+    if count == 0:
+        return ()
+    total = max(total, 0)
+    least = min(least, total // count)
+    span = total - least * count
+    ends = sorted(choices.integer(0, span) for _ in range(count - 1))
+    ends = [before if choices.chance(1, 4) else end for before, end in itertools.pairwise((0, *ends))]
+    ends = list(itertools.accumulate(ends, max))
+    return tuple(end - before + least for before, end in itertools.pairwise((0, *ends, span)))
 
 
 def factorise(choices: Choices, number: int, count: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from aclnn_cts.generate.layouts import Array, float_layout, to_storage
 from aclnn_cts.generate.recipes import array, check_data, effective
 from aclnn_cts.generate.recipes_exact import integer_bounds
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
+from aclnn_cts.speclang.kinds_structure import STRUCTURES
 
 __all__ = ["lattice"]
 
@@ -51,7 +52,7 @@ def lattice(tensor: Tensor) -> float | None:
     if tensor.data.recipe in _REAL and tensor.numel:
         return None
     data = _effective(tensor)
-    if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES) or not tensor.numel:
+    if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES, *STRUCTURES) or not tensor.numel:
         return 1.0
     if data.recipe == "integers":
         # Rounding to a coarser format moves to multiples of larger powers of two, so this one still divides.

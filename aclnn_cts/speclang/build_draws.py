@@ -40,7 +40,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
 
 def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
     """What the names of draws stand for: `run`, or `number`."""
-    return {draw.name: RUN if draw.kind in ("run", "factorisation", "broadcast") else "number" for draw in draws}
+    return {draw.name: RUN if draw.is_run else "number" for draw in draws}
 
 
 def _bounds(
@@ -68,6 +68,12 @@ def _run(
             high=high,
             value=problems.expression(entry.numel, (*path, "numel"), names),
         )
+    if entry.total is not None:
+        sizes = _bounds(entry.sizes or [0, None], (*path, "sizes"), problems, names)
+        whole = problems.expression(entry.total, (*path, "total"), names)
+        if entry.sizes is not None and entry.sizes[1] is not None:
+            problems.add((*path, "sizes"), f"run {name}: sizes with a total have no upper bound; write [LEAST, null]")
+        return Draw(name=name, kind="partition", low=low, high=high, value=whole, sizes=sizes)
     sizes = _bounds(entry.sizes or [1, None], (*path, "sizes"), problems, names)
     if entry.broadcasts_with is not None:
         other = problems.expression(f"shape({entry.broadcasts_with})", (*path, "broadcasts_with"), names)

@@ -97,9 +97,10 @@ def build_parameters(
             problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
         known = {**names, **{name: context.kinds[name] for name in earlier}}
         readable = {**known, INDEX: "int"} if kind == "tensor_list" else known
+        made = {name: kind for name, kind in context.kinds.items() if kind not in _TENSORS or name in earlier}
         templates: dict[str, tuple[Mapping[str, Any], ...]] = {
             data_kind: tuple(
-                {key: _recipe_parameter(key, value, (*path, "data"), context, problems) for key, value in entry.items()}
+                {key: _recipe_parameter(key, value, (*path, "data"), made, problems) for key, value in entry.items()}
                 for entry in entries
             )
             for data_kind, entries in item.data.items()
@@ -141,15 +142,18 @@ def _recipe_parameter(
     key: str,
     value: object,
     path: tuple[str | int, ...],
-    context: ConstraintContext,
+    kinds: Mapping[str, str],
     problems: Problems,
 ) -> Any:  # noqa: ANN401 - a compiled expression, or the value
-    """A recipe's parameter: an expression or, in brackets, a shape expression that gives an array of integers."""
+    """A recipe's parameter: an expression or, in brackets, a shape expression that gives an array of integers.
+
+    It reads what is made before the tensor's data: attributes and earlier tensors.
+    """
     if not isinstance(value, str) or key in ("recipe", "of"):
         return value
     if value.startswith("["):
-        return compile_shape(problems.shape(value, path, context.kinds))
-    return problems.expression(value, path, context.kinds)
+        return compile_shape(problems.shape(value, path, kinds))
+    return problems.expression(value, path, kinds)
 
 
 def _followed(reference: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from aclnn_cts.speclang.kinds_list import EachItem, ListLength
 from aclnn_cts.speclang.kinds_number import Holds, Range
 from aclnn_cts.speclang.kinds_promotion import PROMOTE, CastFrom, Promotes, SameAsPromoted
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_structure import STRUCTURES, Structure
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, Present, Rank
 from aclnn_cts.speclang.kinds_word import WordIn
 from aclnn_cts.speclang.schema import ConstraintModel
@@ -259,6 +260,31 @@ def _cast(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
     return CastFrom(*_promotable(model, path, context))
 
 
+def _structure(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    structure = model.as_ or STRUCTURES[0]
+    if model.as_ is None:
+        context.problems.add(path, f"as: missing; expected one of {', '.join(STRUCTURES)}")
+    else:
+        context.problems.known(structure, STRUCTURES, (*path, "as"), "structure")
+    number = model.is_
+    if number is None and structure != "permutation":
+        context.problems.add(path, f"is: missing; say what the lengths of {structure} add up to")
+    node = context.problems.node(0 if number is None else number, (*path, "is"), context.kinds)
+    least = 0
+    if model.in_ is not None:
+        least = model.in_[0] if isinstance(model.in_, list) and len(model.in_) == 2 and model.in_[1] is None else -1
+        if type(least) is not int or least < 0:
+            context.problems.add((*path, "in"), f"{shown(model.in_)}; expected [LEAST, null]: the least length")
+            least = 0
+    return Structure(
+        of=_of(model, path, context, "tensor", "int_array"),
+        structure=structure if structure in STRUCTURES else STRUCTURES[0],
+        number=0 if number is None or node is None else str(number),
+        least=least,
+        axis=model.axis,
+    )
+
+
 def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     if model.as_ is not None and model.as_.startswith(PROMOTE):
         return SameAsPromoted(*_promotable(model, path, context))
@@ -294,4 +320,5 @@ KINDS: Mapping[str, _Builder] = {
     "not_empty": _on_tensors(_not_empty),
     "finite": _finite,
     "elements": _elements,
+    "structure": _structure,
 }

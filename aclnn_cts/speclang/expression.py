@@ -8,6 +8,7 @@ parsed once into a tree, checked for names, and compiled into closures over `(ar
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ __all__ = [
     "COMPARISONS",
     "CONTENTS",
     "FUNCTIONS",
+    "SIZES",
     "UNDEFINED",
     "VALUE_WORDS",
     "Compiled",
@@ -62,6 +64,11 @@ class Node:
 
 def _shape(value: Value) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else value.shape
+
+
+def _items(value: Value) -> tuple[Any, ...]:
+    """The sizes of a run, or the items of an array."""
+    return value if isinstance(value, tuple) else value.items
 
 
 def _is_empty(value: Value) -> bool:
@@ -144,6 +151,9 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "lowest": (1, lambda value: value.lowest),
     "distinct": (1, lambda value: value.distinct),
     "windows": (5, _windows),
+    "sum": (1, lambda value: sum(_items(value))),
+    "sums": (1, lambda value: tuple(itertools.accumulate(_items(value)))),
+    "ascending": (1, lambda value: all(one <= other for one, other in itertools.pairwise(_items(value)))),
     "min": (-1, min),
     "max": (-1, max),
     "abs": (1, abs),
@@ -151,6 +161,9 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
 
 CONTENTS = frozenset({"holds", "highest", "lowest", "distinct"})
 """Functions of what a tensor holds, which only the predicates of waivers can read (`generate.predicate`)."""
+
+SIZES = ("broadcast", "sums")
+"""Functions that give sizes: `*` takes them in a shape expression."""
 
 VALUE_WORDS = ("nan", "inf", "zero", "negative", "subnormal")
 """What `holds` looks for, beside a number."""

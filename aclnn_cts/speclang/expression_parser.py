@@ -10,7 +10,7 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, VALUE_WORDS, Node
+from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, SIZES, VALUE_WORDS, Node
 
 __all__ = ["Expression", "ExpressionError", "parse", "substituted"]
 
@@ -58,8 +58,8 @@ class Expression:
             raise ExpressionError(f"{shown(self.text)}: expected {shown(word)} before {self.peek()[1] or 'the end'!r}")
 
     def sizes(self, word: str) -> Node:
-        """What gives sizes, after its first word: a name, or a call of `broadcast`."""
-        return self._call(word) if word == "broadcast" and self.peek() == ("op", "(") else Node("name", word)
+        """What gives sizes, after its first word: a name, or a call of `broadcast` or `sums`."""
+        return self._call(word) if word in SIZES and self.peek() == ("op", "(") else Node("name", word)
 
     def disjunction(self) -> Node:
         self.depth += 1

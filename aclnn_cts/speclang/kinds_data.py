@@ -16,9 +16,9 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["INDEX_RECIPES", "Elements", "Finite", "data_is_finite", "data_range"]
+__all__ = ["INDEX_RECIPES", "INTEGER_LIMITS", "Elements", "Finite", "data_is_finite", "data_range"]
 
-_INTEGER_LIMITS: Mapping[str, int] = {
+INTEGER_LIMITS: Mapping[str, int] = {
     "INT8": 128,
     "UINT8": 256,
     "BOOL": 2,
@@ -51,7 +51,7 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
         numbers = [float(value) for value in data.values] or [0.0]
         return min(numbers), max(numbers)
     if data.recipe in INDEX_RECIPES:
-        high = min(data.high if data.high is not None else 1, _INTEGER_LIMITS.get(tensor.dtype, 2**62))
+        high = min(data.high if data.high is not None else 1, INTEGER_LIMITS.get(tensor.dtype, 2**62))
         return min(data.low or 0, high - 1), high - 1
     if data.recipe == "zeros":
         return 0, 0
@@ -134,7 +134,7 @@ class Elements(NoLimits):
             beside += [high + 1, high * 2 + 10]
         if self.low is not None:
             beside.insert(1, int(_bound(self.low, 0)(case.arguments, case.target)) - 1)
-        limit = _INTEGER_LIMITS.get(tensor.dtype, 2**31)
+        limit = INTEGER_LIMITS.get(tensor.dtype, 2**31)
         for value in beside:
             if value < limit and not (value < 0 and tensor.dtype in ("UINT8", "BOOL")):
                 data = Data(values=(value,) * tensor.numel)

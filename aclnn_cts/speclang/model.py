@@ -84,18 +84,27 @@ class Parameter:
             return True
 
 
+RUNS = ("run", "factorisation", "partition", "broadcast")
+"""Kinds of draws of several sizes: free ones, of a product, of a sum, and such as broadcast with others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
     """One name of generation, in the order in which names are drawn. Bounds are compiled over earlier names."""
 
     name: str
     kind: str
-    """`integer`, `derived`, `choice`, `run`, `factorisation` or `broadcast`."""
+    """`integer`, `derived`, `choice`, or one of `RUNS`."""
     low: Evaluator | None = None
     high: Evaluator | None = None
     value: Evaluator | None = None
     choices: tuple[Evaluator, ...] = ()
     sizes: tuple[Evaluator, Evaluator] | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is several sizes."""
+        return self.kind in RUNS
 
     def bounds(self, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
         """Least and most of an integer, or of the length of a run of any kind; TypeError for other kinds."""
@@ -104,7 +113,7 @@ class Draw:
         return self.low(names, target), self.high(names, target)
 
     def given(self, names: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401 - what an expression gives
-        """What a derived name is, the product of a factorisation, or the run that one of kind broadcast goes with.
+        """What a derived name is, the product or sum of a run, or the run that one of kind broadcast goes with.
 
         TypeError for other kinds.
         """

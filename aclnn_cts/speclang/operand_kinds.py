@@ -31,6 +31,8 @@ _TAKES = {
     **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
     **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
     **dict.fromkeys(("dtype", "promote", "castable"), ("tensor", "scalar", "tensor_list")),
+    **dict.fromkeys(("sums", "ascending"), ("int_array", RUN)),
+    "sum": ("int_array", "bool_array", "float_array", RUN),
     "value": ("scalar",),
     "given": POINTERS,
     **dict.fromkeys(("len", "item"), ("int_array", "bool_array", "float_array", "tensor_list", RUN)),

@@ -113,6 +113,7 @@ class DrawModel(_Strict):
     length: Bounds | None = None
     sizes: Bounds | None = None
     numel: StrictStr | None = None
+    total: StrictStr | None = None
     broadcasts_with: StrictStr | None = None
 
 

@@ -42,6 +42,8 @@ def _kind(rule: Rule) -> str:
         return "broadcast_shape"
     if rule["kind"] in ("cast", "same_dtype") and _TOGETHER.search(str(rule.get("as"))):
         return f"{rule['kind']}_promoted"
+    if rule["kind"] == "structure":
+        return str(rule.get("as"))
     return "dims_of" if rule["kind"] == "dims" and "axes" in rule else str(rule["kind"])
 
 

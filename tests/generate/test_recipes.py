@@ -23,6 +23,7 @@ from aclnn_cts.generate.recipes_exact import index_bounds
 from aclnn_cts.generate.recipes_real import NORMAL_REACH
 from aclnn_cts.generate.value_analysis import lattice
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
+from aclnn_cts.speclang.kinds_structure import SEGMENTS
 from tests.generate.made_data import FLOATS, few, make, needed, seeds, shapes, wide
 
 
@@ -94,6 +95,69 @@ def test_index_data_stay_inside(recipe: str, dtype: str, seed: int, low: int, sp
 def test_index_data_in_a_narrow_format_never_round_out_of_range() -> None:
     for high in range(250, 300):
         assert wide(make((500,), "BF16", "indices", high=high)).max() < high
+
+
+@few
+@given(
+    seed=seeds,
+    shape=st.lists(st.integers(1, 9), max_size=3).map(tuple),
+    total=st.integers(0, 2**30),
+    least=st.integers(0, 3),
+    data=st.data(),
+)
+@pytest.mark.parametrize("recipe", SEGMENTS)
+def test_segments_add_up(
+    recipe: str, seed: int, shape: tuple[int, ...], total: int, least: int, data: st.DataObject
+) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1)) if shape else 0
+    made = make(shape, "INT64", recipe, seed=seed, low=least, high=total, axis=axis)
+    lines = np.moveaxis(made, axis, -1).reshape(-1, shape[axis]) if shape else made.reshape(1, 1)
+    for line in lines.tolist():
+        if recipe == "offsets":
+            assert line[0] == 0
+            assert len(line) == 1 or line[-1] == total
+        elif recipe == "ends":
+            assert line[-1] == total
+        steps = np.diff(line).tolist() if recipe == "offsets" else line
+        steps = np.diff([0, *line]).tolist() if recipe == "ends" else steps
+        segments = len(steps) + (recipe == "partial_lengths")
+        assert min(steps, default=total) >= min(least, total // max(segments, 1))
+        assert sum(steps) <= total if recipe in ("partial_lengths", "offsets") else sum(steps) == total
+
+
+def test_segments_are_of_many_lengths_and_some_are_empty() -> None:
+    for recipe in ("lengths", "partial_lengths"):
+        found = make((200, 10), "INT32", recipe, high=1000, seed=2)
+        assert 0.2 < (found == 0).mean() < 0.35
+        assert len(np.unique(found)) > 100
+        # No place along the axis is favoured.
+        assert (np.abs(found.mean(axis=0) - found.mean()) < 40).all()
+    assert make((4,), "INT8", "ends", high=1000).tolist()[-1] == 127
+    assert make((3,), "INT32", "ends", high=-4).tolist() == [0, 0, 0]
+
+
+@few
+@given(seed=seeds, shape=shapes, low=st.integers(-300, 300), data=st.data())
+def test_a_permutation_holds_each_number_once(seed: int, shape: tuple[int, ...], low: int, data: st.DataObject) -> None:
+    whole = make(shape, "INT32", "permutation", seed=seed, low=low)
+    assert sorted(whole.reshape(-1).tolist()) == list(range(low, low + whole.size))
+    if shape:
+        axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+        lines = np.moveaxis(make(shape, "INT32", "permutation", seed=seed, low=low, axis=axis), axis, -1)
+        assert (np.sort(lines, axis=-1) == np.arange(low, low + shape[axis])).all()
+    assert (make((200,), "INT8", "permutation", seed=seed) <= 127).all()
+
+
+def test_bits_are_ones_as_often_as_asked() -> None:
+    for dtype, width in (("UINT8", 8), ("INT32", 32), ("UINT64", 64), ("BOOL", 1), ("FLOAT", 1)):
+        for mean in (0.0, 0.25, 0.5, 0.9, 1.0):
+            made = make((2000,), dtype, "bits", mean=mean)
+            ones = np.unpackbits(made.view(np.uint8)) if width > 1 else made
+            assert abs(ones.mean() - mean) < 0.05
+            assert mean not in (0.0, 1.0) or ones.mean() == mean
+    # Whichever bit is looked at, it is as often 1.
+    places = np.unpackbits(make((4000, 1), "UINT8", "bits", mean=0.75), axis=1).mean(axis=0)
+    assert (np.abs(places - 0.75) < 0.05).all()
 
 
 def test_few_indices_are_few_and_ramp_counts() -> None:

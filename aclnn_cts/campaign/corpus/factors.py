@@ -74,7 +74,7 @@ class Factors:
             used = {value for row in sampler.dtype_rows for value in spec.modes.supported(product, row[spec.modes.by])}
             yield "mode", [name for value, name in spec.modes.names.items() if value in used]
         for draw in spec.draws:
-            if draw.kind in ("run", "factorisation", "broadcast"):
+            if draw.is_run:
                 yield f"rank:{draw.name}", [str(length) for length in range(9)]
             elif draw.kind == "choice":
                 yield f"attribute:{draw.name}", [choice_label(number) for number in range(len(draw.choices))]

@@ -1,0 +1,168 @@
+"""The rule about integers with a structure: lengths of segments, where segments end, permutations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.expression import compile_node
+from aclnn_cts.speclang.expression_parser import parse
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds_data import INTEGER_LIMITS
+
+if TYPE_CHECKING:
+    from aclnn_cts.speclang.model import Spec
+
+__all__ = ["SEGMENTS", "STRUCTURES", "Structure"]
+
+SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
+"""Recipes of lengths that add up to a total, and of where they end."""
+STRUCTURES = (*SEGMENTS, "permutation")
+_DEFAULT_TOTAL = 16
+_MOST_WRITTEN = 2**12
+"""Elements of a tensor whose rule is broken by explicit values."""
+_WORDS = {
+    "offsets": ("0 and the ends of segments that reach {}", "0 与各段终点，最后一个为 {}"),
+    "ends": ("the ends of segments that reach {}", "各段终点，最后一个为 {}"),
+    "lengths": ("lengths that add up to {}", "各段长度，总和为 {}"),
+    "partial_lengths": ("lengths that add up to {} at most", "各段长度，总和不超过 {}"),
+    "permutation": ("a permutation of the numbers from {} on", "从 {} 起各数的一个排列"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Structure(NoLimits):
+    """The elements of a tensor along an axis, or the items of an int array, have a structure."""
+
+    of: str
+    structure: str
+    number: str | int
+    """The total; of a permutation the least number."""
+    least: int
+    """The least length of a segment."""
+    axis: int | None
+    """Along which; None: the last, of a permutation all elements together."""
+
+    @property
+    def test(self) -> Test:
+        number = compile_node(parse(self.number))
+
+        def fits(arguments: Mapping[str, Any], target: Target) -> bool:
+            value, wanted = arguments[self.of], int(number(arguments, target))
+            if isinstance(value, tuple):
+                return self._fits(value, wanted)
+            if 0 in value.shape:
+                return True
+            if value.data is None:
+                raise TypeError("no data")
+            if value.data.recipe == self.structure:
+                return self._is_made_so(value, value.data, wanted)
+            count, inner = self._line(value)
+            if value.data.values is not None:
+                numbers = [float(item) for item in value.data.values]
+                starts = (block + place for block in range(0, len(numbers), count * inner) for place in range(inner))
+                return all(self._fits(numbers[start : start + count * inner : inner], wanted) for start in starts)
+            if value.data.recipe in ("zeros", "constant"):
+                mean = 1.0 if value.data.mean is None else value.data.mean
+                return self._fits([0.0 if value.data.recipe == "zeros" else mean] * count, wanted)
+            # Of any other contents it is as good as certain that they have no such structure.
+            return False
+
+        return fits
+
+    def _line(self, tensor: Tensor) -> tuple[int, int]:
+        """How many elements have the structure together, and how far apart they lie."""
+        if not tensor.shape or (self.axis is None and self.structure == "permutation"):
+            return tensor.numel, 1
+        axis = -1 if self.axis is None else self.axis
+        return tensor.shape[axis], math.prod(tensor.shape[axis:][1:])
+
+    def _segments(self, count: int) -> int:
+        """Of so many elements."""
+        return count + {"offsets": -1, "partial_lengths": 1}.get(self.structure, 0)
+
+    def _is_made_so(self, tensor: Tensor, data: Data, wanted: int) -> bool:
+        rank = max(len(tensor.shape), 1)
+        last = None if self.structure == "permutation" else rank - 1
+        own, asked = (last if axis is None else axis % rank for axis in (data.axis, self.axis))
+        if self.structure == "permutation":
+            return own == asked and (data.low or 0) == wanted
+        total = _DEFAULT_TOTAL if data.high is None else data.high
+        fits = total == wanted and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
+        least = (data.low or 0) >= self.least and self.least * self._segments(self._line(tensor)[0]) <= total
+        return own == asked and fits and least
+
+    def _fits(self, numbers: Sequence[float], wanted: int) -> bool:
+        if not numbers:
+            return True
+        if self.structure == "permutation":
+            return sorted(numbers) == list(range(wanted, wanted + len(numbers)))
+        steps = list(numbers)
+        if self.structure in ("ends", "offsets"):
+            steps = [after - before for before, after in itertools.pairwise((0, *numbers))]
+        if self.structure == "offsets" and steps.pop(0) != 0:
+            return False
+        reached = sum(steps)
+        exact = reached <= wanted if self.structure == "partial_lengths" else reached == wanted or not steps
+        return exact and all(step >= self.least for step in steps)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        value = case.arguments[self.of]
+        wanted = int(compile_node(parse(self.number))(case.arguments, case.target))
+        if isinstance(value, tuple):
+            for text, items in self._broken(len(value), wanted):
+                yield Way(text=f"{self.of}: {text}", values={self.of: items})
+        if not isinstance(value, Tensor) or value.data is None or not 0 < value.numel <= _MOST_WRITTEN:
+            return
+        count, inner = self._line(value)
+        limit = INTEGER_LIMITS.get(value.dtype, 2**62)
+        for text, items in self._broken(count, wanted):
+            if max(items) < limit and not (min(items) < 0 and value.dtype.startswith(("U", "BOOL"))):
+                block = tuple(item for item in items for _ in range(inner))
+                data = Data(values=block * (value.numel // len(block)))
+                yield Way(text=f"{self.of}: {text}", data={self.of: data})
+
+    def _broken(self, count: int, wanted: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Elements without the structure, each next to some that have it."""
+        if not count:
+            return
+        good = self._even(count, wanted)
+        last = good[-1]
+        changes = [
+            (f"last element {last} -> {last + 1}", (*good[:-1], last + 1)),
+            (f"last element {last} -> {last - 1}", (*good[:-1], last - 1)),
+            ("elements in reverse order", good[::-1]),
+            (f"first element {good[0]} -> -1", (-1, *good[1:])),
+            (f"first element {good[0]} -> {good[0] + 1}", (good[0] + 1, *good[1:])),
+            (f"every element -> {good[0]}", (good[0],) * count),
+            ("first element less by as much as the last is more", (-1, *good[1:-1], last + good[0] + 1)),
+            (f"last element {last} -> {2 * wanted + 10}", (*good[:-1], 2 * wanted + 10)),
+        ]
+        for text, items in changes:
+            if len(items) == count and not self._fits(items, wanted):
+                yield text, items
+
+    def _even(self, count: int, wanted: int) -> tuple[int, ...]:
+        """Elements that have the structure, with segments as alike as may be."""
+        if self.structure == "permutation":
+            return tuple(range(wanted, wanted + count))
+        segments = max(self._segments(count), 1)
+        stops = [max(wanted, 0) * place // segments for place in range(segments + 1)]
+        if self.structure == "offsets":
+            return tuple(stops[:count])
+        if self.structure == "ends":
+            return tuple(stops[1:])
+        return tuple(after - before for before, after in itertools.pairwise(stops))[:count]
+
+    def describe(self, product: str) -> str:
+        least = f", each at least {self.least}" if self.least else ""
+        return f"{self.of} holds {_WORDS[self.structure][0].format(self.number)}{least}"
+
+    def describe_zh(self, product: str) -> str:
+        least = f"，每段不小于 {self.least}" if self.least else ""
+        return f"{self.of} 为{_WORDS[self.structure][1].format(self.number)}{least}"
