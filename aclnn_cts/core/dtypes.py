@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 __all__ = [
     "COMPONENTS",
     "DTYPES",
+    "FLOAT8",
     "FLOATING",
     "FORMATS",
     "INEXACT",
@@ -64,16 +65,19 @@ _ROWS = (
     ("UINT1", 30, 0, "other"),
     ("COMPLEX32", 33, 4, "other"),
     ("HIFLOAT8", 34, 1, "other"),
-    ("FLOAT8_E5M2", 35, 1, "other"),
-    ("FLOAT8_E4M3FN", 36, 1, "other"),
-    ("FLOAT8_E8M0", 37, 1, "other"),
+    ("FLOAT8_E5M2", 35, 1, "float"),
+    ("FLOAT8_E4M3FN", 36, 1, "float"),
+    ("FLOAT8_E8M0", 37, 1, "float"),
 )
 
 DTYPES: MappingProxyType[str, DType] = MappingProxyType({row[0]: DType(*row) for row in _ROWS})
-FLOATING: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float")
+FLOAT8: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float" and dtype.size == 1)
+"""Floating dtypes of 8 bits, which data are stored in and nothing is computed in."""
+FLOATING: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind == "float") - FLOAT8
+"""The other ones."""
 COMPONENTS: MappingProxyType[str, str] = MappingProxyType({"COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"})
 """The dtype of the real and the imaginary part, by complex dtype."""
-INEXACT: frozenset[str] = FLOATING | frozenset(COMPONENTS)
+INEXACT: frozenset[str] = FLOATING | FLOAT8 | frozenset(COMPONENTS)
 """Floating dtypes, and the complex ones of floating components."""
 JUDGED_INPUTS: frozenset[str] = INEXACT | frozenset(
     name for name, dtype in DTYPES.items() if dtype.kind in ("signed", "unsigned", "bool")
@@ -98,6 +102,12 @@ _NUMPY = {
     "COMPLEX64": "complex64",
     "COMPLEX128": "complex128",
 }
+_ML_DTYPES = {
+    "BF16": "bfloat16",
+    "FLOAT8_E5M2": "float8_e5m2",
+    "FLOAT8_E4M3FN": "float8_e4m3fn",
+    "FLOAT8_E8M0": "float8_e8m0fnu",
+}
 
 
 def itemsize(name: str) -> int:
@@ -107,15 +117,15 @@ def itemsize(name: str) -> int:
 
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an aclDataType (`BF16` through ml_dtypes).
+    """The NumPy dtype of an aclDataType (`BF16` and the 8-bit floats through ml_dtypes).
 
-    Raises KeyError for a member that no array here can hold (`STRING`, `INT4`, the 8-bit floats).
+    Raises KeyError for a member that no array here can hold (`STRING`, `INT4`, `HIFLOAT8`).
     """
-    if name == "BF16":
-        import ml_dtypes  # noqa: PLC0415 - 60 ms that only BF16 needs
+    if name in _ML_DTYPES:
+        import ml_dtypes  # noqa: PLC0415 - 60 ms that only these need
 
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
+        other: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+        return other
     dtype: np.dtype[Any] = np.dtype(_NUMPY[name])
     return dtype
 

@@ -62,7 +62,7 @@ _SIGN = np.int64(-(1 << 63))
 
 @dataclass(frozen=True, slots=True)
 class BinaryFormat:
-    """A binary floating-point format with gradual underflow and infinities (IEEE 754-2019, section 3.3).
+    """A binary floating-point format with gradual underflow (IEEE 754-2019, section 3.3).
 
     All figures are exact float64 numbers. `significand` counts the leading bit: 24 for FLOAT.
     """
@@ -78,20 +78,39 @@ class BinaryFormat:
     largest: float
     smallest_normal: float
     smallest_subnormal: float
+    infinite: bool = True
+    """Whether it has infinities. Rounding gives one all the same beyond the largest number: what becomes of it when it
+    is stored, nan or that number, is for the document to say."""
+    signed: bool = True
+    """Whether it has zeros and negative numbers."""
 
 
 @functools.cache
-def binary_format(name: str, *, significand: int, min_exponent: int, max_exponent: int) -> BinaryFormat:
-    """The format with these sizes; float64 must hold it (at most 53 bits, exponents from -1022 to 1023)."""
+def binary_format(
+    name: str,
+    *,
+    significand: int,
+    min_exponent: int,
+    max_exponent: int,
+    largest: float | None = None,
+    infinite: bool = True,
+    signed: bool = True,
+) -> BinaryFormat:
+    """The format with these sizes; float64 must hold it (at most 53 bits, exponents from -1022 to 1023).
+
+    The largest number has all bits of the significand set where `largest` does not say another.
+    """
     return BinaryFormat(
         name=name,
         significand=significand,
         min_exponent=min_exponent,
         max_exponent=max_exponent,
         unit_roundoff=math.ldexp(1.0, -significand),
-        largest=math.ldexp(2.0 - math.ldexp(1.0, 1 - significand), max_exponent),
+        largest=largest or math.ldexp(2.0 - math.ldexp(1.0, 1 - significand), max_exponent),
         smallest_normal=math.ldexp(1.0, min_exponent),
         smallest_subnormal=math.ldexp(1.0, min_exponent - significand + 1),
+        infinite=infinite,
+        signed=signed,
     )
 
 
@@ -101,12 +120,19 @@ BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
         "FLOAT16": binary_format("FLOAT16", significand=11, min_exponent=-14, max_exponent=15),
         "BF16": binary_format("BF16", significand=8, min_exponent=-126, max_exponent=127),
         "DOUBLE": binary_format("DOUBLE", significand=53, min_exponent=-1022, max_exponent=1023),
+        "FLOAT8_E5M2": binary_format("FLOAT8_E5M2", significand=3, min_exponent=-14, max_exponent=15),
+        "FLOAT8_E4M3FN": binary_format(
+            "FLOAT8_E4M3FN", significand=4, min_exponent=-6, max_exponent=8, largest=448.0, infinite=False
+        ),
+        "FLOAT8_E8M0": binary_format(
+            "FLOAT8_E8M0", significand=1, min_exponent=-127, max_exponent=127, infinite=False, signed=False
+        ),
         "HFLOAT32": binary_format("HFLOAT32", significand=12, min_exponent=-126, max_exponent=127),
     }
 )
 """By aclDataType name, and HFLOAT32: the format of a matrix unit's operands, which no tensor has. Published programs
 give HFLOAT32 eleven stored significand bits on Ascend 910B and ten on others; `specs/precision.yaml` says which one a
-bound may count on."""
+bound may count on. The 8-bit formats are those of the OCP 8-bit Floating Point and Microscaling specifications."""
 
 
 def covers(wide: BinaryFormat, narrow: BinaryFormat) -> bool:
@@ -215,7 +241,8 @@ def spacing(values: NDArray[np.float64], form: BinaryFormat, *, scale: float = 1
 def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     """Round float64 to nearest even into the NumPy dtype of a floating aclDataType (`BF16` through ml_dtypes).
 
-    Raises KeyError where `dtype` is not FLOAT, FLOAT16, BF16 or DOUBLE.
+    Of a format without infinities, what lies beyond its largest number becomes nan; of FLOAT8_E8M0, so do negative
+    numbers, and what rounds to 0 becomes its smallest number. Raises KeyError where `dtype` is no floating dtype.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return stored(values, dtype)
@@ -228,11 +255,17 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
         return np.array(values, dtype=np.float64)
     if form.significand == 24:
         return np.asarray(values, dtype=np.float64).astype(np.float32)
-    if is_large(values.size) and values.flags.c_contiguous and values.dtype == np.float64:
-        result: NDArray[Any] = np.empty(values.shape, numpy_dtype(dtype))
-        _round_into(result, values, form)
-        return result
-    return rounded(values, form).astype(numpy_dtype(dtype))
+    if form.infinite and is_large(values.size) and values.flags.c_contiguous and values.dtype == np.float64:
+        whole: NDArray[Any] = np.empty(values.shape, numpy_dtype(dtype))
+        _round_into(whole, values, form)
+        return whole
+    result = rounded(values, form)
+    if not form.infinite:
+        result[np.isinf(result)] = np.nan
+    if not form.signed:
+        result[result < 0.0] = np.nan
+        np.maximum(result, form.smallest_normal, out=result)
+    return result.astype(numpy_dtype(dtype))
 
 
 def widen(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.core.case import Case, real_view
-from aclnn_cts.core.dtypes import components, composed
+from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.generate.layouts import Array
+from aclnn_cts.generate.layouts import Array, carried, carrier
 from aclnn_cts.generate.philox import Streams
 from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
 from aclnn_cts.generate.request import Request
@@ -74,8 +74,9 @@ def _small_parts(
                 continue
             if recipe is not None:
                 recipe, data = effective(recipe, tensor, tensor.data)
+                view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
                 if data.of == tensor.data.of:
-                    yield recipe, Request(name=name, tensor=real_view(tensor), data=data, raw=raw), tensor.dtype, made
+                    yield recipe, Request(name=name, tensor=view, data=data, raw=raw), tensor.dtype, made
 
 
 def _fill_together(parts: Iterable[_Part]) -> None:
@@ -89,7 +90,7 @@ def _fill_together(parts: Iterable[_Part]) -> None:
             flat = group[0][0].fill([request for _, request, *_ in group], counts)
             start = 0
             for (_, request, dtype, made), count in zip(group, counts, strict=True):
-                made[request.name] = composed(flat[start : start + count].reshape(request.tensor.shape), dtype)
+                made[request.name] = carried(flat[start : start + count].reshape(request.tensor.shape), dtype)
                 start += count
 
 

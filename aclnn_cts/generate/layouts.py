@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.core.rounding import stored
+from aclnn_cts.core.dtypes import DTYPES, composed, numpy_dtype
+from aclnn_cts.core.rounding import BINARY_FORMATS, stored
 
-__all__ = ["Array", "FloatLayout", "float_layout", "integer_range", "storage_dtype", "to_storage"]
+__all__ = ["Array", "FloatLayout", "carried", "carrier", "float_layout", "integer_range", "storage_dtype", "to_storage"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -26,6 +26,8 @@ class FloatLayout(msgspec.Struct, frozen=True):
     """Bits of the biased exponent."""
     word: np.dtype[Any]
     """The unsigned integer of the element's size."""
+    infinite: bool = True
+    """Whether the topmost exponent is that of infinities and nans; else all its bits set are the only nan."""
 
     @property
     def precision(self) -> int:
@@ -39,13 +41,19 @@ class FloatLayout(msgspec.Struct, frozen=True):
 
     @property
     def top(self) -> int:
-        """The exponent field of infinities and nans."""
+        """The topmost exponent field."""
         return (1 << self.exponent) - 1
+
+    @property
+    def most(self) -> int:
+        """The bits of the largest finite number."""
+        return (self.top << self.mantissa) - 1 if self.infinite else (1 << (self.mantissa + self.exponent)) - 2
 
     @property
     def largest(self) -> float:
         """The largest finite number."""
-        return (2.0 - 2.0**-self.mantissa) * 2.0**self.bias
+        field, mantissa = divmod(self.most, 1 << self.mantissa)
+        return (1.0 + mantissa * 2.0**-self.mantissa) * 2.0 ** (field - self.bias)
 
 
 _LAYOUTS = {
@@ -53,19 +61,31 @@ _LAYOUTS = {
     "BF16": FloatLayout(7, 8, np.dtype(np.uint16)),
     "FLOAT": FloatLayout(23, 8, np.dtype(np.uint32)),
     "DOUBLE": FloatLayout(52, 11, np.dtype(np.uint64)),
+    "FLOAT8_E5M2": FloatLayout(2, 5, np.dtype(np.uint8)),
+    "FLOAT8_E4M3FN": FloatLayout(3, 4, np.dtype(np.uint8), infinite=False),
 }
 
 
 def float_layout(dtype: str) -> FloatLayout | None:
-    """The layout of a floating aclDataType that NumPy can hold, else None."""
+    """The layout of a floating aclDataType with a significand, else None."""
     return _LAYOUTS.get(dtype)
+
+
+def carrier(dtype: str) -> str:
+    """The dtype in which recipes fill a tensor: FLOAT for the one that holds powers of two alone; else its own."""
+    return "FLOAT" if dtype == "FLOAT8_E8M0" else dtype
+
+
+def carried(array: Array, dtype: str) -> Array:
+    """What a recipe filled, in the tensor's dtype, and complex where that is."""
+    return to_storage(array.astype(np.float64), dtype) if carrier(dtype) != dtype else composed(array, dtype)
 
 
 @functools.cache
 def storage_dtype(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype of a tensor's memory: an unsigned integer of the element's size where NumPy has no counterpart.
 
-    Such a dtype (INT4, the 8-bit floats, COMPLEX32) appears in calls that must be refused for it, and those need
+    Such a dtype (INT4, HIFLOAT8, COMPLEX32) appears in calls that must be refused for it, and those need
     memory like any other.
     """
     try:
@@ -92,11 +112,17 @@ def integer_range(dtype: str) -> tuple[int, int]:
 def to_storage(values: NDArray[np.float64], dtype: str) -> Array:
     """Float64 values in the dtype of a tensor: rounded to nearest even; saturated, nan to 0, where it is an integer.
 
+    A floating dtype without infinities saturates too, but for inf, which becomes nan; one without a sign takes
+    magnitudes, and its smallest number for 0.
+
     The caller has switched NumPy's warnings of overflow off: a value beyond the largest finite number is infinite.
     """
     kind = DTYPES[dtype].kind
     if kind == "float":
-        return stored(values, dtype)
+        form = BINARY_FORMATS[dtype]
+        if not form.infinite:
+            values = np.where(np.isinf(values), np.nan, np.clip(values, -form.largest, form.largest))
+        return stored(values if form.signed else np.abs(values), dtype)
     if kind == "bool":
         return np.asarray(values != 0)
     if kind == "other":

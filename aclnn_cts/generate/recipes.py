@@ -19,7 +19,7 @@ from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, com
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
-from aclnn_cts.generate.layouts import Array, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.layouts import Array, carried, carrier, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
 from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
@@ -228,7 +228,7 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
     Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin. Of a complex
     tensor the recipe fills the real view (`core.case.real_view`), along an axis of the elements.
     """
-    if recipe.floating and float_layout(component(tensor.dtype)) is None:
+    if recipe.floating and float_layout(carrier(component(tensor.dtype))) is None:
         return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
     if tensor.dtype in COMPONENTS and tensor.shape and (data.axis is not None or recipe.name in _ALONG_THE_LAST):
         return recipe, msgspec.structs.replace(data, axis=recipes_exact.axis_of(tensor, data.axis))
@@ -253,18 +253,18 @@ def _fill(
     recipe, data = effective(recipe, tensor, data)
     stream = f"data/{name}"
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)
-    view = real_view(tensor)
+    view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
     count = view.numel
     source = source if source is None else components(source)
     request = Request(name=name, tensor=view, data=data, raw=raw, source=source)
     if count <= CHUNK or not recipe.elementwise:
-        return composed(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
+        return carried(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
     result = np.empty(count, storage_dtype(view.dtype))
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
         part = msgspec.structs.replace(request, start=start)
         result[start : start + size] = recipe.fill((part,), (size,))
-    return composed(result.reshape(view.shape), tensor.dtype)
+    return carried(result.reshape(view.shape), tensor.dtype)
 
 
 def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:

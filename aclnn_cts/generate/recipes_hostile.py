@@ -71,8 +71,12 @@ def large(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     layout = layout_of(requests)
     numbers = taken(requests, counts)
     sign, middle = _fields(numbers)
-    field = np.uint64(layout.top - 1) - (middle & np.uint64(1))
-    return from_bits(requests, sign, field, numbers & np.uint64((1 << layout.mantissa) - 1))
+    field = np.uint64(layout.most >> layout.mantissa) - (middle & np.uint64(1))
+    mantissa = numbers & np.uint64((1 << layout.mantissa) - 1)
+    if not layout.infinite:
+        most = np.uint64(layout.most & ((1 << layout.mantissa) - 1))
+        mantissa = np.where(field == layout.top, np.minimum(mantissa, most), mantissa)
+    return from_bits(requests, sign, field, mantissa)
 
 
 def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -80,9 +84,10 @@ def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     layout, dtype = layout_of(requests), requests[0].tensor.dtype
     numbers = taken(requests, counts)
     bits = to_storage(normal_values(numbers, 0.0, 1.0), dtype).view(layout.word)
-    infinity = layout.top << layout.mantissa
+    # The only nan of a format without infinities stands for all three.
+    infinity = layout.most + 1
     sign = 1 << (layout.mantissa + layout.exponent)
-    quiet = 1 << (layout.mantissa - 1)
+    quiet = 1 << (layout.mantissa - 1) if layout.infinite else 0
     words = np.array([infinity, infinity | sign, infinity | quiet, sign], dtype=layout.word)
     kinds = ((numbers * _GOLDEN) >> np.uint64(59)).view(np.int64)
     chosen = kinds < len(words)
@@ -131,8 +136,9 @@ def cancel(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     layout = layout_of(requests)
     numbers = taken(requests, counts)
     sign, middle = _fields(numbers)
-    least = (1 << layout.mantissa) + _CANCEL_MARGIN
-    most = (2 << layout.mantissa) - 1 - _CANCEL_MARGIN
+    margin = min(_CANCEL_MARGIN, (1 << layout.mantissa) // 2 - 1)
+    least = (1 << layout.mantissa) + margin
+    most = (2 << layout.mantissa) - 1 - margin
     magnitude = np.uint64(least) + (numbers & _LOW_MASK) % np.uint64(most - least + 1)
     exponents = ((middle * np.uint64(_CANCEL_EXPONENTS)) >> np.uint64(11)).view(np.int64)
     scale = np.array([2.0 ** (exponent - 8 - layout.mantissa) for exponent in range(_CANCEL_EXPONENTS)])

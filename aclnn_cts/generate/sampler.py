@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList
-from aclnn_cts.core.dtypes import DTYPES, INEXACT
+from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT
 from aclnn_cts.core.promotion import promoted
 from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
@@ -56,7 +56,7 @@ _BOTH_PHASES = CallOptions()
 _SEEDS = 2**32 - 1
 _THOUSAND = 1_000
 _STEPPED = VIEWS.index("stepped")
-_WITHOUT_DATA = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("other", "complex"))
+_WITHOUT_DATA = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("other", "complex")) | FLOAT8
 """Dtypes of tensors that are descriptors alone, where the operator lists none of them."""
 
 

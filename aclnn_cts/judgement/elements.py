@@ -5,7 +5,8 @@
   and the element counts as open when it holds one. So they do beside an inf that is required: a partial sum of finite
   terms that overflowed meets it as the other infinity in one order, and makes nan, and not in another. A nan stays nan.
 - Where rounding to the output may overflow, the inf of that sign conforms; where it must, only that inf does.
-- On arithmetic that saturates, elements with any of these three are open. So are, where intermediates may be
+- On arithmetic that saturates, and in a format without infinities, elements with any of these three are open. So are,
+  in a format without a sign, those that may be 0 or negative. So are, where intermediates may be
   truncated, those with one that may overflow: rounding toward zero makes the largest finite number of it (IEEE
   754-2019, section 7.4), which later terms go on from.
 - The sign of a zero is not judged: no document states it, and an exact sum may be either zero.
@@ -75,6 +76,8 @@ def left_open(
     if expected.open is not None:
         unsaid |= expected.open
     unsaid |= limits.cut & ~required
+    if not model.output.signed:
+        unsaid |= limits.ends.lower <= 0.0
     if model.saturates:
         unsaid |= required | may_overflow | (np.isinf(limits.ends.lower) | np.isinf(limits.ends.upper))
     return unsaid, may_overflow

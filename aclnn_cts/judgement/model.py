@@ -252,7 +252,9 @@ def _model(
         output_truncates=last["output"].rounding == "truncation",
         flushes_compute=sections["subnormals"].compute == "may_flush",
         flushes_result=last["subnormals"].result == "may_flush",
-        saturates=(call.overflow_mode or precision.overflow.get(call.product, "infnan")) == "saturation",
+        # Whether a format without infinities takes its largest number or nan instead of one, no document says.
+        saturates=(call.overflow_mode or precision.overflow.get(call.product, "infnan")) == "saturation"
+        or not storage.infinite,
         repeatable=sections["repeatable"].when,
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList
-from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, components
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
 from aclnn_cts.speclang.model import Parameter
@@ -40,7 +40,7 @@ def double(value: float) -> str:
 
 
 def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
-    """The element type and the elements: hexadecimal floats, bits for 16-bit floats, integers as they are.
+    """The element type and the elements: hexadecimal floats, bits for floats of 16 and 8 bits, integers as they are.
 
     Of a complex dtype re and im one after the other.
     """
@@ -48,6 +48,8 @@ def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
         return elements(components(storage).reshape(-1), COMPONENTS[dtype])
     if dtype in ("FLOAT16", "BF16"):
         return "uint16_t", [f"0x{bits:04x}" for bits in storage.view(np.uint16).tolist()]
+    if dtype in FLOAT8:
+        return "uint8_t", [f"0x{bits:02x}" for bits in storage.view(np.uint8).tolist()]
     if dtype == "FLOAT":
         return "float", [single(value) for value in storage.tolist()]
     if dtype == "DOUBLE":

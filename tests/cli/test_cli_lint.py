@@ -145,7 +145,7 @@ JUDGED = [
     ("product_twice", [("[atlas-training, atlas-a2]", "[atlas-a2, atlas-a2]")], (3,)),
     ("product_none", [("[atlas-training, atlas-a2]", "[]")], (3,)),
     ("input_of_complex_halves", [(X, X.replace("FLOAT16", "COMPLEX32"))], (5, 7)),
-    ("input_of_eight_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [FLOAT8_E5M2]}"))], (5, 7)),
+    ("input_of_eight_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [HIFLOAT8]}"))], (5, 7)),
     ("output_of_integers", [(X, X.replace("FLOAT16", "INT32"))], (7,)),
     (
         "table_of_complex_halves",

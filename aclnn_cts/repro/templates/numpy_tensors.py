@@ -20,15 +20,16 @@ DTYPES = {
     16: "complex64",
     17: "complex128",
 }
+ML_DTYPES = {27: "bfloat16", 35: "float8_e5m2", 36: "float8_e4m3fn", 37: "float8_e8m0fnu"}
 
 
 def dtype_of(code):
-    if code == 27:
+    if code in ML_DTYPES:
         try:
             import ml_dtypes
         except ImportError:
-            unable("BF16 has no dtype in NumPy alone: pip install ml_dtypes")
-        return np.dtype(ml_dtypes.bfloat16)
+            unable("BF16 and 8-bit floats have no dtype in NumPy alone: pip install ml_dtypes")
+        return np.dtype(getattr(ml_dtypes, ML_DTYPES[code]))
     if code not in DTYPES:
         unable(f"NumPy has no dtype for the aclDataType {code}")
     return np.dtype(DTYPES[code])

@@ -49,6 +49,18 @@ double Bf16ToDouble(uint16_t bits) {
   return value;
 }
 
+// E5M2 is the upper half of a half; E4M3FN has one nan and no infinities; E8M0 is a power of two or nan.
+double Float8ToDouble(uint8_t bits, int dtype) {
+  if (dtype == 35) return HalfToDouble(static_cast<uint16_t>(bits << 8));
+  if (dtype == 37) return bits == 255 ? kNan : std::ldexp(1, bits - 127);
+  int exponent = (bits >> 3) & 15;
+  int fraction = bits & 7;
+  double value = (bits & 127) == 127 ? kNan
+                 : exponent == 0 ? std::ldexp(fraction, -9)
+                                 : std::ldexp(8 + fraction, exponent - 10);
+  return bits & 0x80 ? -value : value;
+}
+
 double ReadElement(const uint8_t *address, int dtype) {
   uint16_t half;
   float single;
@@ -57,6 +69,7 @@ double ReadElement(const uint8_t *address, int dtype) {
     case 0: case 16: std::memcpy(&single, address, sizeof single); return single;
     case 1: std::memcpy(&half, address, sizeof half); return HalfToDouble(half);
     case 27: std::memcpy(&half, address, sizeof half); return Bf16ToDouble(half);
+    case 35: case 36: case 37: return Float8ToDouble(*address, dtype);
     default: std::memcpy(&wide, address, sizeof wide); return wide;
   }
 }
