@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.drawing import Drawing
@@ -119,11 +119,27 @@ def drawn_cases(sampler: Sampler, drawings: int, seed: int) -> tuple[list[tuple[
             said = str(error).rpartition("$.arguments.")[2]
             tally.add(number, "parameters", name, f"{name}: does not fit its C type", f"{drawn(drawing)}: {said}")
             continue
+        if (found := _no_integer(case)) is not None:
+            name, size = found
+            said = f"{drawn(drawing)}: {size} by /, which gives fractions; write //"
+            tally.add(number, "parameters", name, f"{name}: a size or item is no integer", said)
+            continue
         for name, tensor in case.tensors():
             if min(tensor.shape, default=0) < 0:
                 tally.add(number, "parameters", name, f"{name}: a size is negative", drawn(drawing))
         made.append((drawing, case))
     return made, tally.doubts(drawings, "bound the draws so that every drawing makes a case")
+
+
+def _no_integer(case: Case) -> tuple[str, object] | None:
+    """The first parameter with a size or an item of an int array that is no integer, and that."""
+    for name, value in case.arguments.items():
+        every: list[tuple[object, ...]] = [tensor.shape for tensor in tensors_in(value)]
+        for sizes in (value,) if isinstance(value, tuple) else every:
+            found = [size for size in sizes if not isinstance(size, int)]
+            if found:
+                return name, found[0]
+    return None
 
 
 def _failing_parameter(spec: Spec, drawing: Drawing) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, Tensor, TensorList, owner, replaced
 from aclnn_cts.core.printable import shown
+from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.lint_checks import FAILURES, Doubt, Tally, drawn
 from aclnn_cts.generate.negative import invalid_cases, tried_ways
@@ -22,6 +23,9 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.shape import INDEX
 
 __all__ = ["broken_constraints", "unbreakable_constraints", "unguarded_sizes"]
+
+_DRAWINGS = 24
+"""Valid calls in which a constraint that is never broken is looked for."""
 
 
 def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
@@ -186,6 +190,10 @@ def unbreakable_constraints(sampler: Sampler, seed: int) -> list[Doubt]:
 def _why_unbreakable(sampler: Sampler, constraint: Constraint, seed: int) -> tuple[str, str]:
     company: Counter[tuple[str, ...]] = Counter()
     ways = 0
+    valid = [sampler.case(sampler.draw(choices)) for choices in stream_block(seed, constraint.id, 0, _DRAWINGS)]
+    if all(constraint in evaluate(sampler.spec, case).not_applicable for case in valid):
+        why = "it reads a place that is not there or a null pointer, or divides by 0"
+        return f"constraint {constraint.id!r}: has no value in {_DRAWINGS} valid calls: {why}", "correct what it reads"
     for _, broken in tried_ways(sampler, constraint, seed=seed):
         ways += 1
         if broken is not None and constraint in broken:

@@ -47,6 +47,9 @@ def _bounds(
     bounds: list[Any], path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
+    for bound in bounds:
+        if isinstance(bound, float):
+            problems.add(path, f"{bound}; expected an integer, or an expression that gives one")
     return (
         problems.expression(low if low is not None else -UNBOUNDED, path, names),
         problems.expression(high if high is not None else UNBOUNDED, path, names),
@@ -60,6 +63,9 @@ def _run(
         problems.add(path, f"run {name}: length missing; give [least, most]")
         return None
     low, high = _bounds(entry.length, (*path, "length"), problems, names)
+    given = [key for key in ("numel", "total", "broadcasts_with") if getattr(entry, key) is not None]
+    if len(given) > 1:
+        problems.add(path, f"run {name}: expected at most one of {', '.join(given)}")
     if entry.numel is not None:
         return Draw(
             name=name,

@@ -183,7 +183,8 @@ class Expression:
         arity = FUNCTIONS[word][0]
         if arity != len(operands) and not (arity < 0 and len(operands) >= 2):
             expected = "at least 2" if arity < 0 else str(arity)
-            raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} arguments, not {len(operands)}")
+            noun = "argument" if expected == "1" else "arguments"
+            raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} {noun}, not {len(operands)}")
         if word in CONTENTS:
             self._check_contents(word, operands)
         return Node("call", word, tuple(operands))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either
-from aclnn_cts.speclang.expression import Node
+from aclnn_cts.speclang.expression import SIZES, Node
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression
 
 __all__ = ["RUN", "misread", "misread_shape"]
@@ -40,11 +40,19 @@ _TAKES = {
 """The kinds that the first operand of a function may have, or each operand; the others take numbers."""
 _ALIKE = frozenset({"broadcast", "broadcasts", "promote", "castable"})
 """Functions all of whose operands have the same kinds."""
+_SIZES = ("shape", *SIZES)
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 
 
 def misread(node: Node, kinds: Mapping[str, str]) -> str | None:
     """What is wrong with the first name that is read as something else than it is; None where all is well."""
+    sizes = [operand for operand in node.operands if operand.kind == "call" and operand.value in _SIZES]
+    is_compared = node.kind == "compare" and set(node.value) <= {"==", "!="} and len(sizes) == len(node.operands)
+    if sizes and node.kind not in ("call", "if", "whole") and not is_compared:
+        word = sizes[0].value
+        return f"{word}(...) is several sizes; expected a number, or by == and != {word}(...) beside other sizes"
+    if node.kind == "call" and node.value == "item" and node.operands[1].kind == "word":
+        return f'item(..., "{node.operands[1].value}"): the place of an item is a number'
     for place, operand in enumerate(node.operands):
         is_typed = node.kind == "call" and (place == 0 or node.value in _ALIKE)
         wanted = _TAKES.get(str(node.value)) if is_typed else None

@@ -21,6 +21,14 @@ __all__ = ["Problems"]
 
 _ECHO = 60
 _RENAMED = {"promise": "check", "promises": "checks"}
+_FORMS = {
+    "list_type": "a list, in brackets",
+    "dict_type": "a mapping, as {key: value}",
+    "string_type": "a text; put it in quotes",
+    "int_type": "an integer",
+    "bool_type": "true or false",
+}
+"""What pydantic's types of mistakes ask for."""
 _UNION_BRANCHES = frozenset(
     {"bool", "int", "float", "str", "list[str]", "list[any]", "dict[str,list[str]]", "list[union[int,str]]"}
 )
@@ -86,6 +94,8 @@ class Problems:
                 self.add(
                     path, f"{place}: {shown(item.get('input'), _ECHO)}; expected at least {item['ctx']['min_length']}"
                 )
+            elif item["type"] in _FORMS:
+                self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}; expected {_FORMS[item['type']]}")
             elif path != tuple(item["loc"]):
                 given = shown(item.get("input"), _ECHO)
                 self.add(path, f"{place}: {given}; expected a value of another form (see docs/spec-format.md)")
@@ -94,10 +104,11 @@ class Problems:
 
     def known(self, word: str, names: Iterable[str], path: Sequence[str | int], what: str) -> bool:
         """Whether `word` is among `names`; a mistake where not."""
-        options = list(names)
+        options = list(dict.fromkeys(names))
         if word in options:
             return True
-        self.add(path, f"unknown {what} {shown(word)}; expected any of {', '.join(options)}{nearest(word, options)}")
+        known = f"expected any of {', '.join(options)}{nearest(word, options)}" if options else "none is known here"
+        self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
 
     def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
@@ -124,7 +135,12 @@ class Problems:
                 for name in sorted(node.names())
             ]
         )
-        if ok and isinstance(names, Mapping) and (message := misread(node, names)) is not None:
+        # A name alone is read as the operand of an expression is.
+        if (
+            ok
+            and isinstance(names, Mapping)
+            and (message := misread(Node("whole", operands=(node,)), names)) is not None
+        ):
             self.add(path, f"{shown(str(text))}: {message}")
             return None
         return node if ok else None

@@ -103,6 +103,10 @@ def _item(cursor: Expression) -> ShapeItem:
     if cursor.take("["):
         if cursor.peek() != ("op", ":"):
             start = cursor.disjunction()
+        if cursor.peek() == ("op", "]"):
+            raise ExpressionError(
+                f"{shown(cursor.text)}: *{word}[...] takes a slice such as *{word}[0:1]; leave the * out for one size"
+            )
         cursor.expect(":")
         if cursor.peek() != ("op", "]"):
             stop = cursor.disjunction()

@@ -200,7 +200,7 @@ def test_and_and_or_leave_what_need_not_be_known_alone() -> None:
         ("ranks(x)", "no function 'ranks'; expected one of rank, numel"),
         ("ranks(x)", "did you mean 'rank'?"),
         ("__import__(x)", "no function '__import__'"),
-        ("rank()", "rank takes 1 arguments, not 0"),
+        ("rank()", "rank takes 1 argument, not 0"),
         ("dim(x)", "dim takes 2 arguments, not 1"),
         ("max(1)", "max takes at least 2 arguments, not 1"),
         ("dim(x, 0", "expected ',' before 'the end'"),

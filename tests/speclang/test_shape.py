@@ -71,7 +71,7 @@ def test_what_has_no_value_is_undefined(text: str) -> None:
         ("[T U]", "expected ',' before 'U'"),
         ("[*]", "* is followed by ']'; expected a run or a tensor"),
         ("[*3]", "* is followed by '3'"),
-        ("[*x[0]]", "expected ':'"),
+        ("[*x[0]]", "takes a slice such as *x[0:1]"),
         ("[*x[0:1]", "expected ',' before 'the end'"),
         ("[,]", "',' cannot stand here"),
         ("[[1]]", "'[' cannot stand here"),
