@@ -14,20 +14,11 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
 from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.oracles._embedding_rows import row_numbers
 from aclnn_cts.oracles._law_axes import split_law, taken
 from aclnn_cts.oracles._law_relations import combined, key, same, shuffled
 
-__all__ = ["forward", "index_order", "padding", "relabel", "row_numbers", "split", "unused"]
-
-
-def row_numbers(indices: NDArray[Any], rows: int) -> tuple[NDArray[np.int64], bool]:
-    """The indices as int64, and whether all of them name a row; what cannot be an integer becomes -1."""
-    if indices.dtype.kind == "f":
-        whole = np.trunc(indices)
-        indices = np.where((whole >= 0) & (whole < rows), whole, -1.0)
-    numbers = indices.astype(np.int64, copy=False)
-    inside = not numbers.size or bool(np.minimum.reduce(numbers) >= 0 and np.maximum.reduce(numbers) < rows)
-    return numbers, inside
+__all__ = ["forward", "index_order", "padding", "relabel", "split", "unused"]
 
 
 def _flat(base: LawInput) -> tuple[NDArray[Any], Float64, int, int]:

@@ -35,7 +35,8 @@ from aclnn_cts.core.law import Law
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._embedding_laws import forward, index_order, padding, relabel, row_numbers, split, unused
+from aclnn_cts.oracles._embedding_laws import forward, index_order, padding, relabel, split, unused
+from aclnn_cts.oracles._embedding_rows import row_numbers
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
 from aclnn_cts.oracles._special_values import finite_part

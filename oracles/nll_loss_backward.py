@@ -1,29 +1,8 @@
 """aclnnNLLLossBackward: at its target a row has less the gradient times the weight of the target; 0 elsewhere."""
 
-from __future__ import annotations
-
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
-from aclnn_cts.formula.array import Array, Cells, F, Outputs
+from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-
-__all__ = ["MEAN", "NONE", "Labels", "Shape", "named"]
-
-NONE, MEAN = 0, 1
-"""Reductions of a loss."""
-
-Labels: TypeAlias = "NDArray[Any]"
-Shape: TypeAlias = "tuple[int, ...]"
-
-
-def named(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
-    """The class of each row, and its cell in a table of scores (rows, classes); -1 for a row that is ignored."""
-    labels = target.reshape(-1).astype(np.int64)
-    cells = np.arange(labels.size) * scores[-1] + labels
-    return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)
+from aclnn_cts.oracles._labels import MEAN, NONE, Labels, Shape, named
 
 
 def _backward(f: F, gradOutput: Array, target: Labels, weight: Array, reduction: int, ignoreIndex: int,

@@ -3,15 +3,12 @@
 Everything here works on float64 values, so that a value of any format is exact and arithmetic on it is the caller's
 own. No rounding goes through a format in between (float64 to BF16 by way of float32 rounds twice and can end one unit
 off), and none depends on what a NumPy build or a processor does with half precision.
-
-Large arrays are rounded a block at a time: what a few steps of NumPy take and give then stays in a processor's cache.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,16 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.dtypes import numpy_dtype
 
 __all__ = [
     "BINARY_FORMATS",
-    "BLOCK",
     "BinaryFormat",
     "binary_format",
-    "blocks",
     "covers",
-    "is_large",
     "round_to",
     "rounded",
     "spacing",
@@ -37,22 +32,6 @@ __all__ = [
     "toward_zero",
     "widen",
 ]
-
-BLOCK = 1 << 15
-"""Elements of a block."""
-
-
-def is_large(count: int) -> bool:
-    """Whether so many elements are more than one block."""
-    return count > BLOCK
-
-
-def blocks(count: int, *, each: int = 1) -> Iterator[slice]:
-    """Consecutive slices of `count` places, of `each` elements a place: as many as a block holds, and at least one."""
-    step = max(BLOCK // max(each, 1), 1)
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
 
 _EXPONENT_FIELD = np.int64(0x7FF0000000000000)
 """The bits of a float64 that hold its exponent: what is left of a normal number is its binade's power of two."""

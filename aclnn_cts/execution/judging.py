@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
+from aclnn_cts.core.blocks import is_large
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import INEXACT, component, components
 from aclnn_cts.core.expected import (
@@ -28,7 +29,7 @@ from aclnn_cts.core.expected import (
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.promotion import promoted_inputs
-from aclnn_cts.core.rounding import BINARY_FORMATS, is_large
+from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.case import Data
-from aclnn_cts.core.rounding import blocks, is_large
 from aclnn_cts.generate.layouts import Array, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.request import Request, Words, joined, pieces, spread, taken

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.rounding import blocks, is_large
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins

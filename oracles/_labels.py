@@ -1,0 +1,25 @@
+"""Labels of a classification: which element of a table of scores each of them names."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Cells
+
+__all__ = ["MEAN", "NONE", "Labels", "Shape", "named"]
+
+NONE, MEAN = 0, 1
+"""Reductions of a loss."""
+
+Labels: TypeAlias = "NDArray[Any]"
+Shape: TypeAlias = "tuple[int, ...]"
+
+
+def named(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
+    """The class of each row, and its cell in a table of scores (rows, classes); -1 for a row that is ignored."""
+    labels = target.reshape(-1).astype(np.int64)
+    cells = np.arange(labels.size) * scores[-1] + labels
+    return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)
