@@ -50,7 +50,7 @@ def test_a_scalar_array_and_bfloat16() -> None:
         (np.float32(1), {shape_fact("out"): "[]"}),
         (np.ones((2, 3)), {dtype_fact("out"): "DOUBLE"}),
         (np.ones((2, 3), ml_dtypes.bfloat16), {dtype_fact("out"): "BF16"}),
-        (np.ones((2, 3), ml_dtypes.float8_e5m2), {dtype_fact("out"): "float8_e5m2"}),
+        (np.ones((2, 3), ml_dtypes.float8_e4m3b11fnuz), {dtype_fact("out"): "float8_e4m3b11fnuz"}),
         ([[1, 2]], {shape_fact("out"): "[1, 2]", dtype_fact("out"): "INT64"}),
     ],
 )

@@ -51,6 +51,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnMaxPool2dWithIndicesBackward": [*[POINTER] * 7, ctypes.c_bool, POINTER],
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
+    "aclnnReflectionPad1dBackward": [POINTER] * 4,
     "aclnnSigmoidBackward": [POINTER] * 3,
     "aclnnTanhBackward": [POINTER] * 3,
     "aclnnUpsampleBilinear2dBackwardV2": [

@@ -93,9 +93,7 @@ def test_a_trial_of_version_2_has_no_promise(call: Call, tmp_path: Path) -> None
 
 def test_a_spec_of_version_0_1_is_told_the_new_key(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "softmax_backward.yaml"
-    path.write_text(
-        (package_folder() / path.name).read_text(encoding="utf-8").replace("check: values", "promise: values")
-    )
+    path.write_text((package_folder() / path.name).read_text(encoding="utf-8").replace("check: call", "promise: call"))
     called = call("spec", "lint", str(path))
     assert called.code == 1
     assert "unknown key 'promise'" in str(called)

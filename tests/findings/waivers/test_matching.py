@@ -94,7 +94,7 @@ def without(key: str) -> str:
         (
             WAIVER.replace("kind:", "version: 2.13\n      kind:"),
             8,
-            "waivers.0.scope.version: 2.13: Input should",
+            "waivers.0.scope.version: 2.13; expected a text; put it in quotes",
         ),
         (WAIVER.replace("kind:", "version: new\n      kind:"), 8, "'new': no range of versions; expected one such as"),
         (WAIVER.replace("kind:", "when: dim(x\n      kind:"), 8, "'dim(x'"),
