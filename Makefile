@@ -47,8 +47,8 @@ test-torch:
 
 # Lint of all specs, audit of those with claims where DOCUMENTS names the folder of the public documents, check of all oracles.
 check-specs: $(STAMP)
-	@printf '%s\n' 'spec lint' $(if $(DOCUMENTS),'spec audit --documents "$(DOCUMENTS)"') | xargs -L 1 -P $(JOBS) $(BIN)/aclnn-cts
-	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) --calls $(CALLS) $(ARGS)
+	@printf '%s\n' 'oracle check $(ARGS) --workers $(JOBS) --calls $(CALLS)' 'spec lint' \
+		$(if $(DOCUMENTS),'spec audit --documents "$(DOCUMENTS)"') | xargs -L 1 -P 2 $(BIN)/aclnn-cts
 
 # The oracle checks with ten thousand calls each, which `ops` asks for; most of an hour on two cores.
 soak-oracles: $(STAMP)
