@@ -68,7 +68,7 @@ def _answer(record: Record) -> str:
 
 def _beside(record: Record) -> tuple[Beside, ...]:
     """What else is wrong than what the verdict names."""
-    found = set(_inputs_changed(record))
+    found = set(_input_changed(record))
     if (status := record.verdict.facts.get(ALSO_STATUS)) is not None:
         found.add(Beside("", Looks.NONE, Fault.STATUS, str(status)))
     if record.fingerprint.check in PLAIN:
@@ -82,13 +82,13 @@ def _beside(record: Record) -> tuple[Beside, ...]:
     return tuple(sorted(found))
 
 
-def _inputs_changed(record: Record) -> Iterator[Beside]:
-    """Those that a call changed whose verdict names a write outside of an output."""
+def _input_changed(record: Record) -> Iterator[Beside]:
+    """The one that a verdict would name if it did not name a write outside of an output."""
     if record.verdict.kind == Fault.GUARD:
-        for outcome in chain.from_iterable(record.attempts[:1]):
-            for name, state in outcome.buffers.items():
-                if state.changed:
-                    yield Beside(name, Looks.NONE, Fault.INPUT)
+        states = chain.from_iterable(outcome.buffers.items() for outcome in chain.from_iterable(record.attempts[:1]))
+        changed = next((name for name, state in states if state.changed), None)
+        if changed is not None:
+            yield Beside(changed, Looks.NONE, Fault.INPUT)
 
 
 def _looks(record: Record) -> Looks:
