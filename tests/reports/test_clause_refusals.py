@@ -227,7 +227,6 @@ INSEPARABLE = {
     },
     "aclnnGeluBackwardV2": {
         **every_call(5, "params.gradOutput.16 params.self.16 params.gradInput.16"),
-        **of_dtypes("gradOutput self gradInput", 15),
         **together(("function", (2, 3)), ("params.approximate", (2, 3)), why=SAME_STATEMENT),
     },
     "aclnnGRUBackward": {
@@ -245,7 +244,6 @@ INSEPARABLE = {
     },
     "aclnnLeakyReluBackward": {
         **every_call(5, "params.gradOutput.21 params.self.21 params.out.21"),
-        **of_dtypes("gradOutput self out", 20),
     },
     "aclnnLogSoftmaxBackward": {
         **every_call(5, "params.gradOutput.16 params.output.16 params.out.16"),
@@ -273,6 +271,10 @@ INSEPARABLE = {
         ),
         "function.3 params.totalWeight.10": SAME_STATEMENT,
     },
+    "aclnnReflectionPad1dBackward": {
+        **every_call(5, "params.gradOutput.9 params.self.9 params.gradInput.9"),
+        **of_dtypes("gradOutput self gradInput", 8),
+    },
     "aclnnRmsNormGrad": {
         "products.1 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
         "products.2 params.rstd.3 params.dgammaOut.3 limits.3 example.15": EVERY_CALL,
@@ -290,7 +292,7 @@ INSEPARABLE = {
     },
     "aclnnSigmoidBackward": {
         **every_call(5, "params.gradOutput.31 params.output.31 params.gradInput.31"),
-        **of_dtypes("gradOutput output gradInput", 30),
+        **of_dtypes("gradOutput output", 30),
     },
     "aclnnTanhBackward": {
         **every_call(5, "params.gradOutput.21"),
