@@ -166,8 +166,9 @@ class ResultStore:
         pairs = [(key, encode_value(value)) for key, value in (state or {}).items()]
         connection = self._open
         with self._explained("written"):
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                # An interrupt may come as soon as the transaction has begun.
+                connection.execute("BEGIN IMMEDIATE")
                 connection.executemany(_INSERT, rows)
                 connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", pairs)
                 connection.executemany("DELETE FROM state WHERE key = ?", [(key,) for key in forget])
