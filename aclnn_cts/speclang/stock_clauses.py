@@ -143,21 +143,18 @@ class StockClauses:
         if fields.get("contradicts"):
             fields.setdefault("certainty", "contradicted")
         if "say" not in fields:
-            yield self._completed(section, fields, path)
+            yield self._completed(fields, path)
             return
         for clause in list(self._stock(section, fields, path)):
             over = {key: value for key, value in fields.items() if key not in _OVER}
-            yield self._completed(section, {**clause, **over}, path)
+            yield self._completed({**clause, **over}, path)
             fields.pop("at", None)
 
-    def _completed(self, section: str, clause: Mapping[str, Any], path: Path) -> _Clause:
+    def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
         """A clause with its check where that follows, and words replaced by what they stand for."""
         made = dict(clause)
-        head, _, name = section.partition(".")
-        if not _ENCODINGS & made.keys() and (head in ("function", "params") or _OF_A_CHECK & made.keys()):
-            roles = (item["role"] for item in self.parameters if item["name"] == name)
-            is_read = next(roles, "") == "input" and not _OF_A_CHECK & made.keys()
-            made["check"] = "reads" if is_read else "values"
+        if _OF_A_CHECK & made.keys() and not _ENCODINGS & made.keys():
+            made["check"] = "values"
         checks, reasons = wording().checks, wording().reasons
         if isinstance(made.get("check"), str) and made["check"] in checks:
             made.setdefault("faults", checks[made["check"]])

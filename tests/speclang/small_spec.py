@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.build import Interface, build_spec
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.speclang.yaml_file import parse_yaml
+from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml
 from tests.support.spec_text import spec_from_text
 
 SMALL = """\
@@ -39,10 +42,33 @@ clauses:
 """
 
 
+_JUNK: tuple[Any, ...] = (None, 3, "x", {}, [["x"]], {"is": {}})
+
+
 def messages(text: str) -> list[str]:
     """What building a file says is wrong with it."""
     _, problems = build_spec(parse_yaml(text, name="small.yaml"), stem="small", interface=Interface())
     return list(problems.sorted())
+
+
+def junk_is_a_message(text: str) -> None:
+    """Builds a file with each value in turn, at any depth, replaced by junk: none of them raises."""
+    content = parse_yaml(text, name="small.yaml").content
+    for holder, key in list(_places(content)):
+        kept = holder[key]
+        for junk in _JUNK:
+            holder[key] = junk
+            file = YamlFile(name="small.yaml", text=text, content=content, lines={})
+            build_spec(file, stem="small", interface=Interface())
+        holder[key] = kept
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container and key of a document."""
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key])
 
 
 def changed(old: str, new: str, *, text: str = SMALL) -> str:

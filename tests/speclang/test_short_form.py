@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from aclnn_cts.speclang.build import Interface, build_spec
 from aclnn_cts.speclang.expand import expand
 from aclnn_cts.speclang.load import lint_files, load_specs
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml, read_yaml
-from tests.speclang.small_spec import messages
+from tests.speclang.small_spec import junk_is_a_message, messages
 from tests.support.spec_text import spec_from_text
 
 LISTING = Path(__file__).parents[1] / "fixtures" / "spec_listing"
@@ -375,31 +373,13 @@ def test_a_spec_in_the_full_form_implies_nothing() -> None:
         spec_from_text(text, stem="short")
 
 
-JUNK: tuple[Any, ...] = (None, 3, "x", {}, [["x"]], {"is": {}})
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container and key of a document."""
-    for key in list(value) if isinstance(value, dict) else range(len(value)):
-        yield value, key
-        if isinstance(value[key], (dict, list)):
-            yield from places(value[key])
-
-
 def test_junk_anywhere_is_a_message_and_no_exception() -> None:
     text = SHORT + "  params.x: [implied, {say: rank, at: 30, en: O., zh: O., of: [x], products: [atlas-a2]}]\n"
     text = text.replace("clauses:\n", "rows: {parameters: [x, out], atlas-a2: [[FLOAT, BF16]]}\nclauses:\n")
     text = text.replace("clauses:\n", "sentences: {odd: {say: x.rank, en: O., zh: O.}}\nclauses:\n")
     text = text.replace("clauses:\n", "constraints:\n  - {id: x.d, kind: dims, of: x, in: [1, 9]}\nclauses:\n")
     text = text.replace("clauses:\n", "examples:\n  - arguments: {x: 'FLOAT [2] = 1', out: 'FLOAT [2]'}\nclauses:\n")
-    content = parse_yaml(text, name="short.yaml").content
-    for holder, key in list(places(content)):
-        kept = holder[key]
-        for junk in JUNK:
-            holder[key] = junk
-            file = YamlFile(name="short.yaml", text=text, content=content, lines={})
-            build_spec(file, stem="short", interface=Interface())
-        holder[key] = kept
+    junk_is_a_message(text)
 
 
 # Named expressions
