@@ -16,7 +16,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.bound import bound
@@ -24,6 +23,7 @@ from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.drawn import drawn
 
 CALLS = 512
 SPECS = load_specs()
@@ -32,8 +32,7 @@ SPECS = load_specs()
 def planned(spec: Spec) -> Iterator[Case]:
     """The first calls that a run plans for values."""
     sampler = Sampler(spec, Target())
-    name = f"{spec.operator}/{sampler.target.product}/valid"
-    cases = (sampler.case(sampler.draw(choices)) for choices in stream_block(0, name, 0, 2 * CALLS))
+    cases = drawn(sampler, 2 * CALLS, stream=f"{spec.operator}/{sampler.target.product}/valid", seed=0)
     chosen = [case for case in cases if case.call.phases == 2]
     assert len(chosen) >= CALLS
     yield from chosen[:CALLS]

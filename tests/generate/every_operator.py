@@ -10,10 +10,10 @@ import pytest
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
+from tests.support.drawn import drawn
 from tests.support.targets import targets
 
 SPECS = load_specs()
@@ -28,9 +28,7 @@ def sampler(stem: str, product: str) -> Sampler:
 
 def valid_cases(stem: str, product: str, count: int, *, seed: int = 1) -> Iterator[Case]:
     """Cases of the stream driver."""
-    chosen = sampler(stem, product)
-    for choices in stream_block(seed, f"tests/{stem}/{product}", 0, count):
-        yield chosen.case(chosen.draw(choices))
+    return drawn(sampler(stem, product), count, stream=f"tests/{stem}/{product}", seed=seed)
 
 
 def rules(stem: str, product: str) -> tuple[Constraint, ...]:

@@ -6,7 +6,6 @@ import pytest
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
@@ -16,6 +15,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import parse_yaml, read_yaml
 from tests.speclang.small_spec import messages
+from tests.support.drawn import drawn
 
 TEXT = """\
 operator: aclnnLayouts
@@ -65,8 +65,7 @@ SAMPLERS = {product: Sampler(SPEC, Target(product=product)) for product in SPEC.
 
 
 def valid(product: str, count: int = 120) -> list[Case]:
-    sampler = SAMPLERS[product]
-    return [sampler.case(sampler.draw(choices)) for choices in stream_block(1, "tests/layouts", 0, count)]
+    return list(drawn(SAMPLERS[product], count, stream="tests/layouts"))
 
 
 def tensor(case: Case, name: str) -> Tensor:

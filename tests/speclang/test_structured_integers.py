@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Tensor, replaced
+from aclnn_cts.core.case import Data, Tensor, replaced
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.choices import StreamChoices, stream_block
+from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
@@ -20,6 +20,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from tests.speclang.small_spec import changed, messages, with_constraint
+from tests.support.drawn import drawn
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "segments"
 
@@ -34,13 +35,9 @@ def sampler(spec: Spec) -> Sampler:
     return Sampler(spec, Target(product="atlas-a2"))
 
 
-def _cases(sampler: Sampler, count: int) -> list[Case]:
-    return [sampler.case(sampler.draw(choices)) for choices in stream_block(7, "segments", 0, count)]
-
-
 def test_valid_calls_hold_what_their_arrays_hold(spec: Spec, sampler: Sampler) -> None:
     layouts: Counter[object] = Counter()
-    for case in _cases(sampler, 60):
+    for case in drawn(sampler, 60, stream="segments", seed=7):
         assert not evaluate(spec, case).broken
         found = case_arrays(case, spec.inputs)
         total, segments = case.arguments["T"], found["gradOut"].shape[0]

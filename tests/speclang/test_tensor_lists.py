@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Case, Tensor, TensorList, replaced, tensor_of
+from aclnn_cts.core.case import Tensor, TensorList, replaced, tensor_of
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
@@ -19,6 +19,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from tests.support.drawn import drawn
 
 LISTS = (Path(__file__).parents[1] / "fixtures" / "lists" / "fold_grad.yaml").read_text(encoding="utf-8")
 
@@ -35,14 +36,10 @@ def sampler(spec: Spec) -> Sampler:
     return Sampler(spec, Target(product="atlas-a2"))
 
 
-def _cases(sampler: Sampler, count: int) -> list[Case]:
-    return [sampler.case(sampler.draw(choices)) for choices in stream_block(7, "lists", 0, count)]
-
-
 def test_valid_lists_hold_every_rule(spec: Spec, sampler: Sampler) -> None:
     lengths: Counter[int] = Counter()
     strided = 0
-    for case in _cases(sampler, 60):
+    for case in drawn(sampler, 60, stream="lists", seed=7):
         assert not evaluate(spec, case).broken
         weights, x = case.arguments["weights"], case.arguments["x"]
         assert isinstance(weights, TensorList)
@@ -58,7 +55,7 @@ def test_valid_lists_hold_every_rule(spec: Spec, sampler: Sampler) -> None:
 
 
 def test_each_tensor_of_a_list_is_an_input_or_output_of_its_own(spec: Spec, sampler: Sampler) -> None:
-    case = next(case for case in _cases(sampler, 20) if len(case.tensors()) == 7)
+    case = next(case for case in drawn(sampler, 20, stream="lists", seed=7) if len(case.tensors()) == 7)
     assert spec.given_inputs(case) == ("x", "weights[0]", "weights[1]", "weights[2]")
     assert spec.computed(case) == ("grads[0]", "grads[1]", "grads[2]")
     assert spec.output_tensors(case) == {"grads[0]", "grads[1]", "grads[2]"}
@@ -86,7 +83,7 @@ def test_every_rule_is_broken_alone_and_by_one_tensor(spec: Spec, sampler: Sampl
 
 
 def test_one_tensor_of_another_dtype_breaks_the_equality_of_its_list(spec: Spec, sampler: Sampler) -> None:
-    case = next(case for case in _cases(sampler, 20) if len(case.tensors()) == 7)
+    case = next(case for case in drawn(sampler, 20, stream="lists", seed=7) if len(case.tensors()) == 7)
     tensor = tensor_of(case.arguments, "weights[1]")
     assert tensor is not None
     other = msgspec.structs.replace(tensor, dtype="FLOAT16" if tensor.dtype == "FLOAT" else "FLOAT")
@@ -95,7 +92,7 @@ def test_one_tensor_of_another_dtype_breaks_the_equality_of_its_list(spec: Spec,
 
 
 def test_drawings_are_recovered_from_cases_with_lists(sampler: Sampler) -> None:
-    for case in _cases(sampler, 12):
+    for case in drawn(sampler, 12, stream="lists", seed=7):
         drawing = recover(sampler, case)
         assert drawing is not None
         made = recovered_case(sampler, drawing, case)
@@ -104,7 +101,7 @@ def test_drawings_are_recovered_from_cases_with_lists(sampler: Sampler) -> None:
 
 
 def test_lists_of_outputs_follow_from_the_inputs(spec: Spec, sampler: Sampler) -> None:
-    for case in _cases(sampler, 8):
+    for case in drawn(sampler, 8, stream="lists", seed=7):
         given = {name: value for name, value in case.arguments.items() if name != "grads"}
         found = infer_outputs(spec, given, target=case.target, format="ND")["grads"]
         expected = case.arguments["grads"]

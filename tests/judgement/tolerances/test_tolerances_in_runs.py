@@ -24,7 +24,6 @@ from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.status import judge_status
@@ -34,6 +33,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.record_codec import decode_record, encode_record
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.trials.trial_runner import Bench
+from tests.support.drawn import drawn
 
 SPECS = load_specs()
 
@@ -183,8 +183,7 @@ def test_finer_than_asked_needs_operands_that_rounding_changes() -> None:
 
 def test_one_trial_in_64_is_put_to_all_tolerances() -> None:
     spec = SPECS["aclnnSoftmaxBackward"]
-    sampler = Sampler(spec, Target())
-    trials = [Trial("values", sampler.case(sampler.draw(choices))) for choices in stream_block(1, "tolerances", 0, 200)]
+    trials = [Trial("values", case) for case in drawn(Sampler(spec, Target()), 200, stream="tolerances")]
     with open_host("reference", target=Target(), specs=SPECS) as host:
         bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         records = [record for judged in bench.run(trials) for record in judged.records]
