@@ -8,8 +8,6 @@ from aclnn_cts.cli.streams import sound_process
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 from aclnn_cts.sandbox.limits import one_blas_thread
 
-__all__ = ["main"]
-
 _INTERRUPTED = 130
 
 

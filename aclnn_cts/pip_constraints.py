@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["CONSTRAINTS"]
-
 CONSTRAINTS = Path(__file__).resolve().with_name("constraints.txt")
 """The versions that this release was tested with, one requirement a line."""
 

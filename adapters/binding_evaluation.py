@@ -14,8 +14,6 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.scalars import number
 
-__all__ = ["Evaluate", "Library", "Scope", "UnboundError", "asked_for", "compiled", "demand_expressible", "plain"]
-
 Evaluate: TypeAlias = Callable[[Any], Any]
 """Of a scope: a value in it."""
 

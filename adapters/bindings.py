@@ -23,25 +23,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = [
-    "Binding",
-    "Call",
-    "Choose",
-    "Conversion",
-    "Convert",
-    "Form",
-    "Items",
-    "Literal",
-    "Name",
-    "Result",
-    "Value",
-    "check_names",
-    "check_spec",
-    "parameters_of",
-    "read_bindings",
-    "read_own_bindings",
-]
-
 _IDENTIFIER = "^[A-Za-z_][A-Za-z_0-9]*$"
 _FUNCTION = r"^[A-Za-z_][A-Za-z_0-9.]*$"
 _ITEMS = 64

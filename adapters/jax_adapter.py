@@ -24,8 +24,6 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["JaxAdapter", "JaxSession"]
-
 _KINDS = ("float", "signed", "unsigned", "bool", "complex")
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 

@@ -39,8 +39,6 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 
-__all__ = ["JaxBinding", "shipped"]
-
 _REJECTIONS = (IndexError, TypeError, ValueError)
 
 

@@ -17,8 +17,6 @@ import numpy as np
 from jax import lax, nn
 from jax import numpy as jnp
 
-__all__ = ["FUNCTIONS", "Function"]
-
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int) -> Any:  # noqa: A002, ANN401 - arrays; the documented name
     """A one-dimensional convolution over time, batch and channels."""

@@ -25,24 +25,6 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = [
-    "FLAGS",
-    "HOST_LIBRARY",
-    "HOST_LINKS",
-    "INCLUDE",
-    "LIBRARY",
-    "LINKS",
-    "SOURCES",
-    "WARNINGS",
-    "Home",
-    "build",
-    "cache_folder",
-    "compile_objects",
-    "key",
-    "main",
-    "once",
-]
-
 _ROOT = Path(__file__).resolve().parent / "loopback"
 INCLUDE = _ROOT / "include"
 SOURCES = tuple(sorted((_ROOT / "src").glob("*.cpp")))

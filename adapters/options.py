@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["read_bool", "read_number", "read_positive"]
-
 _WORDS = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
 
 

@@ -27,8 +27,6 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["ReferenceAdapter", "ReferenceSession", "Values"]
-
 Values: TypeAlias = Callable[[OracleInput], Mapping[str, Float64]]
 """Of one operator: its outputs in float64."""
 

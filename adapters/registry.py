@@ -18,8 +18,6 @@ from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import shown
 
-__all__ = ["ADAPTERS", "Choice", "Entry", "build_registry", "choose", "find_module", "load", "own_file"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:

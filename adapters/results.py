@@ -17,8 +17,6 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.outcome import Ended, Outcome
 
-__all__ = ["COLD_FACT", "MESSAGE_LIMIT", "dtype_fact", "mismatch", "outcome_of", "perform", "run_each", "shape_fact"]
-
 COLD_FACT = "cold"
 """Key of the fact whether an implementation met an accepted call for the first time in its process."""
 

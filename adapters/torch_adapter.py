@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from aclnn_cts.adapters.torch_bindings import TorchBinding
     from aclnn_cts.adapters.torch_tensors import Bound
 
-__all__ = ["TorchAdapter", "TorchSession"]
-
 _OUTPUT_WAYS = ("direct", "copy")
 
 

@@ -25,8 +25,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 
-__all__ = ["Aten", "Function", "TorchScope"]
-
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
 
 _aten: Any = torch.ops.aten

@@ -21,8 +21,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 
-__all__ = ["FUNCTIONS", "TorchBinding", "compile_bindings", "shipped"]
-
 Results: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 """The results by output parameter (a result that is the harness' own tensor is written already), and facts."""
 

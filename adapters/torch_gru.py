@@ -15,8 +15,6 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
 from aclnn_cts.adapters.torch_tensors import Bound, acl_name
 
-__all__ = ["gru_backward"]
-
 _Results: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 _Tensors: TypeAlias = Sequence[torch.Tensor]
 

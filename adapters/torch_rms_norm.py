@@ -15,8 +15,6 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
 from aclnn_cts.adapters.torch_tensors import Bound, acl_name
 
-__all__ = ["replace_rstd", "rms_norm_grad", "rms_norm_way"]
-
 _Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
 
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}

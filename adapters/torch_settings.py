@@ -16,8 +16,6 @@ import torch
 from aclnn_cts.adapters.protocol import Rejected
 from aclnn_cts.core.errors import HarnessError, UsageError
 
-__all__ = ["FAULTS", "OUT_OF_MEMORY", "Settings", "ask", "find_device", "no_grad", "synchroniser"]
-
 FAULTS: tuple[type[Exception], ...] = tuple(
     kind for name in ("AcceleratorError",) if isinstance(kind := getattr(torch, name, None), type)
 )

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible
 from aclnn_cts.core.case import Case
 
-__all__ = ["TORCH_DTYPES", "Bound", "acl_name", "alias", "bind", "stage"]
-
 TORCH_DTYPES: Mapping[str, torch.dtype] = MappingProxyType(
     {
         "FLOAT": torch.float32,

@@ -34,8 +34,6 @@ from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, figures_of, start, store, write_rounds
 from benchmarks.tables import Column, mean, mean_ratio, show_operators
 
-__all__ = ["NAME", "main", "shown"]
-
 NAME = "bench"
 """Of the stored figures."""
 

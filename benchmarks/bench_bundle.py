@@ -32,8 +32,6 @@ from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.trials.trial_runner import Bench, Judged
 from benchmarks.stored import Rounds, figures_of, start, store
 
-__all__ = ["NAME", "TITLES", "columns", "main"]
-
 T = TypeVar("T")
 
 NAME = "bundle"

@@ -24,8 +24,6 @@ from benchmarks import campaign_faults, campaign_memory, campaign_rates, campaig
 from benchmarks.shown import Row, show_rows
 from benchmarks.stored import Rounds, start, store, write_rounds
 
-__all__ = ["PARTS", "main"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measuring:

@@ -17,8 +17,6 @@ from pathlib import Path
 from benchmarks.measure import Figure
 from benchmarks.stored import start, store
 
-__all__ = ["COMMANDS", "NAME", "main", "measured"]
-
 NAME = "gate"
 """Of the stored figures."""
 

@@ -25,8 +25,6 @@ from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
 from docs.markdown import between
 
-__all__ = ["QUICK", "main", "measured", "put"]
-
 QUICK = Amount(calls=200, elements=10_000, faulty_cases=40, torch_calls=64)
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -30,8 +30,6 @@ from benchmarks.measure import Figure
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, start, store
 
-__all__ = ["NAME", "main", "multiplied", "shown"]
-
 NAME = "report"
 """Of the stored figures."""
 

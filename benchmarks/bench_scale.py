@@ -42,19 +42,6 @@ from benchmarks.measure import Figure
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, figures_of, start, store
 
-__all__ = [
-    "CALLS",
-    "DEVICES",
-    "NAME",
-    "NEEDED",
-    "TITLES",
-    "SimulatedDispatcher",
-    "Timeline",
-    "columns",
-    "main",
-    "shown",
-]
-
 NAME = "campaign-scale"
 """Of the stored figures."""
 

@@ -34,8 +34,6 @@ from benchmarks.memory import peak
 from benchmarks.stored import Rounds, figures_of, start, store
 from docs.markdown import table
 
-__all__ = ["NAME", "cost_rows", "function_rows", "main", "softmax_case"]
-
 NAME = "size"
 """Of the stored figures."""
 GOALS = {"FLOAT": 15e6, "FLOAT16": 10e6, "BF16": 10e6}

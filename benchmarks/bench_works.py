@@ -17,8 +17,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["MOST_ELEMENTS", "STARTS", "Counter", "as_plain", "descriptions", "judged"]
-
 DESCRIPTIONS = 2_000
 """Made in a round."""
 MOST_ELEMENTS = 256

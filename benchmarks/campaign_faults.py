@@ -35,8 +35,6 @@ from benchmarks.rare_faults import FAULTS
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds, figures_of
 
-__all__ = ["NAME", "NEEDED", "faults", "show_faults", "shown"]
-
 NAME = "campaign-faults"
 """Of the stored figures."""
 

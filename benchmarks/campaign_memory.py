@@ -13,8 +13,6 @@ from benchmarks.shown import Row
 from benchmarks.stored import Rounds
 from benchmarks.tables import short_name
 
-__all__ = ["CHUNK", "NAME", "NEEDED", "memory", "shown"]
-
 NAME = "campaign-memory"
 """Of the stored figures."""
 

@@ -33,8 +33,6 @@ from benchmarks.shown import Row, row
 from benchmarks.stored import Rounds, figures_of
 from benchmarks.tables import Column, mean, mean_ratio, show_operators, slowest_and_fastest
 
-__all__ = ["CASES", "NAME", "NEEDED", "open_alone", "random_chunk", "rates", "shown"]
-
 NAME = "campaign-rates"
 """Of the stored figures."""
 

@@ -19,8 +19,6 @@ from benchmarks.measure import Figure, ratio
 from benchmarks.shown import Row, row
 from benchmarks.stored import Rounds
 
-__all__ = ["NAME", "NEEDED", "scaling", "shown"]
-
 NAME = "campaign-scaling"
 """Of the stored figures."""
 

@@ -37,8 +37,6 @@ from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds, start, store
 
-__all__ = ["AGREES", "CALLS", "NAME", "agreement", "main", "measured", "shown", "with_trigger"]
-
 NAME = "conditions"
 """Of the stored figures."""
 CALLS = 200

@@ -12,8 +12,6 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.oracles.upsample_nearest_exact1d_backward import edges_exact
 from benchmarks.emulations import Sums, Way
 
-__all__ = ["EMULATIONS", "FORMULAS", "TERMS_LIMIT", "Emulation", "emulate", "terms_of"]
-
 Emulation: TypeAlias = Callable[[OracleInput, Sums], dict[str, Float64]]
 """The outputs before they are rounded to their dtypes."""
 

@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, toward_zero
 
-__all__ = [
-    "ORDERS",
-    "Operand",
-    "Sums",
-    "Way",
-    "each_its_own",
-    "hfloat32",
-    "rounding_away",
-    "rounding_even",
-    "unrounded",
-]
-
 Operand: TypeAlias = Callable[[Float64], Float64]
 """What becomes of an operand before it is used."""
 

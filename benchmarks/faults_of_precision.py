@@ -14,8 +14,6 @@ from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to
 from benchmarks.emulations import Way, hfloat32, rounding_even
 
-__all__ = ["FAULTS", "PERTURBATION", "Arithmetic", "Fault"]
-
 PERTURBATION = "2 ULP off"
 """The fault that is made on an output and not on the way to it (`judge_calls.perturbed`)."""
 

@@ -45,8 +45,6 @@ from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds, figures_of, start, store
 
-__all__ = ["IN_CAMPAIGN", "IN_RUN", "NAME", "OF_PAIR", "main", "pairs_of", "shown"]
-
 NAME = "findings"
 """Of the stored figures."""
 

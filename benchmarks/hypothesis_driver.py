@@ -19,8 +19,6 @@ from aclnn_cts.speclang.model import Spec
 if TYPE_CHECKING:
     from benchmarks.plain import PlainTest
 
-__all__ = ["Tally", "descriptions_by_hypothesis", "plain_examples"]
-
 
 class Tally(Protocol):
     """What a caller wants to know of the examples."""

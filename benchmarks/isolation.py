@@ -40,19 +40,6 @@ from benchmarks.stored import Rounds, figures_of, start, store
 from benchmarks.tables import Column, mean, show_operators
 from benchmarks.tables import slowest_and_fastest as ends
 
-__all__ = [
-    "NAME",
-    "TITLES",
-    "Overhead",
-    "StatusRate",
-    "main",
-    "overhead",
-    "overheads",
-    "recovery",
-    "shown",
-    "status_rates",
-]
-
 NAME = "isolation"
 """Of the stored figures."""
 

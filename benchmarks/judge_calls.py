@@ -33,20 +33,6 @@ from benchmarks.emulations import (
 )
 from benchmarks.faults_of_precision import FAULTS, PERTURBATION, Arithmetic
 
-__all__ = [
-    "BOUND",
-    "JUDGES",
-    "OTHERS",
-    "Call",
-    "Faulty",
-    "Outputs",
-    "accusers",
-    "correct_ways",
-    "faulty_calls",
-    "out_of_bound",
-    "same",
-]
-
 Outputs = Mapping[str, Float64]
 
 BOUND = "bound"

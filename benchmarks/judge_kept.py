@@ -16,8 +16,6 @@ import msgspec
 
 from benchmarks.judge_rows import Amount, Row, RowCount
 
-__all__ = ["Kept"]
-
 _CHECKOUT = Path(__file__).parent.parent
 _SOURCES = ("checks", "core", "execution", "generate", "judgement", "sandbox", "speclang")
 _FOLDERS = (*(f"aclnn_cts/{name}" for name in _SOURCES), "adapters", "benchmarks", "oracles", "specs")

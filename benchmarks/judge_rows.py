@@ -39,8 +39,6 @@ from benchmarks.judge_calls import (
     out_of_bound,
 )
 
-__all__ = ["Amount", "FaultCount", "Row", "RowCount", "count_row", "rows"]
-
 _BLOCK = 256
 _BATCH = 64
 _EXAMPLES = 5

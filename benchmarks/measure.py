@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Figure", "geometric_mean", "interleave", "processor_seconds", "rate", "ratio", "stay_on_one_core"]
-
 _CHILDREN = Path("/proc/self/task")
 
 

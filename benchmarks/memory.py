@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["forget_peak", "peak", "resident"]
-
 
 def resident() -> int:
     """Bytes of resident memory."""

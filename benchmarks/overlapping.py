@@ -19,8 +19,6 @@ from benchmarks.campaign_rates import CASES, open_alone, random_chunk
 from benchmarks.measure import Figure, geometric_mean
 from benchmarks.stored import Rounds
 
-__all__ = ["ADAPTERS", "COLUMNS", "NAME", "NEEDED", "overlap"]
-
 NAME = "overlap"
 """Of the stored figures, which are called `<adapter>, <column>`."""
 

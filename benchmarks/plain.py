@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-__all__ = ["PLAIN", "PlainTest", "use_one_thread"]
-
 Draw: TypeAlias = Callable[[Any], Any]
 Array: TypeAlias = NDArray[Any]
 

@@ -20,8 +20,6 @@ from aclnn_cts.speclang.load import load_specs
 from benchmarks.stored import Rounds, start, store
 from docs.markdown import table
 
-__all__ = ["COUNTED", "NAME", "counted", "main", "shown"]
-
 NAME = "planned-regimes"
 """Of the stored figures."""
 COUNTED = ("quick", "standard")

@@ -10,8 +10,6 @@ from rich.console import Console
 from aclnn_cts.cli.output import show_table, table
 from benchmarks.measure import Figure
 
-__all__ = ["Row", "row", "show_rows", "tally"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

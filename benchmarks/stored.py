@@ -15,24 +15,6 @@ from aclnn_cts.store.manifest import environment_facts, timestamp
 from aclnn_cts.store.provenance import checkout
 from benchmarks.measure import Figure
 
-__all__ = [
-    "FOLDER",
-    "Machine",
-    "Measured",
-    "Rounds",
-    "Started",
-    "figures_of",
-    "provenance",
-    "read_figures",
-    "rounded",
-    "start",
-    "store",
-    "store_figures",
-    "this_commit",
-    "this_machine",
-    "write_rounds",
-]
-
 FOLDER = Path(__file__).resolve().parent / "figures"
 FORMAT = "aclnn-cts/figures/2"
 _NO_PART = (":!benchmarks/figures", ":!docs", ":!README.md", ":!tests")

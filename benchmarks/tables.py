@@ -11,8 +11,6 @@ from aclnn_cts.cli.output import show_table, table, wrap
 from benchmarks.measure import Figure, geometric_mean, ratio
 from benchmarks.stored import Rounds, figures_of
 
-__all__ = ["Column", "mean", "mean_ratio", "ratios", "short_name", "show_operators", "slowest_and_fastest"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:

@@ -11,8 +11,6 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["SECONDS", "Waiting"]
-
 SECONDS = 0.0005
 """Of each call, in which the processor has nothing to do."""
 

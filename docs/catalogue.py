@@ -14,8 +14,6 @@ from aclnn_cts.document.draft import draft_spec
 from aclnn_cts.document.model import Document
 from aclnn_cts.document.read import read_document
 
-__all__ = ["catalogue_of", "main"]
-
 
 def catalogue_of(folder: Path) -> str:
     """The catalogue of the documents in a folder. Raises UsageError where one cannot be read."""

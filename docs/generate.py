@@ -34,8 +34,6 @@ from docs.measured import SECTIONS, with_figures
 from docs.packages import packages_page
 from docs.power import power_page
 
-__all__ = ["FOLDER", "main", "pages"]
-
 FOLDER = Path(__file__).resolve().parent
 _OPERATORS = "operators"
 _CASE_SCHEMA = "../specs/case.schema.json"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["between", "head", "table"]
-
 
 def head(source: str) -> Iterator[str]:
     """The first lines of a page that is made from `source`."""

@@ -23,8 +23,6 @@ from benchmarks.shown import Row, tally
 from benchmarks.stored import Measured, Rounds, provenance, read_figures
 from docs.markdown import between, table
 
-__all__ = ["SECTIONS", "Section", "with_figures"]
-
 SPREAD = "Medians of the rounds; ± is half the range from the least to the greatest."
 
 

@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 from docs.markdown import between, table
 
-__all__ = ["MAY_IMPORT", "PACKAGE", "ROOT", "modules", "package_of", "packages_page", "sizes"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "aclnn_cts"
 

@@ -16,8 +16,6 @@ from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import provenance, read_figures
 from docs.markdown import head, table
 
-__all__ = ["gate_time", "made_by_text", "power_page"]
-
 
 def power_page(specs: Specs) -> Iterator[str]:
     """The lines of `docs/power.md`."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
 
-__all__ = ["convolution", "fit_a_stack", "gradients", "padded", "to_input", "to_weight", "windows", "with_sizes"]
-
 Real: TypeAlias = NDArray[Any]
 
 _STACKED_LIMIT = 1 << 18

@@ -12,8 +12,6 @@ import numpy as np
 from aclnn_cts.oracles._convolution import padded, windows
 from aclnn_cts.oracles._single_precision import Float32, forward_sum
 
-__all__ = ["gradients_in_order"]
-
 _STEPS = 1 << 18
 _TERMS = 1 << 28
 """Steps of the loops and products in them up to which they are run: some seconds."""

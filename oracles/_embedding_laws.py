@@ -18,8 +18,6 @@ from aclnn_cts.oracles._embedding_rows import row_numbers
 from aclnn_cts.oracles._law_axes import split_law, taken
 from aclnn_cts.oracles._law_relations import combined, key, same, shuffled
 
-__all__ = ["forward", "index_order", "padding", "relabel", "split", "unused"]
-
 
 def _flat(base: LawInput) -> tuple[NDArray[Any], Float64, int, int]:
     """The indices (N), the gradients (N, D), numWeights and paddingIdx."""

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_numbers"]
-
 
 def row_numbers(indices: NDArray[Any], rows: int) -> tuple[NDArray[np.int64], bool]:
     """The indices as int64, and whether all of them name a row; what cannot be an integer becomes -1."""

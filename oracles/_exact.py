@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-__all__ = ["sum_of_products"]
-
 
 def sum_of_products(*columns: Iterable[float]) -> Fraction:
     """The exact sum over the rows of what the numbers of each multiply to; one column is summed as it is.

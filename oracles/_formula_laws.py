@@ -14,8 +14,6 @@ from aclnn_cts.formula.definition import Derivative, Form, Operator, default_ari
 from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.oracles import _laws
 
-__all__ = ["laws_of_formula"]
-
 
 def laws_of_formula(operator: Operator) -> tuple[Law, ...]:
     """Linearity, zeros and scaling in the one incoming gradient, repetition, layouts, and the adjoint if it is known.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F
 
-__all__ = ["Sizes", "Weights", "interpolated", "plane_weights", "spread", "weights"]
-
 Sizes: TypeAlias = "tuple[int, ...]"
 Weights: TypeAlias = "tuple[Array, NDArray[np.int64]]"
 """(points, 3) weights, and the elements that they are for; -1 is none."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Cells
 
-__all__ = ["MEAN", "NONE", "Labels", "Shape", "named"]
-
 NONE, MEAN = 0, 1
 """Reductions of a loss."""
 

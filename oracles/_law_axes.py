@@ -23,8 +23,6 @@ from aclnn_cts.core.law import (
 )
 from aclnn_cts.oracles._law_relations import combined, same, shuffled
 
-__all__ = ["Axes", "Axis", "permute", "split", "split_law", "taken"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:

@@ -24,8 +24,6 @@ from aclnn_cts.core.law import (
 from aclnn_cts.core.rounding import BinaryFormat, binary_format, round_to
 from aclnn_cts.oracles._law_relations import all_finite, combined, shuffled
 
-__all__ = ["linear", "scaling", "zero"]
-
 _COEFFICIENTS = (1, -1, 2, -2, 3, -3, 5, -4)
 _MOST_EXPONENT = 1023
 _HEADROOM = 4

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.law import Draw, LawCheck, LawInput, LawOutput, Parameters
 
-__all__ = ["all_finite", "combined", "gamma64", "key", "same", "shuffled", "totals"]
-
 
 def gamma64(count: int) -> float:
     """gamma_count of float64, for counts far below 2^53."""

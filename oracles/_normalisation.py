@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from aclnn_cts.formula.array import Array, Axes, F
 
-__all__ = ["centred", "statistics"]
-
 
 def centred(gradient: Array, normal: Array, axes: Axes) -> Array:
     """The gradient less its average and less its share along the normalised input; averages over these axes."""

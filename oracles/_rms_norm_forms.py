@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.oracles._special_values import flushing_product
 
-__all__ = [
-    "cubed",
-    "dgamma_lattice",
-    "dx_lattice",
-    "expanded",
-    "factored",
-    "row_mean",
-    "weight_first",
-    "weight_last",
-]
-
 Real: TypeAlias = NDArray[Any]
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Float32", "forward_sum", "single"]
-
 Float32: TypeAlias = NDArray[np.float32]
 
 

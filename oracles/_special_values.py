@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
 
-__all__ = [
-    "FLOAT16_LARGEST",
-    "FLOAT16_NORMAL",
-    "FLOAT_NORMAL",
-    "Form",
-    "finite_part",
-    "flushing_product",
-    "holds_subnormal",
-    "loads_may_underflow",
-    "settle",
-]
-
 FLOAT16_LARGEST = 65504.0
 FLOAT16_NORMAL = 2.0**-14
 """The largest finite and the smallest normal number of FLOAT16 (IEEE 754-2019, table 3.5: emax = 15, emin = -14)."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from aclnn_cts.formula.array import Array, F
 from aclnn_cts.formula.complex import Complex
 
-__all__ = ["Numbers", "Shape", "Windows", "along_both", "divisors", "gathered", "windows_of", "within_planes"]
-
 Numbers: TypeAlias = "NDArray[np.int64]"
 Shape: TypeAlias = "tuple[int, ...]"
 

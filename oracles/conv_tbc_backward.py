@@ -54,8 +54,6 @@ from aclnn_cts.oracles._special_values import (
     settle,
 )
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_each", "values"]
-
 Counts = NDArray[np.int64]
 
 _OPERANDS = ("self", "input", "weight")

@@ -41,8 +41,6 @@ from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
 from aclnn_cts.oracles._special_values import finite_part
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "condensed", "exact", "expected"]
-
 
 def expected(call: OracleInput) -> Expected:
     """The gradient `out`, (numWeights, D).

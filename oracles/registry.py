@@ -31,24 +31,6 @@ from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle, benchmark
 from aclnn_cts.oracles._formula_laws import laws_of_formula
 
-__all__ = [
-    "Benchmark",
-    "SecondOracle",
-    "Values",
-    "available",
-    "load",
-    "load_benchmark",
-    "load_blocks",
-    "load_condense",
-    "load_each",
-    "load_forms",
-    "load_formula",
-    "load_laws",
-    "load_module",
-    "load_second",
-    "load_values",
-]
-
 _PACKAGE = aclnn_cts.oracles.__name__
 _ENTRY = "expected"
 _FORMULA = "FORMULA"

@@ -67,8 +67,6 @@ from aclnn_cts.oracles._rms_norm_forms import (
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part, loads_may_underflow, settle
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected"]
-
 Mask = NDArray[np.bool_]
 
 

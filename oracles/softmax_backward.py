@@ -48,8 +48,6 @@ from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import FLOAT_NORMAL, Form, finite_part, loads_may_underflow, settle
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "exact", "expected", "expected_blocks"]
-
 _ONE = np.array(1.0).view(np.int64)[()]
 
 

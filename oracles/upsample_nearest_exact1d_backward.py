@@ -46,8 +46,6 @@ from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part
 
-__all__ = ["FORMULA", "LAWS", "benchmark", "edges_exact", "edges_forward", "edges_range", "exact", "expected"]
-
 Edges = NDArray[np.int64]
 """ol + 1 bounds: element i of `out` receives the elements edge(i) to edge(i + 1) - 1 of `gradOutput`."""
 

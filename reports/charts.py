@@ -12,19 +12,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
 from aclnn_cts.reports.text import both, count_text
 
-__all__ = [
-    "LEAST",
-    "RatioChart",
-    "SpreadBin",
-    "SpreadTotal",
-    "history",
-    "power",
-    "ratio_charts",
-    "shade",
-    "spread_rows",
-    "spread_total",
-]
-
 LEAST = 30
 """Values of a row at least: fewer show no distribution."""
 _STEP = 4

@@ -14,8 +14,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import products_text, verdict_facts
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 
-__all__ = ["ctrf_bytes"]
-
 _STATES = {"passed": "passed", "failed": "failed", "error": "other", "skipped": "skipped"}
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile
 
-__all__ = ["evidence_digest", "report_number"]
-
 
 def evidence_digest(files: Iterable[EvidenceFile]) -> str:
     """One SHA-256 over the files: of a line for each, sorted, as `sha256sum` prints them."""

@@ -43,8 +43,6 @@ from aclnn_cts.reports.text import (
     words,
 )
 
-__all__ = ["SECTIONS", "STYLE_ONLY", "html_bytes", "read_template", "render_html", "templates"]
-
 SECTIONS = (
     "cover",
     "numbers",

@@ -10,8 +10,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.sentences import product_text
 from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
 
-__all__ = ["junit_bytes"]
-
 # What XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -13,8 +13,6 @@ from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import products_text, ran_on_text, remark_texts, verdict_text
 from aclnn_cts.reports.text import Language, capital, count_text, phrase
 
-__all__ = ["cell", "markdown_bytes", "plain_text"]
-
 _FINDINGS = 20
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&@]|(?<!\w)_|_(?!\w)|^(?:#+|[-+]|\d+(?=[.)]))(?=\s)")
 """What GitHub, GitLab and Gitee would take for markup.

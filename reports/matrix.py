@@ -9,8 +9,6 @@ from typing import Any
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import CheckRow
 
-__all__ = ["FaultRow", "KillMatrix", "check_matrix", "kill_matrix_view"]
-
 _JUDGING = "harness.judging_sha256"
 """The fact of a run's environment that names what judged in it."""
 

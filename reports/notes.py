@@ -14,18 +14,6 @@ from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
 from aclnn_cts.reports.text import Language, phrase, spans, words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
-__all__ = [
-    "because_text",
-    "note_markup",
-    "note_text",
-    "recorded",
-    "run_note",
-    "run_notes",
-    "tolerance_markup",
-    "tolerance_source",
-    "tolerance_text",
-]
-
 _MORE_IN_TEXT = frozenset({"", NoteCode.HARNESS, NoteCode.NOT_RUN})
 """Codes of notes whose recorded text says more than the code and the values do."""
 

@@ -18,8 +18,6 @@ from aclnn_cts.reports.sentences import (
 from aclnn_cts.reports.text import phrase, seconds_text
 from aclnn_cts.store.counts import Counts
 
-__all__ = ["CHAPTERS", "outline_bytes"]
-
 CHAPTERS = ("概述", "版本测试信息", "测试结论", "特性质量评估", "DFX", "测试执行评估", "遗留问题", "附件")
 
 _RELIABILITY = ("memory", "life-cycle/")

@@ -14,8 +14,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.text import Language
 
-__all__ = ["browser", "pdf_bytes"]
-
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _SECONDS = 120
 _ARGUMENTS = (

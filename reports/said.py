@@ -14,8 +14,6 @@ from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
 from aclnn_cts.reports.text import phrase, share_text, words
 
-__all__ = ["chinese_message"]
-
 _VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
 _ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
 

@@ -12,8 +12,6 @@ from aclnn_cts.reports.sentences import verdict_facts
 from aclnn_cts.reports.text import Language, phrase
 from aclnn_cts.reports.units import finding_text
 
-__all__ = ["sarif_bytes"]
-
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"critical": "error", "major": "error", "minor": "warning"}
 

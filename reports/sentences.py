@@ -11,20 +11,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.notes import note_markup, note_text, run_notes
 from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, spans
 
-__all__ = [
-    "insufficiency",
-    "outside",
-    "outside_text",
-    "product_text",
-    "products_text",
-    "ran_on_text",
-    "remark_texts",
-    "remarks",
-    "verdict_facts",
-    "verdict_sentence",
-    "verdict_text",
-]
-
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
 

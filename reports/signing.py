@@ -22,8 +22,6 @@ from aclnn_cts.reports.sentences import outside_text, product_text, verdict_text
 from aclnn_cts.reports.text import Language, bytes_text, capital, count_text, percent_text, phrase, seconds_text
 from aclnn_cts.store.counts import Counts
 
-__all__ = ["FINDINGS", "FindingLines", "finding_lines", "signing_bytes"]
-
 FINDINGS = 20
 """Findings that are listed; the others are counted."""
 _OPERATORS, _WAIVERS, _RUNS = 100, 60, 8

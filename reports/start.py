@@ -11,8 +11,6 @@ from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 
-__all__ = ["StartRow", "anchors", "families", "start_rows", "unremarkable"]
-
 _ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 _BADGES = {
     RunVerdict.FAILS: "contradicted",

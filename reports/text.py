@@ -14,25 +14,6 @@ from markupsafe import Markup, escape
 from aclnn_cts.core.fault_words import fault_words
 from aclnn_cts.core.printable import number_text
 
-__all__ = [
-    "LANGUAGES",
-    "Language",
-    "both",
-    "bytes_text",
-    "capital",
-    "code_marked",
-    "count_text",
-    "headroom_text",
-    "pair",
-    "percent_text",
-    "phrase",
-    "seconds_text",
-    "share_text",
-    "short_count_text",
-    "spans",
-    "words",
-]
-
 
 def count_text(value: int) -> str:
     """A count with thin groups of thousands: `12 345`."""

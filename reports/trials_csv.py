@@ -10,8 +10,6 @@ from dataclasses import fields
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 
-__all__ = ["csv_bytes", "harmless"]
-
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -14,8 +14,6 @@ from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.text import phrase
 from aclnn_cts.store.counts import Counts
 
-__all__ = ["RUNS", "TestUnit", "counts_line", "finding_text", "test_units"]
-
 RUNS = "aclnn-cts"
 """Stands where an operator's name stands, for the tests that the runs as a whole are."""
 

@@ -16,8 +16,6 @@ from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
 from aclnn_cts.reports.text import Language, phrase
 
-__all__ = ["COLUMNS", "SHEETS", "workbook_bytes"]
-
 SHEETS = ("summary", "failed cases", "precision failures", "statistics", "traceability")
 
 _MOST_ROWS = 200_000

@@ -21,8 +21,6 @@ from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
-__all__ = ["Agreement"]
-
 _WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"

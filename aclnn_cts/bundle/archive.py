@@ -19,22 +19,6 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import open_outside
 
-__all__ = [
-    "CHUNK",
-    "END_SIZE",
-    "NAME_LIMIT",
-    "Member",
-    "Source",
-    "archive_bytes",
-    "bad_name",
-    "central_header",
-    "crc_of",
-    "directory_start",
-    "end_records",
-    "local_header",
-    "read_chunks",
-]
-
 CHUNK = 1 << 20
 """Bytes that are read at a time."""
 NAME_LIMIT = 255

@@ -12,8 +12,6 @@ from aclnn_cts.core.outside import read_outside
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Signer", "Verifier"]
-
 _FILE_LIMIT = 1 << 16
 
 

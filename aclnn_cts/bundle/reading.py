@@ -40,8 +40,6 @@ from aclnn_cts.bundle.statement import (
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import open_outside
 
-__all__ = ["Problem", "Reading", "Taker", "read_bundle"]
-
 _LOCAL_MARK = b"PK\3\4"
 _CRC, _SIZE = slice(14, 18), slice(18, 22)
 

@@ -27,8 +27,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Recomputer", "recorded_outputs"]
-
 _TOLERANCE = 1e-6
 """Relative difference of shares that another release of NumPy may make in a sum in float64."""
 

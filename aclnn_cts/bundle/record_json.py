@@ -19,8 +19,6 @@ from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Verdict
 
-__all__ = ["RECORD_FORMAT", "record_from_json", "record_schema", "record_to_json"]
-
 RECORD_FORMAT = "aclnn-cts/record/2"
 
 

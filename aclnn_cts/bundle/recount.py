@@ -35,8 +35,6 @@ from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.run_directory import failure_name
 
-__all__ = ["RECOMPUTE_BYTES", "REPORT", "RUN_MANIFEST", "RUN_SUMMARY", "Recount", "Sample", "judged_again"]
-
 RECOMPUTE_BYTES = 64 * 1024 * 1024
 """Bytes of a case's arguments beyond which it is not judged again: an oracle's time grows faster than they do."""
 

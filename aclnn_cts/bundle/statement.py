@@ -18,25 +18,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.run_directory import RUN_DOCUMENT_BYTES
 
-__all__ = [
-    "BLOBS",
-    "BUNDLE_FORMAT",
-    "LOOKED_INTO",
-    "MANIFEST_LIMIT",
-    "MANIFEST_NAME",
-    "SIGNATURE_NAME",
-    "Contents",
-    "Predicate",
-    "Statement",
-    "Subject",
-    "envelope_bytes",
-    "limit_of",
-    "read_envelope",
-    "read_statement",
-    "signed_bytes",
-    "statement_bytes",
-]
-
 BUNDLE_FORMAT = "aclnn-cts/bundle/2"
 _OLDER_FORMATS = ("aclnn-cts/bundle/1",)
 """Formats whose manifest is the same, but not their records."""

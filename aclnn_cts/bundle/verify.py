@@ -17,8 +17,6 @@ from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate,
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.store.manifest import older_format
 
-__all__ = ["Verification", "verify_bundle"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:

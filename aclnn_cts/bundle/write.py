@@ -44,8 +44,6 @@ from aclnn_cts.store.output_file import OutputFile, begins
 from aclnn_cts.store.run_directory import RunDirectory, read_own
 from aclnn_cts.store.summary import Summary
 
-__all__ = ["BUNDLE", "RECORDS_LIMIT", "SCHEMA_NAME", "MakeReport", "Written", "write_bundle"]
-
 BUNDLE = begins(
     rb'PK\x03\x04.{26}MANIFEST\.json\{"_type":"https://in-toto\.io/Statement/v1","predicate":\{.{0,2000}?'
     rb'"format":"aclnn-cts/bundle/'

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Turns"]
-
 FINDING_SECONDS = 5.0
 """What a finding is reckoned at, until some were looked into: the mean of those then, where it is more."""
 

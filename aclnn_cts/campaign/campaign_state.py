@@ -25,8 +25,6 @@ from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.run_writer import RunWriter
 from aclnn_cts.store.summary import Summary
 
-__all__ = ["ChunkEntry", "Memory"]
-
 _CHUNK, _LEARNED, _SNAPSHOT, _CAMPAIGN = "chunk/", "learned/", "snapshot/", "campaign"
 _WAIVERS = "waivers"
 

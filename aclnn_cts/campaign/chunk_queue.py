@@ -11,8 +11,6 @@ from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
 from aclnn_cts.campaign.fleet.inflight_log import InFlight
 from aclnn_cts.core.case_json import case_id
 
-__all__ = ["ChunkQueue"]
-
 TRIES = 2
 """Workers that a chunk may cost until the call that was under way is left out, or the chunk is given up."""
 

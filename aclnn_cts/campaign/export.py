@@ -19,8 +19,6 @@ from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.run_directory import EXPORT, RunDirectory, failure_name
 from aclnn_cts.store.summary import Summary, summary_to_json
 
-__all__ = ["COVERAGE_STATE", "NAMED", "KeptCoverage", "Named", "export_campaign", "keep_coverage"]
-
 COVERAGE_STATE = "coverage/"
 """What the keys of coverage in a store's state begin with; the operator follows."""
 

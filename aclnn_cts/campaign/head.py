@@ -28,8 +28,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.summary import Summary
 
-__all__ = ["Head"]
-
 SHOWN_EVERY = 0.5
 
 

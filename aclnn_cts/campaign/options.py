@@ -12,8 +12,6 @@ from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["CHUNK_TRIALS", "CampaignOptions"]
-
 CHUNK_TRIALS = 2000
 """Trials of a chunk that is drawn, where nothing else is said."""
 

@@ -10,8 +10,6 @@ from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.campaign.fleet.inflight_log import Position
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, UnderWay
 
-__all__ = ["Progress"]
-
 RATE_SECONDS = 30.0
 """Of which the rate is."""
 

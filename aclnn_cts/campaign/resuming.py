@@ -18,8 +18,6 @@ from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact,
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.scope import Scope
 
-__all__ = ["SESSION_STATE", "SessionEntry", "check_implementation", "earlier_campaign", "go_on"]
-
 SESSION_STATE = "session/"
 """What the keys of sessions in a store's state begin with; a number follows."""
 

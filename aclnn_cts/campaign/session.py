@@ -61,8 +61,6 @@ from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["CHUNK_SECONDS", "Ended", "OpenDispatcher", "fuzz", "seconds_of"]
-
 _REJECTING = "rejecting"
 """Setting of a manifest: the operators that reject their sentinel, and what came back, where there are any."""
 CHUNK_SECONDS = 600.0

@@ -12,8 +12,6 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.store.summary import Summary
 
-__all__ = ["EXAMINES", "OperatorStatus", "Status", "UnderWay", "Watcher", "Watchers"]
-
 T = TypeVar("T")
 
 EXAMINES = -1

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.findings.distinct import distinct
 
-__all__ = ["Stop", "Stopping"]
-
 GRACE_SECONDS = 60.0
 """How long findings are still looked into after the campaign's time, or a tenth of that where it is more."""
 

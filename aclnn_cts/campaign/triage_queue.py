@@ -27,8 +27,6 @@ from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 
-__all__ = ["Inquiries", "Question"]
-
 EXAMINED = 400
 """Findings that are looked into; whatever fails in more ways than that is not understood one by one."""
 

@@ -14,8 +14,6 @@ from aclnn_cts.speclang.binding import bind_case
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["fitted_trial"]
-
 
 def _fitted_case(specs: Specs, case: Case, *, where: str) -> Spec:
     """The spec of a case's operator; UsageError where arguments do not fit the prototype, or data mean nothing."""

@@ -35,18 +35,6 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
 
-__all__ = [
-    "LAW_KIND",
-    "PREFIX",
-    "RegisteredLaw",
-    "exact_law",
-    "law_calls",
-    "law_ids",
-    "law_of",
-    "laws_of",
-    "shipped_laws",
-]
-
 PREFIX = "law/"
 """Before a law's id, it makes the id of a check."""
 

@@ -33,8 +33,6 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Constraint, Strength, tensor_of
 from aclnn_cts.speclang.model import Modes, Spec
 
-__all__ = ["ALLOWED_GROWTH", "GROWN_BYTES", "LIFE_CYCLES", "OTHER_CASE", "RepeatedFailure", "ValidCalls", "asked_calls"]
-
 GROWN_BYTES = "bytes grown"
 """The fact of an outcome that says by how much the process grew over the second half of calls made in a row."""
 

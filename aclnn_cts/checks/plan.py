@@ -15,8 +15,6 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["LIFE_CYCLE", "LIFE_CYCLE_KIND", "PROFILES", "STATUS_CHECKS", "Part", "Profile", "plan_parts", "profile"]
-
 CHUNK = 250
 """Random cases of a part."""
 

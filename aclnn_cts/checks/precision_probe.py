@@ -37,8 +37,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query
 
-__all__ = ["CANDIDATES", "PRECISION_FACT", "PROBES", "Precision", "formats_of", "precision_used"]
-
 PRECISION_FACT = "precision used"
 """Key of `Verdict.facts`: by output, the names of the formats that answer as the implementation does.
 

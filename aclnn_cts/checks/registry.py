@@ -33,19 +33,6 @@ from aclnn_cts.judgement.verdict import ended_badly
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = [
-    "CHECKS",
-    "EXAMPLE",
-    "VALUED",
-    "Check",
-    "as_trial",
-    "build_registry",
-    "check",
-    "check_trial",
-    "derived_trial",
-    "judges_values",
-]
-
 
 class Check(Protocol):
     """One thing that an implementation is held to."""

@@ -20,8 +20,6 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["device_check", "rejection_text", "sentinel", "sentinel_trial", "sentinels_refused"]
-
 _STREAM = "sentinel"
 _TRIES = 200
 _BUDGET = 64

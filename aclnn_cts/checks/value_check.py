@@ -13,8 +13,6 @@ import msgspec
 from aclnn_cts.core.faults import severity
 from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Result, Skip, Verdict
 
-__all__ = ["with_values"]
-
 
 def with_values(own: Verdict, values: Sequence[Verdict], *, check: str) -> Verdict:
     """The verdict of a trial.

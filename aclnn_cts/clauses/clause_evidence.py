@@ -31,8 +31,6 @@ from aclnn_cts.findings.fault_call import call_at_fault
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.triage.dedup import Member
 
-__all__ = ["Speakers", "key_of"]
-
 _STATUS = "status"
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
 _LIMIT = "boundary"

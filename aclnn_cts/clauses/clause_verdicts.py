@@ -13,8 +13,6 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import ConstraintCount
 
-__all__ = ["BY_WEIGHT", "ClauseVerdicts", "JudgedClause"]
-
 BY_WEIGHT = (ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.MET, ClauseVerdict.OPEN)
 """The verdict on a clause of several operators is the first of these that it has for any of them."""
 

@@ -16,16 +16,6 @@ from aclnn_cts.clauses.counted import is_first_phase
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.verdict import Record, Result
 
-__all__ = [
-    "CONTENTS",
-    "OF_CONTENTS",
-    "ConditionedCalls",
-    "Sort",
-    "is_at_fault",
-    "is_judged",
-    "sort_of_contents",
-]
-
 TIMES = 2
 """How many times as often as others calls fail that meet a condition which is at fault."""
 

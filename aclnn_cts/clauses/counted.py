@@ -8,8 +8,6 @@ from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.judgement.status import ACCEPTED_FACT
 from aclnn_cts.triage.dedup import Member
 
-__all__ = ["FIRST_PHASE", "NO_STATUS", "OTHER_CALLS", "OTHER_FAULT", "PLAIN_CALL", "Said", "is_first_phase"]
-
 FIRST_PHASE = "first phase alone"
 """Why a trial that passed says nothing of a clause, among the reasons to skip."""
 

@@ -27,8 +27,6 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.triage.dedup import Member
 
-__all__ = ["VALUES", "ConstraintListener", "Key", "Listener", "sort_of"]
-
 VALUES = "values"
 """The check that a plain call is held to."""
 

@@ -10,8 +10,6 @@ import click
 from aclnn_cts.cli.options import command, oracles_option, output_file, output_option
 from aclnn_cts.cli.output import begin, console, count, wrap
 
-__all__ = ["bundle", "left_out"]
-
 
 @command(example="aclnn-cts bundle runs/night -o evidence.zip")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))

@@ -39,8 +39,6 @@ from aclnn_cts.findings.finding import Finding
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES, failure_name
 
-__all__ = ["CampaignScreen", "ProgressJson", "line", "progress", "screen"]
-
 BAR = 12
 """Columns of a bar; half of it on a narrow terminal."""
 NARROW, WIDE = 80, 100

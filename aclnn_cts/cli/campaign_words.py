@@ -24,23 +24,6 @@ from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.run_directory import failure_name
 
-__all__ = [
-    "APART",
-    "SORTS",
-    "STILL",
-    "apart",
-    "at_work",
-    "beside",
-    "brief",
-    "moment_of",
-    "operator_table",
-    "percent",
-    "place",
-    "show_campaign_end",
-    "standing",
-    "worst",
-]
-
 SORTS = {"constraints": "rules", "limits": "limits", "laws": "laws", "pairs": "pairs"}
 """Sorts of coverage, and the heads of their columns."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
         RunSide,
     )
 
-__all__ = ["compare"]
-
 _SHOWN = 12
 """Rows of a table for a person; `--json` has all."""
 _CAUSES = 3

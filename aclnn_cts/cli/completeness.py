@@ -17,8 +17,6 @@ from aclnn_cts.oracle_check.record import has_formula, is_checked
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["MOST_UNTESTABLE", "Completeness", "Demand", "completeness_of"]
-
 MOST_UNTESTABLE = 0.25
 """The largest share of statements with a reason why nothing can be tested."""
 

@@ -6,8 +6,6 @@ from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["conforming", "dtypes_of", "rule_text"]
-
 
 def dtypes_of(spec: Spec, item: Parameter, product: str) -> tuple[str, ...]:
     """The dtypes of a tensor on a product: its own list, its column of the rows, or those of what it follows."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
     from aclnn_cts.mutants.power import Task
 
-__all__ = ["faults"]
-
 
 @command(example="aclnn-cts faults --op softmax_backward --sample 2")
 @click.option(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from aclnn_cts.mutants.fault_attempt import Attempt
     from aclnn_cts.mutants.kill_matrix import KillMatrix
 
-__all__ = ["show_matrix", "shown"]
-
 
 def shown(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:
     """Pass results on, with a bar on a terminal, and a line now and then elsewhere."""

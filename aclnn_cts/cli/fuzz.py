@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from aclnn_cts.campaign.session import Ended
     from aclnn_cts.campaign.status import Watcher
 
-__all__ = ["fuzz"]
-
 
 class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
     """A span of time in seconds."""

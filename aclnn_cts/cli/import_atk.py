@@ -30,8 +30,6 @@ from aclnn_cts.store.output_file import begins
 if TYPE_CHECKING:
     from aclnn_cts.interop.import_atk import AtkEntry
 
-__all__ = ["import_atk"]
-
 _IMPORTED = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk"')
 """An empty file too: of some files no case can be carried over."""
 

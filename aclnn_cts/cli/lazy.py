@@ -12,8 +12,6 @@ import click
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 
-__all__ = ["CommandEntry", "LazyGroup"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:

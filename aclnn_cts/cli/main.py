@@ -18,8 +18,6 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
 
-__all__ = ["COMMANDS", "main"]
-
 USAGE = 2
 NO_VERDICT = 3
 INTERRUPTED = 130

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from aclnn_cts.store.output_file import Recognizer
 
-__all__ = ["Destination", "min_kill_rate_option", "operators_option", "profile_option", "workers_option"]
-
 operators_option = click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
 profile_option = click.option(
     "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."

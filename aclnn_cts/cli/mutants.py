@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from aclnn_cts.mutants.generated_power import DecoyResult, GeneratedMatrix, MutantResult, OperatorTask, Wanted
 
-__all__ = ["mutants"]
-
 _ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
 
 

@@ -21,26 +21,6 @@ if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
     from aclnn_cts.store.output_file import OutputFile, Recognizer
 
-__all__ = [
-    "RENAMED",
-    "Command",
-    "IntegerWithin",
-    "OutputPath",
-    "checked_product",
-    "checked_target",
-    "command",
-    "edition_option",
-    "force_option",
-    "json_option",
-    "number_of_phases",
-    "oracles_option",
-    "output_file",
-    "output_option",
-    "phases_option",
-    "product_option",
-    "specs_option",
-]
-
 RENAMED: Mapping[str, str] = MappingProxyType(
     {
         "--again": "--reshrink",

@@ -16,21 +16,6 @@ from rich.text import Text
 
 from aclnn_cts.core.printable import printable_document, printable_json, printable_lines
 
-__all__ = [
-    "LONGEST_LINE",
-    "OutsideConsole",
-    "begin",
-    "console",
-    "count",
-    "emit",
-    "joined",
-    "note",
-    "show_table",
-    "span",
-    "table",
-    "wrap",
-]
-
 DEFAULT_WIDTH = 80
 NARROWEST = 40
 LONGEST_LINE = 120

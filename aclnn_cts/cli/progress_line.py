@@ -18,8 +18,6 @@ from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skippe
 from aclnn_cts.store.manifest import timestamp
 from aclnn_cts.store.output_file import OutputFile, begins
 
-__all__ = ["EVERY", "PROGRESS_FILE", "Moment", "ProgressFile", "RunMeter", "progress_document", "progress_line"]
-
 PROGRESS_FILE = begins(rb'\Z|\{"time": "[^"]*", "run": "')
 """Files that `ProgressFile` has written."""
 

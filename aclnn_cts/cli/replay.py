@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from aclnn_cts.store.summary import Summary
     from aclnn_cts.triage.replay_status import Answered, Recorded
 
-__all__ = ["replay"]
-
 
 @command(example="aclnn-cts replay runs/night --adapter cann")
 @click.argument("source", metavar="FILE|DIR", type=click.Path(path_type=Path))

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 
-__all__ = ["FORMS", "Form", "page", "report"]
-
 Rows: TypeAlias = "Callable[[], Iterable[TrialRow]]"
 """The trials of the runs in a stream, anew at each call."""
 

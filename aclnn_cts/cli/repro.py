@@ -15,8 +15,6 @@ from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
-__all__ = ["repro"]
-
 
 @command(example="aclnn-cts repro runs/night/failures/0a1b2c3d.json --language cpp,python -o programs")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))

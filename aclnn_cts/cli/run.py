@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.speclang.load import Specs
 
-__all__ = [
-    "adapter_option",
-    "call_timeout_option",
-    "case_of",
-    "limits_options",
-    "read_trials",
-    "run",
-    "strict_limits_option",
-]
-
 adapter_option = click.option(
     "--adapter",
     required=True,

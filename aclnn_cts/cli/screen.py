@@ -33,18 +33,6 @@ from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 
-__all__ = [
-    "Screen",
-    "capital",
-    "show_end",
-    "show_errors",
-    "show_findings",
-    "show_next",
-    "show_regimes",
-    "show_result",
-    "show_verdict",
-]
-
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
 SOME = 3

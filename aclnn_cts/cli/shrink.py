@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.settings import BenchSettings
 
-__all__ = ["shrink"]
-
 _SOURCE = "shrunk from "
 _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
 

@@ -9,8 +9,6 @@ import sys
 import threading
 from typing import TextIO
 
-__all__ = ["silence", "sound_process"]
-
 
 def sound_process() -> None:
     """Give the process what every program may expect: three open standard streams, and news of its children.

@@ -16,8 +16,6 @@ from aclnn_cts.cli.output import begin, console, count, emit, joined, wrap
 if TYPE_CHECKING:
     from aclnn_cts.bundle.verify import Verification
 
-__all__ = ["verify"]
-
 _SHOWN = 50
 
 

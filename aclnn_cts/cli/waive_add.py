@@ -10,8 +10,6 @@ from aclnn_cts.cli.options import command, output_file, output_option
 from aclnn_cts.cli.output import joined, note
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["add"]
-
 
 @command(example="aclnn-cts waive add runs/night/failures/0a1b2c3d.json -o waivers.yaml")
 @click.argument("finding", metavar="FINDING", type=click.Path(path_type=Path))

@@ -7,8 +7,6 @@ from collections.abc import Container
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Judged, Result, Verdict
 
-__all__ = ["JUDGED", "Aim", "aim", "aim_of", "compares_values", "is_valid_call"]
-
 JUDGED = frozenset({Result.PASSED, Result.FAILED})
 """Ends of trials that say something of the implementation."""
 

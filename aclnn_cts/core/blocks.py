@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["BLOCK", "blocks", "is_large"]
-
 BLOCK = 1 << 15
 """Elements of a block."""
 

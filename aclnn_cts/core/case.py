@@ -15,31 +15,6 @@ import msgspec
 from aclnn_cts.core.dtypes import COMPONENTS, itemsize
 from aclnn_cts.core.target import Target
 
-__all__ = [
-    "POINTERS",
-    "Argument",
-    "BoolArray",
-    "CallOptions",
-    "Case",
-    "Data",
-    "FloatArray",
-    "Number",
-    "Origin",
-    "Scalar",
-    "Tensor",
-    "TensorList",
-    "argument_kind",
-    "both_phases",
-    "contiguous_strides",
-    "first_phase",
-    "numel",
-    "owner",
-    "real_view",
-    "replaced",
-    "tensor_of",
-    "tensors_in",
-]
-
 Number: TypeAlias = int | float | str
 """An element of explicit data; the strings `inf`, `-inf` and `nan` stand for what JSON has no word for."""
 

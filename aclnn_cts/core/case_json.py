@@ -32,17 +32,6 @@ from aclnn_cts.core.scalars import SCALAR_DTYPES, integer_bounds
 from aclnn_cts.core.strict_json import NON_FINITE, spelled
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
-__all__ = [
-    "CASE_FORMAT",
-    "argument_from_json",
-    "canonical_json",
-    "case_from_json",
-    "case_id",
-    "case_to_json",
-    "check_case",
-    "check_int64",
-]
-
 T = TypeVar("T")
 
 CASE_FORMAT = "aclnn-cts/case/1"

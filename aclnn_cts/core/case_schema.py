@@ -18,8 +18,6 @@ from aclnn_cts.core.scalars import SCALAR_DTYPES
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import TRIAL_FORMAT, TRIAL_KEYS
 
-__all__ = ["DIALECT", "case_schema", "object_schema", "trial_definitions", "with_words"]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}
 _INTEGER = {"type": "integer"}

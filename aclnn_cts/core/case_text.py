@@ -5,8 +5,6 @@ from __future__ import annotations
 from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList
 from aclnn_cts.core.printable import shown
 
-__all__ = ["argument_text", "case_text"]
-
 VALUES_SHOWN = 12
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ClauseVerdict", "UntestedReason"]
-
 
 class ClauseVerdict:
     """What the trials say of a clause (values of `ClauseRow.verdict`)."""

@@ -14,24 +14,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COMPONENTS",
-    "DTYPES",
-    "FLOAT8",
-    "FLOATING",
-    "FORMATS",
-    "INEXACT",
-    "JUDGED_INPUTS",
-    "JUDGED_OUTPUTS",
-    "PRIVATE_FORMATS",
-    "DType",
-    "component",
-    "components",
-    "composed",
-    "itemsize",
-    "numpy_dtype",
-]
-
 
 class DType(msgspec.Struct, frozen=True):
     """One aclDataType: its name and value in the header, bytes of an element (0 where less than one), and kind."""

@@ -6,8 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-__all__ = ["variable_set"]
-
 
 @contextlib.contextmanager
 def variable_set(name: str, value: str) -> Iterator[None]:

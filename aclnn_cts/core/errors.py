@@ -5,9 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["HarnessError", "UsageError", "nearest"]
-
-
 _LONGEST_WORD = 100
 """Characters of a word that is compared: the time grows with their square."""
 

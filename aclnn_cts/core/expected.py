@@ -22,20 +22,6 @@ from aclnn_cts.core.case import Argument, real_view, tensor_of
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat
 from aclnn_cts.core.target import Target
 
-__all__ = [
-    "Arithmetic",
-    "BlockOracle",
-    "EachOracle",
-    "ErrorTerm",
-    "Expected",
-    "ExpectedOutput",
-    "Float64",
-    "FunctionError",
-    "Oracle",
-    "OracleInput",
-    "one_by_one",
-]
-
 
 class FunctionError(msgspec.Struct, frozen=True, kw_only=True):
     """How far an implementation's elementary function may be from the exact one: the sum of the three.

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import yaml
 
-__all__ = ["FaultWords", "fault_words"]
-
 
 class FaultWords(NamedTuple):
     """The words for a fault, each in English and Chinese."""

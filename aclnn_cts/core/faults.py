@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import Enum
 
-__all__ = ["Family", "Fault", "Severity", "current_code", "gravest", "severity"]
-
 
 class Severity(str, Enum):
     """How grave a finding is, by its fault alone; the gravest first."""

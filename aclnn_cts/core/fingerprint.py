@@ -8,8 +8,6 @@ import msgspec
 
 from aclnn_cts.core.faults import Fault
 
-__all__ = ["Beside", "Fingerprint", "GroupedFinding", "Looks"]
-
 
 class Looks(str, Enum):
     """What a wrong value is like: the stable part of the message on it."""

@@ -20,19 +20,6 @@ from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to
 from aclnn_cts.core.strict_json import spelled
 
-__all__ = [
-    "MAX_BASE_ELEMENTS",
-    "Law",
-    "LawCall",
-    "LawCheck",
-    "LawInput",
-    "LawOutput",
-    "Parameters",
-    "exactly_stored",
-    "with_arguments",
-    "with_values",
-]
-
 MAX_BASE_ELEMENTS = 256
 """Elements of a tensor up to which a case may be a law's base: derived calls carry their data as explicit values."""
 

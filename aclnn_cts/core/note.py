@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-__all__ = ["JUDGE_ENDED_FACT", "Note", "NoteCode"]
-
 JUDGE_ENDED_FACT = "judge ended"
 """Key in the facts of an error's verdict: the judge's own process ended with the call under way."""
 

@@ -12,16 +12,6 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES, SUCCESS
 from aclnn_cts.core.verdict import Result, Skip, Verdict
 
-__all__ = [
-    "EXECUTOR_AFTER_ERROR",
-    "WRITTEN",
-    "Observation",
-    "observations_of",
-    "of_another_class",
-    "strict",
-    "with_executor",
-]
-
 EXECUTOR_AFTER_ERROR = "executor after the error"
 """Key of `Outcome.facts`: what a failing phase one left where it writes the executor."""
 WRITTEN = "an address"

@@ -7,8 +7,6 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-__all__ = ["ADDRESSES", "EARLIER_FAULT", "ENDS", "PROCESS_ENDS", "BufferState", "Ended", "Outcome", "StrayWrite"]
-
 _Status: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 """An aclnnStatus or aclError: an int32 of the C interface."""
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]

@@ -19,24 +19,6 @@ from typing import BinaryIO
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 
-__all__ = [
-    "ARRAY_LIMIT",
-    "BLANK_LINES",
-    "DOCUMENT_BYTES",
-    "HOLLOW",
-    "MARKDOWN_BYTES",
-    "MESSAGE_LIMIT",
-    "RANK_LIMIT",
-    "SILENCE_SECONDS",
-    "YAML_BYTES",
-    "YAML_DEPTH",
-    "YAML_ITEMS",
-    "is_hollow",
-    "open_outside",
-    "read_outside",
-    "sha256_of",
-]
-
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """Bytes of one JSON document: explicit data of several million elements."""
 MARKDOWN_BYTES = 256 * 1024

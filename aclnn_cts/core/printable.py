@@ -13,17 +13,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-__all__ = [
-    "ECHO_LIMIT",
-    "either",
-    "number_text",
-    "printable",
-    "printable_document",
-    "printable_json",
-    "printable_lines",
-    "shown",
-]
-
 ECHO_LIMIT = 200
 """Characters of an outside value that a message repeats at most."""
 

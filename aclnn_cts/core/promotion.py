@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, component, numpy_dtype
 
-__all__ = ["converts", "promoted", "promoted_by_scalar", "promoted_inputs"]
-
 _SHORT = MappingProxyType(
     {
         "f32": "FLOAT",

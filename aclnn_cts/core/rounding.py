@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.dtypes import numpy_dtype
 
-__all__ = [
-    "BINARY_FORMATS",
-    "BinaryFormat",
-    "binary_format",
-    "covers",
-    "round_to",
-    "rounded",
-    "spacing",
-    "stored",
-    "to_dtype",
-    "toward_zero",
-    "widen",
-]
-
 _EXPONENT_FIELD = np.int64(0x7FF0000000000000)
 """The bits of a float64 that hold its exponent: what is left of a normal number is its binade's power of two."""
 

@@ -11,8 +11,6 @@ from aclnn_cts.core.case import Scalar
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, numpy_dtype
 from aclnn_cts.core.rounding import to_dtype
 
-__all__ = ["SCALAR_DTYPES", "host_bytes", "integer_bounds", "made", "number"]
-
 SCALAR_DTYPES = frozenset(name for name, dtype in DTYPES.items() if dtype.kind != "other") - FLOAT8
 """Dtypes that a number can be passed in."""
 

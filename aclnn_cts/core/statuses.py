@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = ["ANY_ERROR", "STATUSES", "SUCCESS", "conforms", "status_name"]
-
 SUCCESS = "ACLNN_SUCCESS"
 ANY_ERROR = "ACLNN_ERR_*"
 """Stands for every status but success where a document promises an error without naming its code."""

@@ -16,20 +16,6 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 
-__all__ = [
-    "FEW_CONTAINERS",
-    "JSON_CONTAINERS",
-    "JSON_DEPTH",
-    "JSON_DIGITS",
-    "JSON_ITEMS",
-    "JSON_STRINGS",
-    "JSON_WIDE_BYTES",
-    "NON_FINITE",
-    "check_size",
-    "spelled",
-    "strict_json",
-]
-
 NON_FINITE: Mapping[str, float] = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 """The words for numbers that JSON has none for."""
 JSON_DEPTH = 64

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["DEFAULT_PRODUCT", "OWN_PRODUCT", "Target"]
-
 DEFAULT_PRODUCT = "atlas-a2"
 OWN_PRODUCT = ""
 """Stands for the device's own product until the device has been asked; no case has it."""

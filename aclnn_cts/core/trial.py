@@ -14,19 +14,6 @@ from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 
-__all__ = [
-    "MOST_EARLIER",
-    "TRIAL_FORMAT",
-    "TRIAL_KEYS",
-    "Earlier",
-    "Trial",
-    "earlier_from_json",
-    "earlier_to_json",
-    "of_first_phase",
-    "trial_from_json",
-    "trial_to_json",
-]
-
 TRIAL_FORMAT = "aclnn-cts/trial/2"
 TRIAL_KEYS: Mapping[str, str] = MappingProxyType({TRIAL_FORMAT: "check", "aclnn-cts/trial/1": "promise"})
 """The formats that are read, each with its key of the check."""

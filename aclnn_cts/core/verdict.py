@@ -12,28 +12,6 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
-__all__ = [
-    "ALSO_STATUS",
-    "FAILED_CHECKS",
-    "PARTS",
-    "UNJUDGED_VALUES",
-    "VALUE_CHECK",
-    "Deviation",
-    "Judged",
-    "MagnitudeCounts",
-    "OutOfScope",
-    "Record",
-    "Result",
-    "RunVerdict",
-    "Skip",
-    "ToleranceFigure",
-    "ToleranceResult",
-    "ToleranceVerdict",
-    "ToleranceWhy",
-    "Verdict",
-    "failed_on_values",
-]
-
 FAILED_CHECKS = "failed checks"
 """The key of `Verdict.facts` under which a failed law or memory trial names the checks that failed: `VALUE_CHECK`,
 `relation` (of a law), `memory`. The first is the one that the verdict is of."""

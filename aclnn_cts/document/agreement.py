@@ -23,8 +23,6 @@ from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.kinds_tensor import Rank
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
 
-__all__ = ["Difference", "differences", "proposals"]
-
 _INTRODUCES = re.compile(r"[^。；;]{0,80}[：:]\Z")
 
 

@@ -10,8 +10,6 @@ from enum import Enum
 from aclnn_cts.document.claims import Claim, Claims
 from aclnn_cts.document.model import Document, Statement
 
-__all__ = ["Audit", "Entry", "State", "audit"]
-
 
 class State(str, Enum):
     """What an audit finds of one statement."""

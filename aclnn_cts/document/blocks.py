@@ -16,8 +16,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 
-__all__ = ["Block", "Cell", "Heading", "Line", "Listing", "Products", "Table", "read_blocks"]
-
 Products = tuple[str, ...] | None
 """What a passage is restricted to, in the order of the marks; None: nothing."""
 

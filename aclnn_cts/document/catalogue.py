@@ -15,15 +15,6 @@ import msgspec
 
 from aclnn_cts.speclang.package import package_folder
 
-__all__ = [
-    "FAMILIES",
-    "FORMAT",
-    "CatalogueEntry",
-    "catalogue",
-    "catalogue_path",
-    "family_of",
-]
-
 FORMAT = "aclnn-cts/catalogue/1"
 
 FAMILIES: Mapping[str, str] = {

@@ -21,8 +21,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DocumentModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["FORMAT", "Claim", "Claims", "NotTestable", "claims_path", "claims_text", "edition_of", "read_claims"]
-
 FORMAT = "aclnn-cts/claims/1"
 
 Reference = Annotated[StrictStr, Field(pattern=r"^[a-z0-9]+(/[A-Za-z0-9_.\-]+)+#[0-9a-f]{8}$")]

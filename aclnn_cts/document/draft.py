@@ -33,8 +33,6 @@ from aclnn_cts.document.model import Column, CParameter, Document, Row, Statemen
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.kinds_number import C_RANGES
 
-__all__ = ["HEAD", "Draft", "OpenPlace", "draft_spec"]
-
 HEAD = "# Drafted from the document of "
 """How a drafted file begins."""
 

@@ -12,27 +12,6 @@ from dataclasses import dataclass
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Statement
 
-__all__ = [
-    "Ranks",
-    "Related",
-    "Same",
-    "Topic",
-    "dtypes_by_product",
-    "empty_of",
-    "error_topics",
-    "formats_of",
-    "is_optional",
-    "is_output",
-    "length_of",
-    "named",
-    "ranks_of",
-    "related_dtypes",
-    "same_as",
-    "shape_of",
-    "strided_of",
-    "values_in",
-]
-
 _DTYPE_WORDS = {"FLOAT32": "FLOAT", "BFLOAT16": "BF16", "FP32": "FLOAT", "FP16": "FLOAT16", "FLOAT64": "DOUBLE"}
 _SEPARATORS = re.compile(r"[、,，/;；\s]+")
 _SAME_WORDS = r"(?:保持一致|类型一致|一致|相同|一样)"

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CParameter", "Column", "Document", "ErrorRow", "Row", "Section", "Statement"]
-
 _SAME = str.maketrans("，：；（）！？", ",:;()!?")
 _DIGITS = 8
 

@@ -14,8 +14,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.document.blocks import Block, Cell, Heading, Line, Listing, Products, Table, products_named, read_blocks
 from aclnn_cts.document.model import Column, CParameter, Document, ErrorRow, Row, Section, Statement
 
-__all__ = ["CALL_POINTERS", "parse_document", "read_document"]
-
 CALL_POINTERS = ("workspaceSize", "executor")
 """The parameters at the end of every first phase."""
 

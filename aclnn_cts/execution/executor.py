@@ -29,8 +29,6 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["TOO_LARGE", "Asked", "Performed", "Performer", "Prepared"]
-
 TOO_LARGE = "too large: "
 """How the message of a call opens that was not made for its size."""
 

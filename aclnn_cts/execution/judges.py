@@ -12,8 +12,6 @@ from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Judges"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Judges:

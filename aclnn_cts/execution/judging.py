@@ -52,8 +52,6 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Judge", "Limits", "Spared", "widened"]
-
 Spared: TypeAlias = Callable[[Performed, Verdict], bool]
 """Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
 

@@ -24,8 +24,6 @@ from aclnn_cts.judgement.tolerances.pair import Pair, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES, check_names, gated, measure
 from aclnn_cts.oracles.registry import Benchmark
 
-__all__ = ["Measuring", "chosen_tolerances", "with_tolerances"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:

@@ -17,8 +17,6 @@ from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 
-__all__ = ["PHASES", "BenchSettings", "target_on", "unsupported_phases"]
-
 PHASES: Mapping[int, str] = MappingProxyType({1: "one", 2: "both"})
 """Numbers of phases (`BenchSettings.phases`) as `--phases` names them."""
 

@@ -21,8 +21,6 @@ from aclnn_cts.judgement.finer import finer_than_asked
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values
 
-__all__ = ["Answer", "Opened", "in_whole_output", "look_at", "look_at_operands", "with_magnitudes"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Opened:

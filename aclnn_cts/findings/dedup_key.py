@@ -23,22 +23,6 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
-__all__ = [
-    "MERGED_KINDS",
-    "VALUE_KINDS",
-    "calls_alone",
-    "dedup_key",
-    "gravity",
-    "is_milder",
-    "is_related",
-    "kind_of",
-    "outputs_of",
-    "rejected_twin",
-    "same_finding",
-    "shown_by",
-    "with_root_cause",
-]
-
 _ACCEPTED = Fault.of(Family.ACCEPTED)
 
 VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.order))

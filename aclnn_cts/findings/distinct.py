@@ -10,8 +10,6 @@ import msgspec
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.findings.fingerprint import grouped_findings
 
-__all__ = ["distinct", "represented"]
-
 _SHOWS = (
     Confirmed.ALWAYS,
     Confirmed.DEVICE,

@@ -19,8 +19,6 @@ from aclnn_cts.core.verdict import Deviation, Record, failed_on_values
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Clause, Spec
 
-__all__ = ["explain", "replay_command", "shrink_command"]
-
 
 def replay_command(
     file: Path | str,

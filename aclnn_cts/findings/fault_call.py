@@ -8,8 +8,6 @@ from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 
-__all__ = ["call_at_fault"]
-
 _UNTOUCHED = BufferState()
 
 

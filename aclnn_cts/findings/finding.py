@@ -8,8 +8,6 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 
-__all__ = ["EXAMPLES", "FINDING_STATE", "Confirmed", "Finding"]
-
 FINDING_STATE = "finding/"
 """What the keys of findings in a store's state begin with; the name of the finding's trial file follows."""
 

@@ -18,8 +18,6 @@ from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query
 
-__all__ = ["FindingGroup", "finding_groups", "quoted_clause"]
-
 _ANY = ""
 """In the place of a fault."""
 _INTERFACE = "interface."

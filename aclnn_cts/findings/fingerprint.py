@@ -21,17 +21,6 @@ from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
-__all__ = [
-    "findings_of",
-    "findings_together",
-    "fingerprinted",
-    "grouped",
-    "grouped_findings",
-    "grouped_in",
-    "indexed",
-    "message_of",
-]
-
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
 _ROUNDING = 2.0**-6
 """Errors below this share of the value are of arithmetic: BF16, the coarsest format, has 2^-8."""

@@ -16,8 +16,6 @@ from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
 from aclnn_cts.core.statuses import SUCCESS
 
-__all__ = ["BROAD", "PLAIN", "Group", "group"]
-
 BROAD = 3
 """Constraints whose calls are answered in the same wrong way, and outputs that are wrong: from so many on that is one
 finding."""

@@ -30,8 +30,6 @@ from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_LENGTH, ExpressionError, parse
 from aclnn_cts.store.store_reader import Query, ResultReader
 
-__all__ = ["CASES", "PLAIN", "Passed", "SharedCondition", "condition_in_run", "condition_of", "shared_condition"]
-
 CASES = 1500
 """Calls of either sort that are looked at: more take time and change little."""
 

@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Axes", "Backend", "Cells", "F", "Index", "Operand", "Outputs", "axes_of"]
-
 Axes: TypeAlias = "int | tuple[int, ...]"
 Index: TypeAlias = "int | slice | tuple[int | slice, ...]"
 Cells: TypeAlias = "NDArray[np.int64]"

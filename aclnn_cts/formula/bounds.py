@@ -48,8 +48,6 @@ from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF
 
-__all__ = ["GROWTH", "Bounds", "Condition", "Tracked"]
-
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce
 _MAX: Any = np.maximum.reduce

@@ -14,8 +14,6 @@ import numpy as np
 
 from aclnn_cts.formula.array import Array, Operand
 
-__all__ = ["Complex", "combined", "separated"]
-
 _RE = np.array([True, False])
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Contraction", "contract", "subscripts_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Contraction:

@@ -19,8 +19,6 @@ from aclnn_cts.formula.array import Array, Backend, Outputs
 from aclnn_cts.formula.complex import Complex, combined, separated
 from aclnn_cts.judgement.model import load_precision
 
-__all__ = ["Derivative", "Form", "Formula", "Operator", "default_arithmetic", "is_complex", "output_shapes"]
-
 Formula: TypeAlias = Callable[..., Outputs]
 """`backward(f, …)`: the parameters after the backend carry the names of the C prototype, in any order.
 

@@ -21,8 +21,6 @@ from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
 
-__all__ = ["Compared", "differences"]
-
 _DIGITS = 200
 _STEP = "1e-60"
 _NOISE = "1e-190"

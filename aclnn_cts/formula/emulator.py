@@ -25,18 +25,6 @@ from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.mutants import Mutant, Operation, mutated
 
-__all__ = [
-    "FASTEST",
-    "MOST_TERMS",
-    "ORDERS",
-    "Emulated",
-    "Emulator",
-    "Real",
-    "TooManyTermsError",
-    "Variant",
-    "variants",
-]
-
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce
 """Without NumPy's overloads, which know no `keepdims` that is decided later."""

@@ -17,8 +17,6 @@ from aclnn_cts.formula.emulator import Emulated, Emulator, TooManyTermsError
 from aclnn_cts.formula.inputs import Inputs
 from aclnn_cts.formula.special import Settled, plain_values, settle
 
-__all__ = ["FormulaOracle", "benchmark"]
-
 _DOUBLE_ROUNDOFF = 2.0**-53
 
 

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FUNCTIONS", "Function"]
-
 Real: TypeAlias = NDArray[Any]
 
 _FAR = 350.0

@@ -19,21 +19,6 @@ from aclnn_cts.formula.contraction import contract, subscripts_of
 from aclnn_cts.formula.definition import Form, Operator
 from aclnn_cts.formula.functions import FUNCTIONS
 
-__all__ = [
-    "DIGITS",
-    "MOST_NODES",
-    "Elements",
-    "Graph",
-    "Index",
-    "Node",
-    "Number",
-    "Place",
-    "TooManyNodesError",
-    "as_fraction",
-    "exact_element",
-    "original",
-]
-
 Index: TypeAlias = "tuple[int, ...]"
 Number: TypeAlias = Any
 """A number of an mpmath context, or a truth value."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from aclnn_cts.core.expected import Float64, OracleInput
 
-__all__ = ["Inputs", "Known"]
-
 _TOGETHER = 1 << 14
 """Elements of all tensors up to which they are looked at as one: a step costs more than they do."""
 _ONE = np.uint64(1)

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.rounding import BINARY_FORMATS, rounded
 
-__all__ = ["KINDS", "RESULT_KINDS", "Mutant", "Operation", "mutants_of", "mutated"]
-
 Real: TypeAlias = NDArray[Any]
 
 

@@ -19,8 +19,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-__all__ = ["ELEMENTS", "WHOLE", "Ranges", "Reach"]
-
 Range: TypeAlias = Any
 """A number or a `Reach`, as the class at hand has it."""
 Size: TypeAlias = Any

@@ -10,8 +10,6 @@ from aclnn_cts.formula.array import Array, Operand
 from aclnn_cts.formula.emulator import Emulator, Real, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
 
-__all__ = ["RepeatedEmulator", "UnchangedError"]
-
 
 class UnchangedError(Exception):
     """The operation that a mutant sits on gives what it gives without it."""

@@ -21,8 +21,6 @@ from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, is_complex
 from aclnn_cts.formula.emulator import FASTEST, Emulator, Variant
 
-__all__ = ["DOUBLE", "Settled", "plain_values", "settle"]
-
 DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
 _FAST = Variant(order=FASTEST)
 _FLUSHED = Variant(order=FASTEST, flushes=True)

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.generate.philox import WORDS_PER_BLOCK, words
 
-__all__ = [
-    "WORDS_PER_CASE",
-    "ChoiceError",
-    "Choices",
-    "Decisions",
-    "HypothesisChoices",
-    "RecordedChoices",
-    "StreamChoices",
-    "stream_block",
-]
-
 T = TypeVar("T")
 
 WORDS_PER_CASE = 96

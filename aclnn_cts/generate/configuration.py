@@ -19,18 +19,6 @@ from typing import Any, TypeVar
 from aclnn_cts.generate.drawing import Template
 from aclnn_cts.generate.regimes import Regime
 
-__all__ = [
-    "ANYTHING",
-    "SIZE_CLASSES",
-    "Cell",
-    "Configuration",
-    "Mode",
-    "Options",
-    "covering_array",
-    "row_labels",
-    "size_class",
-]
-
 T = TypeVar("T")
 
 SIZE_CLASSES: Mapping[str, tuple[int, int]] = {"1": (1, 1), "2-16": (2, 16), "17-160": (17, 160), "161-": (161, 1024)}

@@ -17,8 +17,6 @@ from aclnn_cts.generate.philox import Streams
 from aclnn_cts.generate.recipes import Recipe, array, check_data, effective
 from aclnn_cts.generate.request import Request
 
-__all__ = ["case_arrays", "many_arrays"]
-
 _SMALL = 2**12
 """Elements of a tensor up to which it is filled together with others."""
 

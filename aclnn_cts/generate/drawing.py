@@ -11,8 +11,6 @@ import msgspec
 from aclnn_cts.core.case import Data
 from aclnn_cts.core.target import Target
 
-__all__ = ["DATA_KINDS", "DEFAULT_TEMPLATES", "Drawing", "Template"]
-
 DATA_KINDS = ("exact", "realistic", "hostile")
 
 

@@ -16,8 +16,6 @@ from aclnn_cts.speclang.kinds_data import data_range
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["UNSAFE_CALL_MODES", "hazard"]
-
 UNSAFE_CALL_MODES: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
     {
         ("executor", "twice"): "phase two frees an executor that is not repeatable: a second one uses freed memory",

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.dtypes import DTYPES, composed, numpy_dtype
 from aclnn_cts.core.rounding import BINARY_FORMATS, stored
 
-__all__ = ["Array", "FloatLayout", "carried", "carrier", "float_layout", "integer_range", "storage_dtype", "to_storage"]
-
 Array: TypeAlias = NDArray[Any]
 
 

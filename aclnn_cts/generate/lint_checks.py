@@ -12,8 +12,6 @@ from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["FAILURES", "Doubt", "ExtremeChoices", "Tally", "assignments", "decisions", "drawn", "reason"]
-
 
 class ExtremeChoices(Decisions):
     """Turns three in four of another source's integers into the lower or the upper bound."""

@@ -20,8 +20,6 @@ from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
-__all__ = ["NameDrawer", "choice_label"]
-
 MAX_LENGTH = 64
 """Dimensions of a run: more than any shape has, and few enough for a spec that asks for a billion."""
 _EMPTY_ONE_IN = 16

@@ -25,8 +25,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint, NoLimits, Strength, Way
 
-__all__ = ["Derived", "boundary_cases", "break_by", "break_drawing", "invalid_cases", "tried_ways"]
-
 ATTEMPTS = 24
 """Valid drawings that are tried before a way of breaking counts as unprovable."""
 

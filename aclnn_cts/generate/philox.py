@@ -20,8 +20,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["SEED_LIMIT", "WORDS_PER_BLOCK", "Streams", "philox", "stream_key", "words"]
-
 SEED_LIMIT = 2**64
 """Seeds are integers from 0 to one less than this."""
 

@@ -12,8 +12,6 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.layouts import storage_dtype
 
-__all__ = ["ALIGNMENT", "GUARD", "Layout", "Place", "UnsafeViewError", "check_view", "layout"]
-
 ALIGNMENT = 64
 """Bytes; each storage starts at a multiple of it, as device allocations do."""
 GUARD = 256

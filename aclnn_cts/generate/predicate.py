@@ -21,8 +21,6 @@ from aclnn_cts.generate.layouts import float_layout, storage_dtype
 from aclnn_cts.speclang.expression import UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import parse
 
-__all__ = ["MOST_ELEMENTS", "CompilePredicate", "FilledTensor", "Predicate", "compile_predicate", "filled"]
-
 Predicate: TypeAlias = Callable[[Case], bool]
 CompilePredicate: TypeAlias = Callable[[str], Predicate]
 

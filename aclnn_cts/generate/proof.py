@@ -24,8 +24,6 @@ from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import YamlFile
 
-__all__ = ["DRAWINGS", "LintReport", "doubts", "lint_specs", "prove_spec"]
-
 DRAWINGS = 240
 """Drawings of a product; every second keeps to the ends of the ranges."""
 

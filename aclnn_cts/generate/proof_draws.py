@@ -19,8 +19,6 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import compile_shape
 
-__all__ = ["drawn_cases", "empty_tables", "undrawable_names"]
-
 
 def empty_tables(spec: Spec, product: str) -> list[Doubt]:
     """Tables that hold nothing for a product that the operator supports."""

@@ -22,8 +22,6 @@ from aclnn_cts.speclang.kinds import Constraint, Way
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.shape import INDEX
 
-__all__ = ["broken_constraints", "unbreakable_constraints", "unguarded_sizes"]
-
 _DRAWINGS = 24
 """Valid calls in which a constraint that is never broken is looked for."""
 

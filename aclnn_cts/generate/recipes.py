@@ -25,8 +25,6 @@ from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
 from aclnn_cts.speclang.kinds_structure import SEGMENTS
 
-__all__ = ["RECIPES", "Recipe", "array", "check_data", "effective"]
-
 CHUNK = 2**15
 """Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
 

@@ -12,8 +12,6 @@ from aclnn_cts.generate.layouts import Array
 from aclnn_cts.generate.recipes_exact import index_bounds, indices
 from aclnn_cts.generate.request import Request, joined, shifted
 
-__all__ = ["WINDOW", "argmax"]
-
 WINDOW = ("kernel", "stride", "padding", "dilation")
 """The parameters that say where windows lie."""
 

@@ -13,23 +13,6 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.layouts import Array, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.request import Request, Words, each, joined, pieces, scaled, shifted, taken, whole_numbers
 
-__all__ = [
-    "axis_of",
-    "constant",
-    "end_indices",
-    "equal_indices",
-    "few_indices",
-    "hot_indices",
-    "hot_places",
-    "index_bounds",
-    "indices",
-    "integer_bounds",
-    "integers",
-    "one_hot",
-    "ramp",
-    "zeros",
-]
-
 _SMALL = 8
 """The default magnitude of exact data: products of two stay exact in sums of thousands, in every format."""
 _DEFAULT_INDICES = 16

@@ -17,8 +17,6 @@ from aclnn_cts.generate.recipes_exact import axis_of, hot_places
 from aclnn_cts.generate.recipes_real import normal_values
 from aclnn_cts.generate.request import Request, each, from_bits, layout_of, taken
 
-__all__ = ["cancel", "dominated", "large", "special", "subnormal", "swamped", "wide"]
-
 _SIGN_SHIFT = np.uint64(63)
 _MIDDLE_SHIFT = np.uint64(52)
 _MIDDLE_MASK = np.uint64(0x7FF)

@@ -16,19 +16,6 @@ from aclnn_cts.generate.layouts import Array, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.request import Request, Words, joined, pieces, spread, taken
 
-__all__ = [
-    "NORMAL_REACH",
-    "invstd",
-    "mean",
-    "normal",
-    "normal_values",
-    "positive",
-    "rstd",
-    "softmax",
-    "uniform",
-    "uniform_bounds",
-]
-
 Rows: TypeAlias = "NDArray[np.float64]"
 """Numbers of a parameter, a row for each element to fill; or one number for each."""
 _Parameter: TypeAlias = "float | NDArray[np.float64]"

@@ -14,8 +14,6 @@ from aclnn_cts.generate.layouts import Array, integer_range
 from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.request import Request, Words, joined, shifted
 
-__all__ = ["bits", "ends", "lengths", "offsets", "partial_lengths", "permutation", "permutation_bounds", "total_of"]
-
 _DEFAULT_TOTAL = 16
 _MOST = 2**62 - 1
 _SHARES = 256

@@ -20,8 +20,6 @@ from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw, Evaluator, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeItem
 
-__all__ = ["recover", "recovered_case"]
-
 _MOST_HIDDEN = 64
 _ZEROS = Template("zeros", {}, {})
 

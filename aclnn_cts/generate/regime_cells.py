@@ -12,8 +12,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.generate.regimes import Regime, regimes_of
 from aclnn_cts.generate.sampler import Sampler
 
-__all__ = ["case_regimes", "cells_of", "planned_cells"]
-
 _CONTIGUOUS, _STRIDED = "contiguous", "strided"
 """All tensors of a call, and one at least."""
 

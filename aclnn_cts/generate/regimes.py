@@ -16,8 +16,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.speclang.package import products
 
-__all__ = ["QUICK", "SHARES", "STANDARD", "Regime", "RegimeSizes", "draw_sizes", "regimes_of"]
-
 
 class Regime(enum.Enum):
     """A class of sizes; a case may be in several."""

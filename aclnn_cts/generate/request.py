@@ -14,21 +14,6 @@ from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.layouts import Array, FloatLayout, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import words
 
-__all__ = [
-    "Request",
-    "Words",
-    "each",
-    "from_bits",
-    "joined",
-    "layout_of",
-    "pieces",
-    "scaled",
-    "shifted",
-    "spread",
-    "taken",
-    "whole_numbers",
-]
-
 Words = NDArray[np.uint64]
 
 _SIDE_BLOCK = 2**128

@@ -33,8 +33,6 @@ from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
-__all__ = ["MAX_DATA_ELEMENTS", "Sampler"]
-
 MAX_DATA_ELEMENTS = 1 << 22
 """A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called."""
 

@@ -15,19 +15,6 @@ from typing import Protocol
 
 from aclnn_cts.generate.choices import Choices
 
-__all__ = [
-    "ATTRIBUTE_CLASSES",
-    "BUDGETS",
-    "MixedSizes",
-    "Sizes",
-    "attribute_class",
-    "attribute_value",
-    "class_range",
-    "divided",
-    "factorise",
-    "mixed_sizes",
-]
-
 PREFERRED = (
     1, 2, 3, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 43, 47, 53, 59, 61, 63, 64, 65, 67, 71, 79,
     83, 97, 101, 127, 128, 129, 131, 151, 191, 211, 251, 255, 256, 257, 1031, 2048, 2053, 4096, 4099,

@@ -19,8 +19,6 @@ from aclnn_cts.speclang.model import Spec
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ["invalid_cases", "valid_cases"]
-
 WAYS = 64
 """Ways of breaking that a draw chooses among; a constraint with fewer takes the number modulo its own."""
 

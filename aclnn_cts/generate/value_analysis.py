@@ -12,9 +12,6 @@ from aclnn_cts.generate.recipes_exact import integer_bounds
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from aclnn_cts.speclang.kinds_structure import STRUCTURES
 
-__all__ = ["lattice"]
-
-
 _REAL = frozenset(("normal", "uniform", "positive", "softmax", "rstd", "invstd", "mean"))
 """Recipes of numbers that are multiples of nothing in particular."""
 

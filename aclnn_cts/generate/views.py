@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from aclnn_cts.core.case import contiguous_strides
 
-__all__ = ["VIEWS", "View", "lay_out"]
-
 View: TypeAlias = tuple[tuple[int, ...], int, tuple[int, ...]]
 """Strides, offset and storage shape."""
 

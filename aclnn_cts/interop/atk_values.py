@@ -12,8 +12,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import NON_FINITE
 from aclnn_cts.generate.philox import words
 
-__all__ = ["ATK_DTYPES", "NotCarried", "atk_attribute", "atk_data"]
-
 ATK_DTYPES: Mapping[str, str] = {
     "fp16": "FLOAT16",
     "float16": "FLOAT16",

@@ -29,8 +29,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Atk, AtkArgument, Parameter, Spec
 from aclnn_cts.speclang.shape import compile_shape
 
-__all__ = ["AtkEntry", "import_atk"]
-
 _MOST_CASES = 100_000
 """Cases of one file."""
 _SEEDS = 2**64

@@ -48,8 +48,6 @@ from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandSpan
 
-__all__ = ["Bound", "Ends", "Margins", "bound", "ends", "likely_margins", "loosest", "margins"]
-
 _Amount: TypeAlias = "float | Float64"
 
 

@@ -29,8 +29,6 @@ from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histo
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = ["Compared", "Comparison", "compare_all", "compare_blocks"]
-
 _TINY_BITS = np.array(TINY).view(np.int64)[()]
 _TOGETHER = 1 << 13
 """Elements that are looked at together: what that takes stays in a processor's cache. An output of more is by itself.

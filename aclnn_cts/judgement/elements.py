@@ -29,8 +29,6 @@ from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = ["TINY", "Elements", "left_open", "sort", "sorted_elements"]
-
 TINY = 5e-324
 """What a share is taken of where the bound is 0: the share of an exact element stays 0."""
 _ABOVE_ONE = math.nextafter(1.0, 2.0)

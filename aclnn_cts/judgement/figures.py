@@ -15,20 +15,6 @@ from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import MagnitudeCounts
 from aclnn_cts.judgement.elements import Elements
 
-__all__ = [
-    "BINADES",
-    "BINS",
-    "HIGHEST",
-    "LOWEST",
-    "SHARE_EDGES",
-    "bins",
-    "by_magnitude",
-    "cancellation",
-    "element",
-    "histogram",
-    "index_of",
-]
-
 SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 """Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
 shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""

@@ -9,8 +9,6 @@ import msgspec
 from aclnn_cts.judgement.compare import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel
 
-__all__ = ["FINER_FACT", "as_stored", "finer_than_asked"]
-
 FINER_FACT = "finer than asked"
 """The key of `Verdict.facts` on a call whose outputs are right for operands that were never rounded."""
 

@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ORACLE_ROUNDOFF", "gamma"]
-
 ORACLE_ROUNDOFF = 2.0**-53
 """Unit roundoff of the oracle's own arithmetic."""
 

@@ -23,8 +23,6 @@ from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, unfaulted
 
-__all__ = ["RELATION_FACT", "judge_law", "law_output"]
-
 RELATION_FACT = "relation"
 """The key of `Verdict.facts` under which a broken law's relation stands."""
 

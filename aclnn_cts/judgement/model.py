@@ -32,8 +32,6 @@ from aclnn_cts.speclang.schema import (
 )
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["BASES", "ComputeModel", "Precision", "load_precision", "precision_of", "weakest"]
-
 BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
 

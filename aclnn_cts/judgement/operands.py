@@ -33,16 +33,6 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format,
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel
 
-__all__ = [
-    "OperandFacts",
-    "OperandRule",
-    "OperandSpan",
-    "OperandValues",
-    "known_operands",
-    "operand_rule",
-    "operand_values",
-]
-
 _TIE = 2.0**-40
 """A relative step far below any format's unit: it takes a tie to one side and moves nothing else."""
 _STEPS = np.array([[1.0 + _TIE], [1.0 - _TIE]])

@@ -14,8 +14,6 @@ from aclnn_cts.core.statuses import STATUSES, SUCCESS, conforms, status_name
 from aclnn_cts.core.verdict import ALSO_STATUS, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, ended_badly, memory_fault, status_text
 
-__all__ = ["ACCEPTED_FACT", "judge_status"]
-
 ACCEPTED_FACT = "accepted"
 """The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
 

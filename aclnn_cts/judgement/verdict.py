@@ -24,17 +24,6 @@ from aclnn_cts.judgement.compare import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = [
-    "OUTPUT_FACT",
-    "compared",
-    "conclude",
-    "ended_badly",
-    "judge_form",
-    "memory_fault",
-    "status_text",
-    "unfaulted",
-]
-
 OUTPUT_FACT = "output"
 """The key of `Verdict.facts` under which a fault names its output (or the input that changed)."""
 

@@ -6,8 +6,6 @@ import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 
-__all__ = ["Attempt"]
-
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one fault or decoy with one seed."""

@@ -21,8 +21,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import read_yaml
 
-__all__ = ["CLASSES", "FORMAT", "Catalogue", "Decoy", "FaultClass", "SeededFault", "read_catalogue", "shipped_path"]
-
 FORMAT = "aclnn-cts/faults/1"
 
 FaultClass: TypeAlias = Literal["numerical", "precision", "indexing", "data", "validation", "memory", "state"]

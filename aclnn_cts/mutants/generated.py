@@ -23,8 +23,6 @@ from aclnn_cts.mutants.triggers import Asks, Condition, TriggerDrawer, holds
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Change", "GeneratedDecoy", "GeneratedMutant", "draw_decoys", "draw_mutants"]
-
 
 class Change(enum.Enum):
     """What a mutant does where its trigger fires."""

@@ -35,8 +35,6 @@ from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["MutantAdapter", "MutatedSession"]
-
 _SUCCESS = STATUSES[SUCCESS]
 _INVALID = STATUSES["ACLNN_ERR_PARAM_INVALID"]
 

@@ -29,8 +29,6 @@ from aclnn_cts.sandbox.spread import Worker, slices, spread
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["FAULT_VARIABLE", "Expanded", "Task", "attempt", "attempts", "switched_on"]
-
 FAULT_VARIABLE = "ACLNN_LOOPBACK_FAULT"
 """Names the fault or decoy that the software device has."""
 

@@ -13,8 +13,6 @@ from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.strict_json import strict_json
 
-__all__ = ["document_of", "read_document"]
-
 
 class _Published(Protocol):
     @property

@@ -13,8 +13,6 @@ from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Asks", "Condition", "Layout", "TriggerDrawer", "holds"]
-
 _MODULI = (2, 300)
 _THRESHOLDS = (2, 14)
 """Least and greatest exponent of two of a threshold."""

@@ -20,8 +20,6 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Witnesses"]
-
 _ELEMENTS = (2, 16)
 """Least and greatest exponent of two of the most elements of a tensor."""
 _MODULI = (2, 300)

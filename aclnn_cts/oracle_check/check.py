@@ -34,8 +34,6 @@ from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["CALLS", "LEAST_SHARE", "DerivativeCounts", "OracleReport", "check_oracle"]
-
 CALLS = 10_000
 """Emulated calls of an operator."""
 LEAST_SHARE = 0.99

@@ -11,8 +11,6 @@ import numpy as np
 from aclnn_cts.formula.emulator import TooManyTermsError, Variant, variants
 from aclnn_cts.oracle_check.subject import Evaluated, Subject
 
-__all__ = ["DEEP", "Silence", "check_emulations"]
-
 DEEP = 3
 """Sums on the way to an output up to which bounds are tight to three digits; beyond, to four."""
 

@@ -24,8 +24,6 @@ from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["LawCounts", "check_laws"]
-
 _TRIALS = 10
 _EXAMPLES = 3
 

@@ -14,8 +14,6 @@ from aclnn_cts.formula.mutants import Mutant, mutants_of
 from aclnn_cts.formula.special import DOUBLE
 from aclnn_cts.oracle_check.subject import Evaluated, Subject
 
-__all__ = ["Kills", "check_mutants"]
-
 Outputs: TypeAlias = "Mapping[str, Float64]"
 Identity: TypeAlias = "tuple[tuple[str, ...], Mutant]"
 """The operations of an evaluation, of which attributes may choose some, and the mutant among them."""

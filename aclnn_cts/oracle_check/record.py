@@ -15,8 +15,6 @@ from aclnn_cts.core.outside import YAML_BYTES, read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.oracles import registry
 
-__all__ = ["FORMAT", "Checked", "has_formula", "is_checked", "oracle_digest", "read_record", "record_text"]
-
 FORMAT = "aclnn-cts/checked-oracles/1"
 _NAME = "checked.json"
 

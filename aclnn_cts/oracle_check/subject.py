@@ -23,8 +23,6 @@ from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
 
-__all__ = ["Evaluated", "Subject"]
-
 _TIE = 1.0 + 2.0**-40
 """Takes a tie to the larger magnitude and moves nothing else."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from aclnn_cts.runs.gate import Gate, GateResult
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Conformance", "Refusal"]
-
 SHOWN = 4
 """Findings, and trials without a verdict, that a failing test tells whole."""
 

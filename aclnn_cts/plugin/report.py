@@ -12,8 +12,6 @@ import pytest
 if TYPE_CHECKING:
     from aclnn_cts.findings.waivers.file import Waiver
 
-__all__ = ["PROPERTY", "Report", "tell"]
-
 PROPERTY = "aclnn-cts"
 """What a test came to, as JSON among its properties: xdist and JUnit files carry it."""
 

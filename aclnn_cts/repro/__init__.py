@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["OF_FUNCTIONS", "OF_LIBRARIES", "SUFFIXES"]
-
 SUFFIXES: Mapping[str, str] = {"cpp": ".cpp", "python": ".py", "numpy": "_numpy.py", "torch": "_torch.py"}
 """Of the programs' files, by language."""
 

@@ -13,8 +13,6 @@ from aclnn_cts.repro.facts import Program
 from aclnn_cts.repro.relations import Side, Slot
 from aclnn_cts.repro.steps import Step
 
-__all__ = ["cpp_program"]
-
 _OF_HEADERS = re.compile(r'#pragma once|#include "(prelude|device|aclnn/acl_meta)\.h"')
 
 

@@ -16,8 +16,6 @@ from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
 from aclnn_cts.speclang.model import Parameter
 
-__all__ = ["braces", "data", "double", "elements", "functions", "single", "string", "wrapped"]
-
 
 def braces(values: Sequence[int]) -> str:
     """A list of int64_t."""

@@ -27,8 +27,6 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["MAX_ELEMENTS", "OutputFacts", "Program", "Reproduction", "TensorFacts", "reproduction"]
-
 MAX_ELEMENTS = 1 << 16
 """Most elements of all storages together: a program that one reads holds its data in its text."""
 

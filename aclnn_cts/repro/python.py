@@ -18,8 +18,6 @@ from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
 from aclnn_cts.repro.relations import Relation, Side, Slot
 from aclnn_cts.repro.steps import Step
 
-__all__ = ["numpy_program", "python_program", "torch_program"]
-
 _WIDTH = 110
 
 

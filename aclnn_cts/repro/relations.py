@@ -18,8 +18,6 @@ import numpy as np
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput
 
-__all__ = ["Relation", "Run", "Side", "Slot", "Term", "relations_of"]
-
 Slot: TypeAlias = "tuple[int, str]"
 """One output of one call: the call's place in the trial, from 0 on, and the output's name."""
 

@@ -9,8 +9,6 @@ from aclnn_cts.core.trial import Earlier
 from aclnn_cts.execution.executor import Asked
 from aclnn_cts.sandbox.call_groups import end_of_group
 
-__all__ = ["VERBS", "Step", "steps_before", "steps_of"]
-
 VERBS: Mapping[str, str] = {
     "prepare": "bring the data to the device and make the descriptors",
     "phase_one": "ask for the workspace's size and the executor",

@@ -29,8 +29,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import Recognizer, begins
 
-__all__ = ["LANGUAGES", "WRITTEN_BY_US", "Programs", "languages_of"]
-
 _REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
 LANGUAGES: Mapping[str, Callable[[Program], str]] = {

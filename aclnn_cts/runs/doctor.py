@@ -23,8 +23,6 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 
-__all__ = ["LIBRARIES", "describe_surroundings"]
-
 LIBRARIES = (
     "allpairspy",
     "click",

@@ -39,8 +39,6 @@ from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
 from aclnn_cts.trials.confirm import preference
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["PINNED", "Gate", "GateFinding", "GateOptions", "GateResult", "gate_options", "open_gate"]
-
 PINNED = "pinned/"
 """Before the name of a case that a waiver pins (`GateOptions.pinned`), where a check's id may stand."""
 

@@ -21,8 +21,6 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.trials.trial_runner import Judged
 
-__all__ = ["judge_parts"]
-
 AHEAD = 3
 """Parts a worker that may be finished before an earlier one is: bounds what waits in memory."""
 TRIES = 2

@@ -12,8 +12,6 @@ from aclnn_cts.speclang.kinds_dtype import DtypeIn, FormatIn
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import BatchJudged, Event
 
-__all__ = ["ProductTables"]
-
 _OF_TABLES = frozenset({Fault.REJECTED, Fault.STATUS})
 
 

@@ -46,8 +46,6 @@ from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.trial_runner import Bench, Judged
 
-__all__ = ["RunOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

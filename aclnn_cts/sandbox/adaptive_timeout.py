@@ -15,8 +15,6 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import Ended, Outcome
 
-__all__ = ["FULL_HANGS", "Patience"]
-
 FULL_HANGS = 3
 """Hangs of one cause that are waited for in full, those of calls made again alone included."""
 

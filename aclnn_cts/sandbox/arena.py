@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.sandbox.memory_use import allocated
 
-__all__ = ["ALIGNMENT", "Arena", "aligned", "sealed_memory"]
-
 ALIGNMENT = 64
 """Bytes: what the device runtime's own allocations keep (aclrtMalloc), and any vector unit needs."""
 _FIRST_SIZE = 1 << 22

@@ -8,8 +8,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aclnn_cts.core.outcome import Outcome
 
-__all__ = ["Aside", "Made", "Pending", "Started", "UnderWay"]
-
 _T = TypeVar("_T")
 
 

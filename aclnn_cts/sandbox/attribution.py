@@ -16,8 +16,6 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
 from aclnn_cts.sandbox.call_groups import end_of_group
 
-__all__ = ["attributed", "faulty"]
-
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 
 _PROCESS_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED, Ended.INEXPRESSIBLE, Ended.NOT_RUN})

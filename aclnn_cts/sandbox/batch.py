@@ -14,8 +14,6 @@ from aclnn_cts.sandbox.call_groups import end_of_group
 if TYPE_CHECKING:
     from aclnn_cts.sandbox.child import Ending
 
-__all__ = ["BatchOutcomes"]
-
 _TRIES_BEFORE_CALL = 2
 """Runners that may die before a call begins until the call is given up."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["Grouped", "end_of_group"]
-
 
 class Grouped(Protocol):
     """A call that may belong to a group."""

@@ -35,8 +35,6 @@ from aclnn_cts.sandbox.wire import (
     frame,
 )
 
-__all__ = ["Child", "Ending"]
-
 _SHORT = 0.002
 _TICK = 0.05
 """Seconds between looks at a child's memory, and at whether it still lives where its pipe does not tell."""

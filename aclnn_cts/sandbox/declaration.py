@@ -14,15 +14,6 @@ import msgspec
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = [
-    "ENVIRONMENT_BYTES",
-    "ENVIRONMENT_NAMES",
-    "NAME_CHARACTERS",
-    "VALUE_CHARACTERS",
-    "Declaration",
-    "declaration_of",
-]
-
 ENVIRONMENT_NAMES = 1000
 NAME_CHARACTERS = 200
 VALUE_CHARACTERS = 10_000

@@ -27,8 +27,6 @@ from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["InProcessHost", "SessionHost", "open_host"]
-
 
 class SessionHost(Protocol):
     """An open adapter and the memory in which its calls' buffers lie. One thread uses it, and closes it."""

@@ -15,18 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext
 
-__all__ = [
-    "ENDINGS",
-    "die_with",
-    "endings_are_interrupts",
-    "forget_interrupt",
-    "interrupted",
-    "interrupts_held_back",
-    "keep_orphans",
-    "leave_interrupts_to_the_head",
-    "worker_context",
-]
-
 _DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 _CHILD_SUBREAPER = 36

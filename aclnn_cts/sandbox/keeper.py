@@ -19,8 +19,6 @@ from typing import NoReturn
 from aclnn_cts.sandbox.interrupts import die_with, keep_orphans
 from aclnn_cts.sandbox.process_tree import children
 
-__all__ = ["main"]
-
 
 class _Stopped(BaseException):
     """The judge wants an end."""

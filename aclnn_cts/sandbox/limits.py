@@ -8,16 +8,6 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = [
-    "DEFAULT_MAX_BYTES",
-    "Limits",
-    "beyond",
-    "keep_for_good",
-    "machine_memory",
-    "one_blas_thread",
-    "share_of_memory",
-]
-
 DEFAULT_MAX_BYTES = 1 << 30
 """Of the arguments of one call."""
 

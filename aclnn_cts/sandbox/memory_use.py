@@ -10,8 +10,6 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-__all__ = ["allocated", "memory_of"]
-
 _BLOCK = 512
 """Bytes: the unit of st_blocks, whatever the file system (stat(2))."""
 _SHARED = ("/memfd:", "/dev/shm/")  # noqa: S108 - nothing is put there

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["children", "descendants", "of_session"]
-
 
 def children(process: int) -> list[int]:
     """The ids of a process's children, those that are waited for included; empty where it has ended."""

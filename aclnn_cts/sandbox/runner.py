@@ -45,8 +45,6 @@ from aclnn_cts.sandbox.wire import (
 )
 from aclnn_cts.speclang.load import load_specs
 
-__all__ = ["main"]
-
 _STANDARD_INPUT = 0
 _LOG = 2
 

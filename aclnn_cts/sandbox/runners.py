@@ -15,8 +15,6 @@ from aclnn_cts.sandbox.declaration import Declaration, declaration_of
 from aclnn_cts.sandbox.limits import Limits, share_of_memory
 from aclnn_cts.sandbox.wire import ChannelError, Opened, Opening, Refused, decoded
 
-__all__ = ["Runners"]
-
 
 class Runners:
     """The runner at work and its spare, which map one arena; both end with whoever holds this, or at exit.

@@ -18,8 +18,6 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.speclang.load import Specs, load_specs
 
-__all__ = ["Worker", "slices", "spread"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -20,27 +20,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import ENDS, Outcome
 from aclnn_cts.core.target import Target
 
-__all__ = [
-    "CONTROL_SIZE",
-    "IDLE",
-    "IN_FLIGHT",
-    "LOG_POSITION",
-    "MESSAGE_BYTES",
-    "Batch",
-    "ChannelError",
-    "Frames",
-    "Opened",
-    "Opening",
-    "Place",
-    "Refused",
-    "WireCall",
-    "decoded",
-    "frame",
-    "outcome_of_message",
-    "read_frame",
-    "write_frame",
-]
-
 CONTROL_SIZE = 4096
 """Bytes of the shared words' own memory: a page."""
 IN_FLIGHT = 0

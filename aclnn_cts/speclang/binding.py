@@ -11,8 +11,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.package import check_product
 
-__all__ = ["bind_case", "check_prototype"]
-
 
 def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     """The spec of a case's operator, after checking operator, product and arguments; UsageError says what is wrong."""

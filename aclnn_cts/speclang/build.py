@@ -29,8 +29,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel
 from aclnn_cts.speclang.yaml_file import YamlFile
 
-__all__ = ["CALL_POINTERS", "Interface", "build_interface", "build_spec"]
-
 WORKSPACE = "workspace"
 """What a clause of the interface may be about, as one of an operator is about an output."""
 CALL_POINTERS = ("workspaceSize", "executor", WORKSPACE)

@@ -9,8 +9,6 @@ from aclnn_cts.speclang.model import Atk, AtkArgument
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, OperatorModel
 
-__all__ = ["build_atk"]
-
 _SECTION = "atk"
 _FIELDS = {
     "tensor": ("shape", "dtype", "data"),

@@ -10,8 +10,6 @@ from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel
 
-__all__ = ["FAULTS", "build_clause", "check_clauses", "clauses_by_constraint"]
-
 FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
 

@@ -13,8 +13,6 @@ from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["build_constraint"]
-
 
 def build_constraint(model: ConstraintModel, path: Path, context: ConstraintContext) -> Constraint | None:
     """One entry as a `Constraint`; its mistakes go to `context.problems`."""

@@ -12,8 +12,6 @@ from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["ConstraintContext", "Path", "product_table", "rank_table"]
-
 Path: TypeAlias = tuple[str | int, ...]
 """Where an entry stands in the file."""
 

@@ -11,8 +11,6 @@ from aclnn_cts.speclang.operand_kinds import RUN
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DrawModel, OperatorModel
 
-__all__ = ["build_draws", "draw_kinds"]
-
 UNBOUNDED = 2**62
 
 

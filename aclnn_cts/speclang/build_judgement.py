@@ -11,8 +11,6 @@ from aclnn_cts.speclang.model import Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import PRECISION_SECTIONS, OperatorModel
 
-__all__ = ["check_arithmetic", "check_precision"]
-
 
 def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
     """A dtype that valid calls are made of needs arithmetic in the judge: it could not compare a single value."""

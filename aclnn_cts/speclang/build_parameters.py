@@ -15,9 +15,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
-__all__ = ["build_modes", "build_parameters", "build_rows", "kind_of_type", "parameter_kinds"]
-
-
 _POINTERS = {
     "aclTensor": "tensor",
     "aclScalar": "scalar",

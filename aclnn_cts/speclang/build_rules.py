@@ -23,8 +23,6 @@ from aclnn_cts.speclang.kinds_word import WordIn
 from aclnn_cts.speclang.schema import ConstraintModel
 from aclnn_cts.speclang.shape import INDEX
 
-__all__ = ["KINDS"]
-
 MAX_ITEMS = 1024
 """Of an int array: a break makes one of four times as many."""
 

@@ -17,8 +17,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.written_rules import unrolled
 from aclnn_cts.speclang.yaml_file import Path_, YamlFile, is_plain, read_yaml
 
-__all__ = ["check_edition", "edition_file", "edition_files", "edition_names", "is_edition_file", "read_edition"]
-
 _FOLDER = "editions"
 _BY = {"parameters": ("name",), "constraints": ("id",), "draws": ("name", "run")}
 """Lists whose entries an edition names: the keys that hold the names."""

@@ -10,8 +10,6 @@ from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Evaluation", "evaluate", "is_broken", "promised_statuses"]
-
 
 class Evaluation(msgspec.Struct, frozen=True):
     """Every constraint on one case: broken, not applicable (it requires a broken one, or is undefined), or holding."""

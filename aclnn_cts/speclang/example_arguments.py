@@ -11,8 +11,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.problems import Problems
 
-__all__ = ["full_examples"]
-
 _TENSOR = re.compile(r"([A-Z][A-Z0-9]*) \[((?:[0-9]{1,12}(?:, ?[0-9]{1,12})*)?)\](?: ([A-Z][A-Z0-9_]*))?(?: = (.+))?")
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")

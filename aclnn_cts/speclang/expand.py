@@ -25,8 +25,6 @@ from aclnn_cts.speclang.stock_clauses import StockClauses
 from aclnn_cts.speclang.written_rules import followed, unrolled, written_rule
 from aclnn_cts.speclang.yaml_file import YamlFile
 
-__all__ = ["expand", "is_short"]
-
 _MOST_ITEMS = 16
 """Items of a bool array that are drawn one by one."""
 

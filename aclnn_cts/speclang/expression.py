@@ -21,18 +21,6 @@ from aclnn_cts.core.promotion import converts, promoted, promoted_by_scalar
 from aclnn_cts.core.scalars import number
 from aclnn_cts.core.target import Target
 
-__all__ = [
-    "COMPARISONS",
-    "CONTENTS",
-    "FUNCTIONS",
-    "SIZES",
-    "UNDEFINED",
-    "VALUE_WORDS",
-    "Compiled",
-    "Node",
-    "compile_node",
-]
-
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
 """What an expression raises where it has no value. Names are checked before, so these mean nothing else."""
 

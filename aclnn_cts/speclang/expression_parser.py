@@ -12,8 +12,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, SIZES, VALUE_WORDS, Node
 
-__all__ = ["Expression", "ExpressionError", "parse", "substituted"]
-
 MAX_LENGTH = 400
 MAX_DEPTH = 24
 MAX_EXPONENT = 64

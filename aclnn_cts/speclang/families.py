@@ -20,8 +20,6 @@ from aclnn_cts.speclang.properties import over, role_of
 from aclnn_cts.speclang.schema import FamilyModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
-__all__ = ["family_names", "with_common"]
-
 _ALTERNATIVES = (
     frozenset({"shape", "same_shape_as"}),
     frozenset({"dtype", "same_dtype_as", "promotes_with", "casts_from"}),

@@ -18,8 +18,6 @@ from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem, compile_shape
 
-__all__ = ["infer_outputs"]
-
 
 def infer_outputs(
     spec: Spec,

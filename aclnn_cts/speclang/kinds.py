@@ -17,8 +17,6 @@ from aclnn_cts.core.target import Target
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Constraint", "NoLimits", "Rule", "Strength", "Test", "Way", "tensor_of"]
-
 Test: TypeAlias = Callable[[Mapping[str, Any], Target], bool | None]
 """True: holds, False: broken; raises one of `expression.UNDEFINED` where it has no value."""
 

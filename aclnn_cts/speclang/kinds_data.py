@@ -16,8 +16,6 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["INDEX_RECIPES", "INTEGER_LIMITS", "Elements", "Finite", "data_is_finite", "data_range"]
-
 INTEGER_LIMITS: Mapping[str, int] = {
     "INT8": 128,
     "UINT8": 256,

@@ -13,8 +13,6 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["DtypeIn", "DtypeRows", "FormatIn", "LayoutIn", "ModeSupported", "SameDtype", "SameFormat"]
-
 OTHER_DTYPES = (
     "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
     "UINT64",

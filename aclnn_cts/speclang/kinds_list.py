@@ -18,8 +18,6 @@ from aclnn_cts.speclang.shape import INDEX
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["EachItem", "ListLength"]
-
 _Key = TypeVar("_Key", bound="str | tuple[str, int]")
 
 

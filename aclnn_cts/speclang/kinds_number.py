@@ -15,8 +15,6 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["C_RANGES", "Holds", "Range", "bound_text"]
-
 C_RANGES: Mapping[str, tuple[int, int]] = {
     "int8_t": (-(2**7), 2**7 - 1),
     "int16_t": (-(2**15), 2**15 - 1),

@@ -16,8 +16,6 @@ from aclnn_cts.speclang.kinds_dtype import OTHER_DTYPES
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["PROMOTE", "CastFrom", "Promotes", "Relation", "SameAsPromoted", "is_allowed", "relations"]
-
 PROMOTE = "promote("
 """How the dtype that several promote to begins."""
 

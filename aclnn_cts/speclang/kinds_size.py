@@ -18,8 +18,6 @@ from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Broadcast", "Dims", "Length", "ShapeIs", "SizeIs", "sizes_of"]
-
 INT64_MAX = 2**63 - 1
 
 

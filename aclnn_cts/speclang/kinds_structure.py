@@ -18,8 +18,6 @@ from aclnn_cts.speclang.kinds_data import INTEGER_LIMITS
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["SEGMENTS", "STRUCTURES", "Structure"]
-
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
 """Recipes of lengths that add up to a total, and of where they end."""
 STRUCTURES = (*SEGMENTS, "permutation")

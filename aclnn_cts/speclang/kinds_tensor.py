@@ -12,8 +12,6 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["MAX_RANK", "CallPresent", "Contiguous", "NotEmpty", "Present", "Rank"]
-
 MAX_RANK = 25
 """Dimensions that the operator library's shape object has room for.
 

@@ -13,8 +13,6 @@ from aclnn_cts.speclang.kinds import NoLimits, Test, Way
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
-__all__ = ["WordIn"]
-
 
 @dataclass(frozen=True, slots=True)
 class WordIn(NoLimits):

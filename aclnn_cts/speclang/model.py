@@ -19,8 +19,6 @@ from aclnn_cts.speclang.shape import ShapeExpression
 if TYPE_CHECKING:
     from aclnn_cts.speclang.schema import PrecisionModel  # pydantic, which readers of a run do without
 
-__all__ = ["Atk", "AtkArgument", "Clause", "Draw", "Example", "Mode", "Modes", "Parameter", "Spec"]
-
 Evaluator: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
 
 

@@ -11,8 +11,6 @@ from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substituted
 from aclnn_cts.speclang.problems import Problems
 
-__all__ = ["with_meanings"]
-
 _TEXTS = frozenset(
     {
         "id",

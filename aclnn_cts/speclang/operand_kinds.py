@@ -9,8 +9,6 @@ from aclnn_cts.core.printable import either
 from aclnn_cts.speclang.expression import SIZES, Node
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression
 
-__all__ = ["RUN", "misread", "misread_shape"]
-
 RUN = "run"
 """The kind of a draw of several dimensions, beside the kinds of parameters."""
 

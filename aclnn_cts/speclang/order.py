@@ -12,8 +12,6 @@ from aclnn_cts.speclang.kinds_list import EachItem
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, NotEmpty, Rank
 
-__all__ = ["compile_constraints", "in_evaluation_order"]
-
 
 def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, ...] | None:
     """What a constraint requires stands before it; else the file's order. None where they require in a circle.

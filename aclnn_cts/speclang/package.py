@@ -15,8 +15,6 @@ from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 if TYPE_CHECKING:
     from aclnn_cts.speclang.schema import FileModel, ProductModel, WordingModel
 
-__all__ = ["check_product", "checked_file", "package_folder", "product_names", "products", "wording"]
-
 
 def package_folder() -> Path:
     """The folder of the specs that ship with the package."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["placed", "placeholders", "with_lists"]
-
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _LISTS = frozenset({"products", "requires", "also", "contradicts", "faults", "rules"})
 """Keys whose values are lists; one item may stand for a list of one."""

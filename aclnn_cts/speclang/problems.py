@@ -17,8 +17,6 @@ from aclnn_cts.speclang.operand_kinds import misread, misread_shape
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
 from aclnn_cts.speclang.yaml_file import YamlFile
 
-__all__ = ["Problems"]
-
 _ECHO = 60
 _RENAMED = {"promise": "check", "promises": "checks"}
 _FORMS = {

@@ -16,8 +16,6 @@ from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 
-__all__ = ["PROPERTIES", "Implied", "Property", "imply", "over", "promised", "role_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:

@@ -10,39 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-__all__ = [
-    "PRECISION_SECTIONS",
-    "AtkArgumentModel",
-    "AtkModel",
-    "Basis",
-    "Bilingual",
-    "ClauseModel",
-    "ConstraintModel",
-    "ConstraintsModel",
-    "DocumentModel",
-    "DrawModel",
-    "ExampleModel",
-    "FamilyModel",
-    "FileModel",
-    "FunctionName",
-    "InterfaceModel",
-    "ModesModel",
-    "OpenModel",
-    "OperatorModel",
-    "ParameterModel",
-    "PrecisionFileModel",
-    "PrecisionFunctionModel",
-    "PrecisionModel",
-    "ProductModel",
-    "ProductsModel",
-    "ResultFormat",
-    "Scalar",
-    "SentenceModel",
-    "ShortOperatorModel",
-    "ShortParameterModel",
-    "WordingModel",
-]
-
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 """A literal, or (a string) an expression."""
 Assigned = Scalar | list[StrictInt | StrictStr]

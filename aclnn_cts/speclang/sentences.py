@@ -10,8 +10,6 @@ from typing import Any, Literal
 from aclnn_cts.speclang.package import products, wording
 from aclnn_cts.speclang.schema import Bilingual
 
-__all__ = ["LANGUAGES", "Rule", "Sentences", "listed", "on_rule", "titles"]
-
 Rule = Mapping[str, Any]
 """A constraint of the full form."""
 _TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")

@@ -17,8 +17,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
 
-__all__ = ["INDEX", "ShapeExpression", "ShapeItem", "compile_shape", "parse_shape"]
-
 INDEX = "index"
 """What the shape of a tensor of a list calls its place, from 0 on. `*other` is then the tensor of that place there."""
 

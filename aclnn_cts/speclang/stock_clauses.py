@@ -15,8 +15,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, SentenceModel
 from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule, titles
 
-__all__ = ["StockClauses"]
-
 _Clause = dict[str, Any]
 _IMPLIED = "implied"
 _HEADS = ("products", "prototype", "function", "params", "returns", "phase2", "limits", "example")

@@ -14,8 +14,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import promised
 from aclnn_cts.speclang.yaml_file import Path_, YamlFile
 
-__all__ = ["followed", "unrolled", "written_rule"]
-
 _READ = re.compile(r"\bdim\((\w+),")
 _MOST = 64
 """Values for which one entry is repeated, and one more."""

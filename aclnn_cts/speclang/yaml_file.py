@@ -19,8 +19,6 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
-__all__ = ["Path_", "YamlError", "YamlFile", "is_plain", "parse_yaml", "read_yaml"]
-
 Path_: TypeAlias = tuple[str | int, ...]
 _Event: TypeAlias = Any
 """PyYAML's events carry no types."""

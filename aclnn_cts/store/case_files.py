@@ -17,8 +17,6 @@ from aclnn_cts.core.strict_json import strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.store.output_file import OutputFile
 
-__all__ = ["CaseEntry", "read_case_file", "read_entries", "write_case_file"]
-
 _LINES = ".jsonl"
 
 

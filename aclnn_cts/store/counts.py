@@ -15,19 +15,6 @@ from aclnn_cts.core.observations import Observation, observations_of
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
 
-__all__ = [
-    "PINNED",
-    "ConstraintCount",
-    "Counts",
-    "CoverageCount",
-    "LawCount",
-    "Observed",
-    "OperatorSummary",
-    "Tried",
-    "Unjudged",
-    "total_of",
-]
-
 PINNED = "pinned"
 """The kind of case that a waiver pins. Such cases are counted apart: they are in no total."""
 

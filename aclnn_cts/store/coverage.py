@@ -12,8 +12,6 @@ import msgspec
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.kinds import Constraint
 
-__all__ = ["Coverage"]
-
 _ID = attrgetter("id")
 
 

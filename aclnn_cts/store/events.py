@@ -11,19 +11,6 @@ from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.summary import Summary
 
-__all__ = [
-    "BatchJudged",
-    "Consumer",
-    "Event",
-    "Expected",
-    "Notice",
-    "PhaseStarted",
-    "Planned",
-    "RunFinished",
-    "RunStarted",
-    "Skipped",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["storage_failure", "write_atomically"]
-
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

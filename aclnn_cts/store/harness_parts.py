@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["differing", "harness_parts", "judging_hash"]
-
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
 

@@ -25,29 +25,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import judging_hash
 from aclnn_cts.store.scope import Scope
 
-__all__ = [
-    "CAMPAIGN",
-    "MANIFEST_FORMAT",
-    "OWN_ADAPTER_FILE",
-    "OWN_ADAPTER_SHA256",
-    "Fact",
-    "Known",
-    "Manifest",
-    "adapter_facts",
-    "environment_facts",
-    "file_hashes",
-    "is_software",
-    "manifest_from_json",
-    "older_format",
-    "own_adapter_facts",
-    "product_of",
-    "ran_on",
-    "ran_on_zh",
-    "sources_hash",
-    "timestamp",
-    "version_of",
-]
-
 MANIFEST_FORMAT = "aclnn-cts/manifest/2"
 _OLDER_FORMATS = ("aclnn-cts/manifest/1",)
 OWN_ADAPTER_FILE = "own_adapter.file"

@@ -15,8 +15,6 @@ from typing import BinaryIO, TypeAlias, final
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.store.files import storage_failure, write_atomically
 
-__all__ = ["STANDARD_OUTPUT", "OutputFile", "Recognizer", "begins"]
-
 STANDARD_OUTPUT = Path("-")
 
 Recognizer: TypeAlias = Callable[[BinaryIO], bool]

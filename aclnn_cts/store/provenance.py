@@ -17,8 +17,6 @@ from aclnn_cts import __version__
 from aclnn_cts.store.harness_parts import harness_parts
 from aclnn_cts.store.manifest import Fact, environment_facts, sources_hash, timestamp
 
-__all__ = ["Beginning", "Checkout", "MadeBy", "checkout"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _PRIVATE = ("machine.name", "python.executable")
 """What a run's own manifest tells of its machine, and a published document need not."""

@@ -22,16 +22,6 @@ from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
 from aclnn_cts.core.verdict import Record
 
-__all__ = [
-    "check_items",
-    "decode_record",
-    "decode_value",
-    "encode_record",
-    "encode_value",
-    "key_from_text",
-    "key_text",
-]
-
 _FIXED = {
     **dict.fromkeys((0xC0, 0xC2, 0xC3), 0),
     0xCA: 4,

@@ -23,27 +23,6 @@ from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json
 
-__all__ = [
-    "BLOBS",
-    "EXPORT",
-    "FAILURES",
-    "FINDINGS",
-    "MANIFEST",
-    "RESULTS",
-    "RUN_DOCUMENT_BYTES",
-    "SPECS",
-    "STATE",
-    "SUMMARY",
-    "WAIVERS",
-    "RunDirectory",
-    "default_run_path",
-    "failure_name",
-    "is_of_a_run",
-    "read_document",
-    "read_own",
-    "run_around",
-]
-
 MANIFEST, SUMMARY, RESULTS = "manifest.json", "summary.json", "results.sqlite"
 SPECS, WAIVERS, BLOBS, FAILURES = "specs", "waivers", "blobs", "failures"
 EXPORT = "campaign.jsonl"

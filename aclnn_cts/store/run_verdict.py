@@ -20,25 +20,6 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged
 
-__all__ = [
-    "MIN_JUDGED",
-    "Conclusion",
-    "Insufficient",
-    "OperatorVerdict",
-    "Plan",
-    "Reason",
-    "Terms",
-    "concluded",
-    "exit_code",
-    "explained",
-    "headline",
-    "insufficient",
-    "listed_rules",
-    "percent",
-    "scope_text",
-    "worst",
-]
-
 MIN_JUDGED = 90
 """Percent of the planned valid calls that must be judged on values, unless `--min-judged` says otherwise."""
 

@@ -39,8 +39,6 @@ from aclnn_cts.store.store import STORE_ENDS, ResultStore, remove_unused
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
-__all__ = ["BLOB_LIMIT", "Grouping", "RunWriter", "create_run", "resume_run"]
-
 BLOB_LIMIT = 256 * 1024 * 1024
 """Bytes of recorded outputs that a run keeps unless it is told otherwise."""
 

@@ -23,8 +23,6 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Result, Verdict
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Scope", "declared_scope"]
-
 Names = tuple[str, ...] | None
 """Sorted names; None: all."""
 

@@ -23,8 +23,6 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.manifest import older_format
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, key_text
 
-__all__ = ["COLUMNS", "COLUMN_TYPES", "SCHEMA_VERSION", "STORE_ENDS", "ResultStore", "check_schema", "remove_unused"]
-
 SCHEMA_VERSION = 2
 _OLDER_VERSIONS = (1,)
 

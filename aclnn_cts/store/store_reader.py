@@ -23,8 +23,6 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.record_codec import decode_record, decode_value, key_from_text, key_text
 from aclnn_cts.store.store import COLUMN_TYPES, COLUMNS, check_schema
 
-__all__ = ["Finding", "Query", "ResultReader"]
-
 _FETCH = 256
 """Rows in memory at a time."""
 _TICK = 100_000

@@ -17,8 +17,6 @@ from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, concluded, exit_code, percent
 from aclnn_cts.store.scope import Scope
 
-__all__ = ["BROKEN", "HELD", "SUMMARY_FORMAT", "Summary", "result_line", "summary_from_json", "summary_to_json"]
-
 HELD = "held"
 """Key in a verdict's facts: the ids of the constraints that the trial's case holds."""
 BROKEN = "broken"

@@ -22,8 +22,6 @@ from aclnn_cts.core.verdict import Record
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["Attempts", "Spent"]
-
 DEATH_COST = 4
 """What an execution counts that ends the implementation: a new process is started for it."""
 HANG_COST = 40

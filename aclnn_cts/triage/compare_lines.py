@@ -15,8 +15,6 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import Because, CaseCount, CauseCount, FindingChange, FindingState
 from aclnn_cts.triage.differences import cause_of
 
-__all__ = ["EXAMPLES", "LOOKED", "Causes", "End", "Gathered", "Share", "ends", "pairs", "record_of"]
-
 _COLUMNS = (
     "trial_id",
     "operator",

@@ -9,21 +9,6 @@ import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 
-__all__ = [
-    "Because",
-    "CaseCount",
-    "Cause",
-    "CauseCount",
-    "Comparison",
-    "Difference",
-    "EndChange",
-    "FindingChange",
-    "FindingState",
-    "RunSide",
-    "ShareChange",
-    "WorstShare",
-]
-
 
 class Cause:
     """What may have made a trial end otherwise, as far as the records tell."""

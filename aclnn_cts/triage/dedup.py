@@ -15,8 +15,6 @@ from aclnn_cts.findings.fingerprint import indexed
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.trials.confirm import ALONE_FACT, preference
 
-__all__ = ["SECOND_ORACLE", "Failures", "Member", "Members", "by_finding", "finding_ids"]
-
 SECOND_ORACLE = "second oracle"
 """Key of the fact that says what the second oracle said (`execution.second_opinion`)."""
 

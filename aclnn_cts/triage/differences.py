@@ -14,8 +14,6 @@ from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount, Difference
 from aclnn_cts.trials.confirm import ALONE_FACT
 
-__all__ = ["cause_of", "manifest_differences", "same_outcomes"]
-
 _NO_CAUSE = frozenset(
     ("seed", "profile", "command", "operators", "environment.machine.name", "environment.python.executable")
 )

@@ -20,19 +20,6 @@ from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
 
-__all__ = [
-    "RUNS",
-    "Answer",
-    "Answered",
-    "Recorded",
-    "answer",
-    "by_finding",
-    "failures_in",
-    "recorded_findings",
-    "repeats",
-    "stood_for",
-]
-
 RUNS = 20
 """How often a finding is run that did not always fail: of one that fails every third time, one in 3,000 goes unseen."""
 

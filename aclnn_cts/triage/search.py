@@ -21,8 +21,6 @@ from aclnn_cts.speclang.model import Spec
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["EXAMPLES", "SEARCHED", "Found", "search", "trial_strategy"]
-
 EXAMPLES = 40
 """Trials that a search draws where nothing fails."""
 

@@ -15,8 +15,6 @@ from aclnn_cts.triage.attempts import Attempts, Spent
 from aclnn_cts.triage.simpler import make_plain, shrink_values
 from aclnn_cts.triage.structure import Structure, structure_of
 
-__all__ = ["EXECUTIONS", "ShrinkInterrupted", "Shrunk", "shrink"]
-
 EXECUTIONS = 200
 """Executions that shrinking takes at most."""
 

@@ -30,8 +30,6 @@ from aclnn_cts.triage.shrink import shrink as shrink_trial
 from aclnn_cts.trials.confirm import preference
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["Made", "settings_of", "shrink_run", "size_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:

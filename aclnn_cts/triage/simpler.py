@@ -15,8 +15,6 @@ from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.triage.attempts import Attempts
 
-__all__ = ["make_plain", "shrink_values"]
-
 EXPLICIT = 64
 """Elements up to which data may become explicit values."""
 

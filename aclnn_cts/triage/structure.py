@@ -25,8 +25,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw
 
-__all__ = ["Structure", "structure_of"]
-
 Decide = Callable[[int, int, int], int]
 """Takes the least, the most and what it is in the trial as it was; gives an integer in between."""
 

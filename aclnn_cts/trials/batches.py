@@ -11,8 +11,6 @@ from aclnn_cts.core.verdict import Verdict
 from aclnn_cts.execution.executor import Performed, Prepared
 from aclnn_cts.speclang.evaluate import Evaluation
 
-__all__ = ["BATCH_BYTES", "BATCH_TRIALS", "Batch", "batches"]
-
 BATCH_TRIALS = 128
 """Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
 stay in a processor's cache."""

@@ -19,8 +19,6 @@ from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["calls_before", "calls_of", "needs_no_second_phase", "withheld"]
-
 
 def calls_before(trial: Trial) -> list[Asked]:
     """The calls that a trial makes first, in the ordinary call mode."""

@@ -23,8 +23,6 @@ from aclnn_cts.trials.calls import calls_before, calls_of
 from aclnn_cts.trials.order_dependence import MOST_CALLS, after_which
 from aclnn_cts.trials.verdicts import Verdicts
 
-__all__ = ["ALONE_FACT", "FLAKY_FACT", "Again", "History", "conforms_alone", "flaky_rate", "preference"]
-
 ALONE_FACT = "alone"
 """Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Record
 
-__all__ = ["SAMPLE", "Evidence", "is_measured", "is_sampled"]
-
 SAMPLE = 64
 """Of so many trials of a run, one is put to all tolerances although it passes."""
 

@@ -18,8 +18,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Earlier, Trial
 
-__all__ = ["MOST_CALLS", "after_which"]
-
 MOST_CALLS = 1024
 """Calls that are made before the failure at most."""
 

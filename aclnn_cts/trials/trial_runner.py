@@ -36,8 +36,6 @@ from aclnn_cts.trials.evidence import SAMPLE, is_sampled
 from aclnn_cts.trials.order_dependence import MOST_CALLS
 from aclnn_cts.trials.verdicts import Verdicts
 
-__all__ = ["Bench", "Judged"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:

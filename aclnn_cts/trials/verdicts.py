@@ -24,8 +24,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import Batch
 from aclnn_cts.trials.evidence import Evidence
 
-__all__ = ["Verdicts"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Verdicts:

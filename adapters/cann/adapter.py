@@ -26,8 +26,6 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
 
-__all__ = ["SOC_VARIABLE", "CannAdapter", "Chip", "LoopbackAdapter", "chip_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:

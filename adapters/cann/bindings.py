@@ -18,23 +18,6 @@ from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = [
-    "ALREADY_INITIALISED",
-    "C_TYPES",
-    "META",
-    "NOT_SET",
-    "OUT_OF_MEMORY",
-    "RUNTIME",
-    "SUCCESS",
-    "Functions",
-    "OperatorFunctions",
-    "bind_operator",
-    "ended_by",
-    "error_name",
-    "phase_one_prototype",
-    "ships_operator",
-]
-
 SUCCESS = 0
 ALREADY_INITIALISED = 100002
 NOT_SET = 107021

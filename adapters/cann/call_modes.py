@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from aclnn_cts.adapters.cann.bindings import Functions
 from aclnn_cts.adapters.protocol import Call
 
-__all__ = ["BOTH_PHASES", "FIRST_PHASE", "available", "resident_bytes", "times_of", "whole_number"]
-
 FIRST_PHASE = ("cache", "times")
 """`cache`: `cold`, the call meets a library that has not accepted it before in this process. `times`: how often phase
 one is made in a row, the resident memory of the process beside it."""

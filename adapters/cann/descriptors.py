@@ -27,8 +27,6 @@ from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Parameter, Spec
 
-__all__ = ["Descriptors", "cache_key", "effective_strides", "storage_shape"]
-
 _LOW, _HIGH = C_RANGES["int64_t"]
 _ARRAYS: Mapping[str, tuple[str, Any]] = MappingProxyType(
     {

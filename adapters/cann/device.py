@@ -13,8 +13,6 @@ from aclnn_cts.adapters.cann.bindings import ALREADY_INITIALISED, NOT_SET, SUCCE
 from aclnn_cts.adapters.results import MESSAGE_LIMIT
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["Device", "installed_versions", "open_device", "recent_message"]
-
 _DETERMINISTIC = 0
 _CUBE_CORES = 102
 _AI_CORES = 101

@@ -22,8 +22,6 @@ from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended,
 from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["GIVEN_UP", "Api", "Execution"]
-
 _UNTOUCHED_SIZE = 0xA5A5_5A5A_A5A5_5A5A
 _UNTOUCHED_EXECUTOR = 0x5EED_0BAD_5EED_0BAD
 """What stands where phase one writes; no executor has this address on any machine that CANN runs on."""

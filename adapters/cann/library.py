@@ -14,8 +14,6 @@ from typing import Any
 from aclnn_cts.adapters.cann.search import RUNTIME
 from aclnn_cts.core.errors import HarnessError
 
-__all__ = ["CFunction", "Library", "Missing", "Prototype", "load_library"]
-
 CFunction = Any
 """A ctypes function with explicit argument types; ctypes has no public type for it."""
 

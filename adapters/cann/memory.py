@@ -13,8 +13,6 @@ from aclnn_cts.adapters.cann.bindings import SUCCESS, Functions, error_name
 from aclnn_cts.core.outcome import BufferState, StrayWrite
 from aclnn_cts.generate.placement import GUARD, Place
 
-__all__ = ["WORKSPACE", "DeviceTensors", "RuntimeFailure", "Workspace", "checked"]
-
 _TO_DEVICE = 1
 _TO_HOST = 2
 _HUGE_FIRST = 0

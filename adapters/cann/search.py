@@ -14,8 +14,6 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["CLASSIC", "META", "RUNTIME", "SPLIT", "Chosen", "custom_folders", "folders", "given", "search"]
-
 RUNTIME = ("libacl_rt.so", "libascendcl.so")
 """The runtime under its new and its classic name; an installation that has both means the first."""
 META = ("libnnopbase.so",)

@@ -28,8 +28,6 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["GROWTH_FACT", "TIMES_FACT", "CannSession", "Streams"]
-
 
 class Streams:
     """Streams by number; 0 is the one that ordinary calls run on."""

@@ -17,8 +17,6 @@ import msgspec
 from benchmarks.same_verdicts.rows import Comparison, Line, compare
 from benchmarks.same_verdicts.trees import READER, Names, Tree
 
-__all__ = ["JOBS", "Job", "Kept", "run_jobs"]
-
 ADAPTERS = ("reference", "torch", "loopback")
 FAULT = "softmax.sum-forgotten"
 """Switched on for a campaign, so that it has a finding to confirm, minimize and deduplicate."""

@@ -14,8 +14,6 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError
 
-__all__ = ["Comparison", "Difference", "Expected", "Line", "Renamed", "compare", "read_expected", "unexpected"]
-
 _RATIO_TOLERANCE = 1e-9
 """Relative. The same sums in the same order give the same bits; this leaves room for another order of `max`."""
 

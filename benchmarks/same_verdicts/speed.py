@@ -13,8 +13,6 @@ from benchmarks.measure import Figure, geometric_mean, ratio
 from benchmarks.same_verdicts.trees import Measured, Tree
 from benchmarks.stored import Rounds, figures_of
 
-__all__ = ["SLOWER", "Speed", "measure"]
-
 SLOWER = 0.9
 """A tree whose speed is below this share of BASE's is slower."""
 

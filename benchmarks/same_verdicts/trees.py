@@ -15,8 +15,6 @@ import yaml
 from aclnn_cts.core.errors import HarnessError, UsageError
 from benchmarks.same_verdicts.rows import Line, Renamed
 
-__all__ = ["FOLDER", "READER", "ROOT", "Measured", "Names", "Tree", "commit_of", "read_names", "unpack", "working_tree"]
-
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 READER = FOLDER / "reader.py"

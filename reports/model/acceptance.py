@@ -26,17 +26,6 @@ from aclnn_cts.reports.model.acceptance_rows import (
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.triage.comparison import Comparison
 
-__all__ = [
-    "Acceptance",
-    "Credibility",
-    "EvidenceFile",
-    "OperatorPart",
-    "RunFacts",
-    "TrialRow",
-    "UnjudgedRow",
-    "VerdictRow",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:

@@ -7,19 +7,6 @@ from dataclasses import dataclass
 
 from aclnn_cts.findings.shared_condition import SharedCondition
 
-__all__ = [
-    "Confirmation",
-    "FaultFacts",
-    "FindingCard",
-    "FindingMember",
-    "NoProgram",
-    "OutcomeLine",
-    "Program",
-    "ToleranceLine",
-    "WaiverRow",
-    "WorstElement",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstElement:

@@ -8,20 +8,6 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.verdict import MagnitudeCounts, Skip
 from aclnn_cts.store.counts import Counts
 
-__all__ = [
-    "CampaignCoverage",
-    "CheckRow",
-    "ClauseRow",
-    "ConstraintRow",
-    "CoverageMap",
-    "DeterminismPart",
-    "MagnitudeBin",
-    "ObservationRow",
-    "PrecisionRow",
-    "RepeatRow",
-    "ToleranceRow",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRow:

@@ -53,9 +53,6 @@ from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
 from aclnn_cts.triage.dedup import Members, by_finding, finding_ids
 
-__all__ = ["acceptance"]
-
-
 _ERRORS = 20
 
 

@@ -24,8 +24,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.triage.dedup import SECOND_ORACLE, Member, Members
 
-__all__ = ["ACCEPTED", "REFUSED", "Collected", "OperatorTally", "returned_word"]
-
 ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
 

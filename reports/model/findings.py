@@ -44,8 +44,6 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.run_directory import RunDirectory, failure_name, read_document
 from aclnn_cts.triage.dedup import Failures, Member
 
-__all__ = ["deciding_dtypes", "fault_facts", "finding_cards", "take_findings"]
-
 _TRIAL_BYTES = 6 * 1024
 _MESSAGE = 2_000
 """Characters of a message from outside."""

@@ -12,8 +12,6 @@ from aclnn_cts.generate.configuration import Configuration, row_labels
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["LAYOUTS", "RANKS", "Possible", "possible_cells"]
-
 RANKS = 9
 """Dimensions that a map tells apart; more stand with the most."""
 LAYOUTS = ("contiguous", "offset", "strided")

@@ -16,8 +16,6 @@ from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.model.acceptance_rows import MagnitudeBin, PrecisionRow, ToleranceRow
 
-__all__ = ["PrecisionTally"]
-
 _BINADES = 4
 """Binades of a bin of magnitudes."""
 

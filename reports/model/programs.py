@@ -17,8 +17,6 @@ from aclnn_cts.repro.facts import MAX_ELEMENTS, TooManyElementsError
 from aclnn_cts.repro.write import Programs
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["on_one_page", "programs_of"]
-
 _BY_ITSELF = Fault.of(Family.REJECTED, Family.ENDED, Family.OUTPUT, Family.MEMORY)
 """Faults of one call of a law, whatever its other calls give."""
 

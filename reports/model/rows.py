@@ -37,21 +37,6 @@ from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
 
-__all__ = [
-    "REPEATS",
-    "ClauseRows",
-    "campaign_rows",
-    "check_rows",
-    "constraint_rows",
-    "coverage_maps",
-    "determinism_part",
-    "interface_rows",
-    "observation_rows",
-    "operator_part",
-    "regime_maps",
-    "with_specific",
-]
-
 _MAPS = ("rank", "size", "contents", "layout")
 
 

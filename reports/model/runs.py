@@ -17,8 +17,6 @@ from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, vers
 from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
 from aclnn_cts.store.run_verdict import insufficient, percent
 
-__all__ = ["directories", "evidence_files", "insufficient_run", "run_facts", "specs_of_runs"]
-
 
 def directories(paths: Sequence[Path]) -> list[RunDirectory]:
     """The runs at these paths; UsageError for what is none, and for one that stands twice."""

@@ -17,8 +17,6 @@ from aclnn_cts.reports.model.runs import directories
 from aclnn_cts.store.manifest import is_software
 from aclnn_cts.store.run_directory import failure_name
 
-__all__ = ["trial_rows"]
-
 
 def trial_rows(
     paths: Sequence[Path], *, result: str | None = None, findings: Iterable[FindingCard] = ()

@@ -22,8 +22,6 @@ from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.speclang.load import load_specs
 
-__all__ = ["Kernel", "RecordingDevice", "open_session"]
-
 SPECS = load_specs()
 EXECUTOR = 0x1000
 Kernel = Callable[["RecordingDevice", tuple[Any, ...], int, int], None]

@@ -6,8 +6,6 @@ import json
 from importlib import resources
 from typing import Any
 
-__all__ = ["CONTRAST", "SHADED", "axe_violations", "mark_shades"]
-
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
 CONTRAST = "color-contrast"
 SHADED = "{include: [['[data-shade]']]}"

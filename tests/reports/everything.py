@@ -34,8 +34,6 @@ from aclnn_cts.store.summary import summary_to_json
 from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
-__all__ = ["ENVIRONMENT", "everything", "the_run_before"]
-
 RECORDED = "a recorded message in plain English words"
 FAULTS = [fault.value for fault in Fault]
 ENDS = (Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-__all__ = ["problems"]
-
 _COUNT, _TEXT, _NAME = r"\d+", r"(?s).*", r"(?s).+"
 _SECONDS, _MOMENT = r"\d+(\.\d+)?", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
 

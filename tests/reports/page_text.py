@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-__all__ = ["SKIPPED", "Block", "english", "half_width", "visible_blocks"]
-
 _WORD = r"[A-Za-z]?[a-z]+(?:['\u2019-][a-z]+)*"
 _RUN = re.compile(rf"(?<![\w./=-]){_WORD}(?:[ ,;:()\u201c\u201d\"]+{_WORD}){{3,}}(?![\w./=-])")
 """Four words or more, one after another; what has digits, underscores or capitals within it is a name."""

@@ -29,8 +29,6 @@ from aclnn_cts.sandbox.process import ProcessHost
 from benchmarks.memory import forget_peak, peak
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
 
-__all__ = ["ADAPTER", "DEEDS", "LIMITS", "SUPPORT", "Deed", "mistakes_of", "open_mistakes", "run_hostile_adapters"]
-
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 """Where the adapter's module lies, for `sys.path`."""
 ADAPTER = "hostile_adapter:Hostile"

@@ -30,8 +30,6 @@ from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["DEEDS", "VARIABLE", "Deed", "Planned", "TimedHost", "injected_device", "mistakes", "orders", "plan", "run"]
-
 VARIABLE = "ACLNN_LOOPBACK_INJECT"
 ADAPTER = "loopback:timeout=1"
 TARGET = Target(product="atlas-a2")

@@ -11,8 +11,6 @@ from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
-__all__ = ["compare"]
-
 
 def compare(
     output: str,

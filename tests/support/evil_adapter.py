@@ -14,8 +14,6 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["EVIL", "Evil"]
-
 EVIL = "a\x1b]0;x\x07\x1b[2J\u202eb\u2066c\x00d\x9be\x7f\u200f"
 
 

@@ -29,8 +29,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.wire import frame
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["DECLARATIONS", "LEAVES", "OUTCOMES", "TROUBLE", "Hostile"]
-
 
 class Hostile:
     """`--adapter hostile_adapter:Hostile`; `declares=` names one of `DECLARATIONS`.

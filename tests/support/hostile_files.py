@@ -51,8 +51,6 @@ from aclnn_cts.triage.compare import compare_runs
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.bundles import rebuilt
 
-__all__ = ["KINDS", "Kind", "Prepared", "prepared", "read_mutated"]
-
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SHOWN = "\x1b[2J\u202e\x00\u2066"
 

@@ -19,8 +19,6 @@ from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.bundles import rebuilt
 
-__all__ = ["BUNDLES", "RUNS", "change_store", "link", "sound_bundle", "sound_run", "zlib_bomb"]
-
 MIB = 1 << 20
 _DEEP = 500_000
 _WIDE = "\U0001f600".encode() + b"x" * (2 * MIB - 10)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["judge_process"]
-
 
 def judge_process() -> int:
     """Its id: between it and the runner is the keeper."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["places_of"]
-
 
 def places_of(lines: Sequence[str], starts: Sequence[str]) -> list[int]:
     """The place of the first line that begins with each start; they are in order, and the last is the last line."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from aclnn_cts.generate.choices import Decisions
 
-__all__ = ["ReplayChoices"]
-
 
 class ReplayChoices(Decisions):
     """Demands that each draw asks for bounds that the recorded value lies in."""

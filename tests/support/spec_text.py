@@ -7,8 +7,6 @@ from aclnn_cts.speclang.build import Interface, build_spec
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import parse_yaml
 
-__all__ = ["spec_from_text"]
-
 
 def spec_from_text(text: str, *, stem: str) -> Spec:
     """Build a spec; UsageError with every message where it is wrong."""

@@ -13,8 +13,6 @@ from aclnn_cts.speclang.model import Spec
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-__all__ = ["first_fast", "targets"]
-
 T = TypeVar("T")
 
 

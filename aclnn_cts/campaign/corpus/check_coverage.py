@@ -24,9 +24,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 
-__all__ = ["CheckCoverage", "Covered", "Share", "check_coverage", "limit_key", "packed"]
-
-
 TRIES = 8
 """Cases with a pair that are not judged, and none that is, until the pair is known not to be judged here."""
 

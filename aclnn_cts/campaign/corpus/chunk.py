@@ -16,21 +16,6 @@ from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sampler import Sampler
 
-__all__ = [
-    "PINNED",
-    "PLAN",
-    "RANDOM",
-    "SEARCH",
-    "Chunk",
-    "ChunkTrial",
-    "MutatedChoices",
-    "Parent",
-    "Wish",
-    "chunk_trials",
-    "parent_of",
-    "pinned_chunks",
-]
-
 _TAIL = 1
 """Decisions at the end that are always drawn anew: the seed of the data."""
 

@@ -10,8 +10,6 @@ import msgspec
 from aclnn_cts.campaign.corpus.check_coverage import Covered
 from aclnn_cts.campaign.corpus.chunk import Parent, Wish
 
-__all__ = ["Learned", "Snapshot", "best", "snapshot_id"]
-
 PARENTS = 24
 """Good cases that an operator keeps."""
 

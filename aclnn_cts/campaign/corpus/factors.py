@@ -23,8 +23,6 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import ATTRIBUTE_CLASSES
 from aclnn_cts.generate.views import VIEWS
 
-__all__ = ["ATTEMPTS", "Bits", "Factors", "Value"]
-
 ATTEMPTS = 48
 """Drawings narrowed to a pair before it is known not to occur."""
 

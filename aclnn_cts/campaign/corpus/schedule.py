@@ -25,8 +25,6 @@ from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts,
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.speclang.model import Spec
 
-__all__ = ["FEEDBACK_LAG", "GENERATION", "Schedule", "draw_configuration", "take_snapshot"]
-
 FAVOUR = 3
 """How much more often a favoured label is chosen than another."""
 

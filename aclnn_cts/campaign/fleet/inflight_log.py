@@ -19,8 +19,6 @@ from aclnn_cts.sandbox.async_batch import Made, Pending
 from aclnn_cts.sandbox.host import SessionHost, group_of
 from aclnn_cts.store.files import storage_failure
 
-__all__ = ["InFlight", "Notes", "NotingHost", "Position", "read_notes", "read_position"]
-
 _SIZE = 1 << 16
 _HEADER = struct.Struct("<qqqqqq")
 """A counter that grows with every note, the chunk, the first trial of the batch, how many these are, how many the chunk

@@ -21,26 +21,6 @@ from aclnn_cts.findings.waivers.report import WaiverEvidence
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.trial_runner import Judged
 
-__all__ = [
-    "KNOWN",
-    "Answer",
-    "ChunkJob",
-    "ChunkResult",
-    "ExamineJob",
-    "Examined",
-    "Failed",
-    "Gone",
-    "Job",
-    "Opened",
-    "PlanJob",
-    "PlanResult",
-    "WorkerOptions",
-    "decode_answer",
-    "decode_job",
-    "encode",
-]
-
-
 KNOWN = 4
 """Sequences of calls that are tried before a finding that conforms alone; with so many known no other is searched."""
 

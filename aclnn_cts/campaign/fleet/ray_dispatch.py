@@ -29,8 +29,6 @@ from aclnn_cts.campaign.fleet.slots import Away, Back, Done, Event, Health, Lost
 from aclnn_cts.campaign.fleet.worker_backoff import Openings
 from aclnn_cts.core.errors import HarnessError, UsageError
 
-__all__ = ["RayDispatcher"]
-
 CLOSE_SECONDS = 5.0
 """How long actors are waited for that put their things away."""
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from aclnn_cts.store.files import storage_failure
 
-__all__ = ["memory_folder", "scratch_folder", "sweep"]
-
 _PREFIX = "aclnn-cts-"
 _LOCK = ".lock"
 """The file in a folder that its process holds locked: the system lets go of it whatever ends the process, and tells so

@@ -10,8 +10,6 @@ from aclnn_cts.adapters.registry import choose, find_module
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 
-__all__ = ["ship"]
-
 
 def ship(folder: Path, adapter: str, spec_folders: Sequence[Path]) -> None:
     """Lay out what nodes run: this package, the user's specs and oracles, and an adapter of the user's own.

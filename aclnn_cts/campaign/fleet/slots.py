@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from aclnn_cts.campaign.fleet.inflight_log import InFlight
 from aclnn_cts.campaign.fleet.jobs import Answer
 
-__all__ = ["Away", "Back", "Done", "Event", "Health", "Lost", "Slot"]
-
 
 class Health:
     """How a slot is (values of `Slot.health`)."""

@@ -24,8 +24,6 @@ from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.evidence import is_sampled
 
-__all__ = ["SAMPLE", "Tally"]
-
 PARENTS = 8
 """Good cases that a chunk reports."""
 

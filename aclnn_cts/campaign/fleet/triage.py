@@ -21,8 +21,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["Examiner"]
-
 ALONE = 3
 """Executions by which a finding is confirmed."""
 

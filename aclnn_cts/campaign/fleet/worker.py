@@ -23,8 +23,6 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.trial_runner import Bench
 
-__all__ = ["CampaignWorker", "open_worker"]
-
 
 @dataclass(slots=True, kw_only=True)
 class CampaignWorker:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.core.errors import HarnessError, UsageError
 
-__all__ = ["Openings"]
-
 FIRST_PAUSE = 2.0
 """Seconds between the first opening that failed and the next; each pause is twice the one before."""
 LONGEST_PAUSE = 300.0

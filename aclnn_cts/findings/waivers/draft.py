@@ -22,8 +22,6 @@ from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Finding, Query
 
-__all__ = ["UNFILLED_DRAFT", "WaiverDraft", "draft_waiver"]
-
 _WIDTH = 118
 _MESSAGES = 3
 """Messages of failures that the draft quotes, the worst first."""

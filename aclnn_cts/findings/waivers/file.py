@@ -34,15 +34,6 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.store.case_files import read_case_file
 
-__all__ = [
-    "Scope",
-    "Waiver",
-    "pinned_files",
-    "read_waivers",
-    "shipped_waivers",
-    "waiver_texts",
-]
-
 NOT_FINITE = ("nan", "inf", "-inf")
 
 _FAULTS = tuple(fault.value for fault in Fault)

@@ -31,8 +31,6 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import PINNED
 
-__all__ = ["Waivers", "pinned_trials", "pins_for", "waivers_of_run"]
-
 
 @final
 class Waivers:

@@ -10,8 +10,6 @@ import msgspec
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.findings.waivers.file import Waiver
 
-__all__ = ["WaiverEvidence", "WaiverReport"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaiverReport:

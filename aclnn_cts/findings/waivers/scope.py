@@ -12,16 +12,6 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.waivers.file import Scope, Waiver
 
-__all__ = [
-    "admits_fault",
-    "admits_trial",
-    "admits_version",
-    "ignored_line",
-    "names_adapter",
-    "one_for_each_output",
-    "taken_apart",
-]
-
 
 def names_adapter(scope: Scope, adapter: str, environment: Mapping[str, str]) -> bool:
     """Whether a waiver is for an adapter and its options, whatever the version of its library."""

@@ -31,8 +31,6 @@ from aclnn_cts.judgement.tolerances.protocol import (
     not_applicable,
 )
 
-__all__ = ["DOUBLE_ROWS", "DUAL_LEVELS", "DUAL_ROWS", "Double", "DoubleRow", "Dual", "DualLimits", "DualRow"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualLimits:

@@ -30,8 +30,6 @@ from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
 
-__all__ = ["MSPROBE_ROWS", "MSPROBE_ULP_ROWS", "MsprobeRow", "MsprobeThreshold", "MsprobeUlp", "MsprobeUlpRow"]
-
 _SOURCE = "Ascend/msprobe 8ff00da3, api_accuracy_checker/precision_standard/standard_config.py"
 
 

@@ -23,8 +23,6 @@ from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
 
-__all__ = ["RELATIVE_EPSILON", "Pair", "alike", "make_pair", "mean", "root_mean_square", "row_of", "signed_mean"]
-
 T = TypeVar("T")
 
 Mask = NDArray[np.bool_]

@@ -16,18 +16,6 @@ from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.judgement.tolerances.pair import Pair
 
-__all__ = [
-    "Tolerance",
-    "conclude",
-    "equal_everywhere",
-    "figure",
-    "headroom",
-    "no_benchmark",
-    "no_row",
-    "no_special_values",
-    "not_applicable",
-]
-
 
 class Tolerance(Protocol):
     """One acceptance rule."""

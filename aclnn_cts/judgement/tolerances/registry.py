@@ -18,8 +18,6 @@ from aclnn_cts.judgement.tolerances.protocol import Tolerance
 from aclnn_cts.judgement.tolerances.single_benchmark import AssertClose, MereMare, Mixed, Single, Ulp
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 
-__all__ = ["TOLERANCES", "TOLERANCE_FACT", "build_registry", "check_names", "gated", "measure"]
-
 TOLERANCE_FACT = "tolerance"
 """The key of `Verdict.facts` under which a fault of kind `tolerance` names the one that failed."""
 

@@ -22,23 +22,6 @@ from aclnn_cts.judgement.tolerances.protocol import (
     no_special_values,
 )
 
-__all__ = [
-    "ASSERT_CLOSE_ROWS",
-    "MERE_LIMITS",
-    "MIXED_ROWS",
-    "SINGLE_ROWS",
-    "ULP_LIMITS",
-    "AssertClose",
-    "AssertCloseRow",
-    "MereMare",
-    "Mixed",
-    "MixedRow",
-    "Single",
-    "SingleRow",
-    "Ulp",
-    "ulp_errors",
-]
-
 MATCHED = 0.99
 ULPS = 32
 
