@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from aclnn_cts.cli.options import (
     IntegerWithin,
@@ -281,5 +282,17 @@ def read_trials(files: tuple[Path, ...], specs: Specs, *, regular: bool = False)
                     f"{entry.where}: $.product: {shown(case.product)} is not supported by {spec.operator}; "
                     f"its document names {', '.join(spec.products)}"
                 )
-            found.append(entry.content)
+            found.append(_chosen(entry.content))
     return tuple(found)
+
+
+def _chosen(item: Trial | Case) -> Trial | Case:
+    """A trial of a file counts as any other, where a waiver pins it too."""
+    from aclnn_cts.core.trial import Trial
+    from aclnn_cts.store.counts import PINNED
+
+    case = case_of(item)
+    if case.origin.kind != PINNED:
+        return item
+    case = msgspec.structs.replace(case, origin=msgspec.structs.replace(case.origin, kind=""))
+    return msgspec.structs.replace(item, case=case) if isinstance(item, Trial) else case

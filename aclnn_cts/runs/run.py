@@ -129,6 +129,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     _run_plan(bench, asked, options, waivers, teller)
                     _check_both_sides(asked, options, writer)
                 report = waivers.report()
+                if options.profile is None:  # chosen trials: those that need the waiver may be others
+                    report = replace(report, unused=())
                 writer.summary.violate(report.violations())
                 # A runtime tells the product; without one it is the user's word.
                 suspicion = "" if host.capabilities.executes else tables.suspicion

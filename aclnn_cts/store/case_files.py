@@ -66,6 +66,9 @@ def _whole(file: BinaryIO, path: Path, limit: int) -> Iterator[tuple[str, bytes]
     text = file.read(limit + 1)
     if not text.strip() and len(text) <= limit:
         raise UsageError(f"{path}: empty; expected one JSON object")
+    first, _, rest = text.partition(b"\n")
+    if first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.strip():
+        raise UsageError(f"{path}: several lines, each with a JSON object; name such a file *{_LINES}")
     yield str(path), text
 
 

@@ -17,7 +17,7 @@ from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.store.case_files import write_case_file
-from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.counts import PINNED, Counts
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import summary_to_json
@@ -58,6 +58,32 @@ def stray_index() -> Case:
 def written(path: Path, *entries: Trial | Case) -> str:
     write_case_file(OutputFile(path, force=True), entries)
     return str(path)
+
+
+WAIVERS = """\
+subject: s
+waivers:
+  - id: mine
+    scope: {adapter: "wrong_adapters:Wrong,fault=value", operator: aclnnSoftmaxBackward, kind: value}
+    reason: known
+    owner: nobody
+    expiry: 2999-12-31
+  - id: elsewhere
+    scope: {adapter: "wrong_adapters:Wrong,fault=value", operator: aclnnSoftmaxBackward, kind: crash}
+    reason: known
+    owner: nobody
+    expiry: 2999-12-31
+"""
+
+
+@pytest.mark.parametrize("command", ["replay", "run"])
+def test_chosen_cases_count_where_waivers_pin_them(ran: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "own.yaml").write_text(WAIVERS, encoding="utf-8")
+    case = written(tmp_path / "case.jsonl", softmax(2, 3, kind=PINNED))
+    words = [case] if command == "replay" else ["--cases", case]
+    run = ran(command, *words, "--adapter", "wrong_adapters:Wrong,fault=value", "--waivers", "own.yaml")
+    assert (run.result["verdict"], run.result["cases"], run.result["waived"]) == ("conforms-with-waivers", 1, 1)
+    assert not run.directory.summary().notices  # waivers that chosen cases do not need may be needed by others
 
 
 def test_a_run_of_one_operator(ran: Run) -> None:

@@ -51,7 +51,7 @@ GOOD = json.dumps(case_to_json(CASE))
         ("c.json", "", "c.json: empty; expected one JSON object"),
         ("c.jsonl", "\n \n", "c.jsonl: empty; expected one JSON object a line"),
         ("c.json", "{", "c.json: not valid JSON"),
-        ("c.json", f"{GOOD}\n{GOOD}", "c.json: not valid JSON"),
+        ("c.json", f"{GOOD}\n{GOOD}", "c.json: several lines, each with a JSON object; name such a file *.jsonl"),
         ("c.json", "[" * 100_000, "c.json: not valid JSON"),
         ("c.jsonl", f"{GOOD}\n{{", "c.jsonl:2: not valid JSON"),
         ("c.jsonl", f"{GOOD}\n[]", "c.jsonl:2: $: expected an object"),
