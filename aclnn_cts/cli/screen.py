@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -28,7 +28,7 @@ from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
 from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
-from aclnn_cts.store.manifest import ran_on
+from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
@@ -155,10 +155,11 @@ def show_end(
 
 def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
     """How the end begins: the verdict, and what was and was not judged; `session` as of `show_end`."""
-    for line in _verdict_lines(summary, directory):
-        out.print(line, soft_wrap=True)
-    if session:
-        wrap(out, session, indent=2)
+    conclusion = summary.conclusion
+    style = f"bold {_STYLES.get(conclusion.verdict, '')}".strip()
+    out.print(Text(f"Verdict: {headline(conclusion)}.", style=style), soft_wrap=True)
+    for line in (_ran_on(directory.manifest), *map(capital, explained(conclusion)), *filter(None, [session])):
+        wrap(out, line, indent=2)
     _show_judged(out, summary)
     out.print()
 
@@ -169,20 +170,17 @@ def show_result(out: Console, summary: Summary, run: Path | None) -> None:
     click.echo(result_line(summary, run), file=out.file)
 
 
-def _verdict_lines(summary: Summary, run: RunDirectory) -> Iterator[Text]:
-    """The verdict in words, what it was reached on, and why there is no better one."""
-    conclusion = summary.conclusion
-    yield Text(f"Verdict: {headline(conclusion)}.", style=f"bold {_STYLES.get(conclusion.verdict, '')}".strip())
-    manifest = run.manifest
+def _ran_on(manifest: Manifest) -> str:
+    """What the verdict was reached on."""
     described = ran_on(manifest) or "a device that it does not name"
     profile = f", profile {manifest.profile}" if manifest.profile else ""
-    yield Text(f"  Ran on: {described}; {manifest.adapter}, {manifest.target.product}{profile}, seed {manifest.seed}.")
-    yield from (Text(f"  {capital(line)}") for line in explained(conclusion))
+    return f"Ran on: {described}; {manifest.adapter}, {manifest.target.product}{profile}, seed {manifest.seed}."
 
 
 def capital(text: str) -> str:
-    """The text as a sentence begins."""
-    return text if text.startswith("aclnn") else text[:1].upper() + text[1:]
+    """The text as a sentence begins, where that is a word: names and paths stay as they are."""
+    is_word = text.partition(" ")[0].isalpha() and not text.startswith("aclnn")
+    return text[:1].upper() + text[1:] if is_word else text
 
 
 def _show_judged(out: Console, summary: Summary) -> None:
