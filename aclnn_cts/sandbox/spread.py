@@ -68,22 +68,30 @@ def spread(
 ) -> Generator[R, None, None]:
     """Results of a module's function as they are ready, or in the order of the tasks.
 
-    HarnessError, which ends in `advice`, where a worker dies.
+    Where a worker dies, what is left of the tasks is done by other workers; HarnessError, which ends in `advice`, where
+    one dies again before there is another result.
 
     Close the iterator where not all results are wanted: what runs then is told to stop.
     """
     context = worker_context()
-    stop = context.Event()
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers, folders)
-    ) as pool:
-        try:
-            with interrupts_held_back():
-                futures = [pool.submit(_call, work, task) for task in tasks]
-            for future in futures if in_order else as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise HarnessError(f"a worker died; {advice}") from None
-        finally:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+    left, fatal = dict(enumerate(tasks)), False
+    while left:
+        stop = context.Event()
+        with ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_open, initargs=(os.getpid(), stop, workers, folders)
+        ) as pool:
+            try:
+                with interrupts_held_back():
+                    futures = {pool.submit(_call, work, task): number for number, task in left.items()}
+                for future in futures if in_order else as_completed(futures):
+                    result = future.result()
+                    del left[futures[future]]
+                    fatal = False
+                    yield result
+            except BrokenProcessPool:
+                if fatal:
+                    raise HarnessError(f"a worker died, and so did another that took its place; {advice}") from None
+                fatal = True
+            finally:
+                stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
