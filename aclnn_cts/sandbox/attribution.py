@@ -8,11 +8,13 @@ comes again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import msgspec
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.delta_debugging import shortest_end
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
 from aclnn_cts.sandbox.call_groups import end_of_group
 
@@ -109,15 +111,9 @@ def _culprit(
     groups = _groups(calls, before)
     if not groups or not faulty(company([*before, *members])):
         return None
-    low, high = 0, len(groups)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if faulty(company([*_flat(groups[middle:]), *members])):
-            low = middle
-        else:
-            high = middle
-    if low == len(groups) - 1 or faulty(company([*groups[low], *members])):
-        return groups[low]
+    end = shortest_end(groups, lambda last: faulty(company([*chain.from_iterable(last), *members])))
+    if len(end) == 1 or faulty(company([*end[0], *members])):
+        return end[0]
     return ()
 
 
@@ -129,10 +125,6 @@ def _groups(calls: Sequence[Call], places: Sequence[int]) -> list[list[int]]:
         else:
             groups.append([place])
     return groups
-
-
-def _flat(groups: Sequence[Sequence[int]]) -> list[int]:
-    return [place for group in groups for place in group]
 
 
 def _fault(outcome: Outcome, message: str) -> Outcome:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.case import Case, Data, Tensor, owner
+from aclnn_cts.core.delta_debugging import without_others
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.strict_json import spelled
@@ -51,12 +52,16 @@ def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
     except UsageError:
         return
     values = [_number(value) for value in components(made).reshape(-1).tolist()]
-    for start, stop in _pieces(len(values)):
-        kept = values[start:stop]
-        if any(kept) and attempts.changed(
-            spec, {name: _with(tensor, [*values[:start], *[0] * len(kept), *values[stop:]])}
-        ):
-            values[start:stop] = [0] * len(kept)
+
+    def only(places: Sequence[int]) -> list[int | float | str]:
+        return [values[place] if place in places else 0 for place in range(len(values))]
+
+    values = only(
+        without_others(
+            [place for place, value in enumerate(values) if value],
+            lambda places: attempts.changed(spec, {name: _with(tensor, only(places))}),
+        )
+    )
     for place, value in enumerate(values):
         for simple in _simpler(value):
             changed = [*values[:place], simple, *values[place + 1 :]]
@@ -79,14 +84,6 @@ def _simpler(value: float | str) -> Iterator[int]:
     yield 1
     if value not in (-1, 2) and abs(value) < 2**31 and round(value) not in (0, 1, value):
         yield round(value)
-
-
-def _pieces(count: int) -> Iterator[tuple[int, int]]:
-    """Halves, quarters, ... and single elements of a range."""
-    size = count
-    while size >= 1:
-        yield from ((start, min(start + size, count)) for start in range(0, count, size))
-        size //= 2
 
 
 def _with(tensor: Tensor, values: Sequence[int | float | str]) -> Tensor:

@@ -16,6 +16,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.delta_debugging import shortest_end, without_others
 from aclnn_cts.core.trial import Earlier, Trial
 
 MOST_CALLS = 1024
@@ -23,9 +24,6 @@ MOST_CALLS = 1024
 
 _KEPT = 16
 """Most calls that show something to a reader."""
-
-_PARTS = 64
-"""Parts that are left out one by one."""
 
 _TAILS = (0, 32, MOST_CALLS)
 
@@ -73,7 +71,7 @@ def _fewest(case: Case, history: Sequence[Case], show: Callable[[Sequence[Case]]
             return [single]
     for shorter, longer in pairwise(min(size, len(history)) for size in _TAILS):
         if shorter < longer and show(history[-longer:]):
-            return _without_others(_latest(history[-longer:], show), show)
+            return without_others(shortest_end(history[-longer:], show), show)
     return []
 
 
@@ -101,32 +99,3 @@ def _dtypes(case: Case) -> tuple[str, ...]:
 
 def _elements(case: Case) -> tuple[int, ...]:
     return tuple(math.prod(shape) for shape in _shapes(case))
-
-
-def _latest(cases: Sequence[Case], show: Callable[[Sequence[Case]], bool]) -> list[Case]:
-    """The shortest end of the list, as bisection finds it."""
-    low, high = 0, len(cases)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if show(cases[middle:]):
-            low = middle
-        else:
-            high = middle
-    return list(cases[low:])
-
-
-def _without_others(cases: list[Case], show: Callable[[Sequence[Case]], bool]) -> list[Case]:
-    """The list without the parts that it shows without: all but the first, then halves, quarters and so on."""
-    if len(cases) > 1 and show(cases[:1]):
-        return cases[:1]
-    size = len(cases) // 2
-    while size:
-        start = 0
-        while start < len(cases):
-            fewer = cases[:start] + cases[start + size :]
-            if fewer and show(fewer):
-                cases = fewer
-            else:
-                start += size
-        size = size // 2 if len(cases) <= _PARTS * size else 0
-    return cases
