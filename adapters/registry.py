@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, cast
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.registry import registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +40,8 @@ _OTHER_SEPARATOR = re.compile(r"(?:^|,)\w+=[^,:;= ]*([:; ])(\w+=)")
 """Between two options, where a comma must stand."""
 
 
-def build_registry(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    """Entries by name. Raises ValueError for a name that stands twice."""
-    registry: dict[str, Entry] = {}
-    for entry in entries:
-        if entry.name in registry:
-            raise ValueError(
-                f"adapter {entry.name!r} is registered twice: {registry[entry.name].factory} and {entry.factory}"
-            )
-        registry[entry.name] = entry
-    return MappingProxyType(registry)
-
-
-ADAPTERS = build_registry(
+ADAPTERS = registered(
+    "adapter",
     (
         Entry(
             name="reference",
@@ -89,7 +79,8 @@ ADAPTERS = build_registry(
             own_product=True,
             lists=frozenset({"library"}),
         ),
-    )
+    ),
+    lambda entry: entry.name,
 )
 
 

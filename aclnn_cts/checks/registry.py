@@ -21,6 +21,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.registry import registered
 from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Judged, Result, Verdict
@@ -228,17 +229,8 @@ class Memory:
         return values if values.result == Result.PASSED else with_values(memory, [values], check=self.id)
 
 
-def build_registry(checks: Sequence[Check]) -> Mapping[str, Check]:
-    """Checks by id; a duplicate is a ValueError."""
-    registry: dict[str, Check] = {}
-    for entry in checks:
-        if entry.id in registry:
-            raise ValueError(f"the check {entry.id!r} is registered twice")
-        registry[entry.id] = entry
-    return registry
-
-
-CHECKS: Mapping[str, Check] = build_registry(
+CHECKS: Mapping[str, Check] = registered(
+    "check",
     (
         EXAMPLE,
         Boundary(),
@@ -248,7 +240,8 @@ CHECKS: Mapping[str, Check] = build_registry(
         Values(),
         *LIFE_CYCLES.values(),
         *(RegisteredLaw(PREFIX + identifier, law.en) for identifier, law in shipped_laws().items()),
-    )
+    ),
+    lambda check: check.id,
 )
 """Those that any operator can be held to, and one for each law that our own oracles state."""
 

@@ -18,6 +18,7 @@ from aclnn_cts.core.case import Data, Number, Tensor, real_view
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.registry import registered
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
 from aclnn_cts.generate.layouts import Array, carried, carrier, float_layout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
@@ -52,72 +53,69 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it makes floating data; a tensor of another dtype then holds `integers` by default bounds."""
 
 
-def _registry(*recipes: Recipe) -> Mapping[str, Recipe]:
-    found: dict[str, Recipe] = {}
-    for recipe in recipes:
-        if recipe.name in found:
-            raise ValueError(f"recipe {recipe.name!r} is registered twice")
-        found[recipe.name] = recipe
-    return MappingProxyType(found)
-
-
-RECIPES: Mapping[str, Recipe] = _registry(
-    Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
-    Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
-    Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
-    Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
-    Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
-    Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
-    Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
-    Recipe(
-        name="argmax",
-        fill=argmax,
-        reads=("of", "axis", "low", "high", *WINDOW),
-        needs=("of", "kernel"),
-        elementwise=False,
+RECIPES: Mapping[str, Recipe] = registered(
+    "recipe",
+    (
+        Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
+        Recipe(name="indices", fill=recipes_exact.indices, reads=("low", "high")),
+        Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
+        Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
+        Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
+        Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
+        Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
+        Recipe(
+            name="argmax",
+            fill=argmax,
+            reads=("of", "axis", "low", "high", *WINDOW),
+            needs=("of", "kernel"),
+            elementwise=False,
+        ),
+        Recipe(name="offsets", fill=recipes_structured.offsets, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(name="ends", fill=recipes_structured.ends, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(name="lengths", fill=recipes_structured.lengths, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(
+            name="partial_lengths",
+            fill=recipes_structured.partial_lengths,
+            reads=("low", "high", "axis"),
+            elementwise=False,
+        ),
+        Recipe(name="permutation", fill=recipes_structured.permutation, reads=("low", "axis"), elementwise=False),
+        Recipe(name="bits", fill=recipes_structured.bits, reads=("mean",)),
+        Recipe(name="zeros", fill=recipes_exact.zeros),
+        Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
+        Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
+        Recipe(name="normal", fill=recipes_real.normal, reads=("mean", "std"), floating=True),
+        Recipe(name="uniform", fill=recipes_real.uniform, reads=("low", "high", "exponent"), floating=True),
+        Recipe(name="positive", fill=recipes_real.positive, floating=True),
+        Recipe(name="softmax", fill=recipes_real.softmax, reads=("axis",), elementwise=False, floating=True),
+        Recipe(
+            name="rstd",
+            fill=recipes_real.rstd,
+            reads=("of", "epsilon"),
+            needs=("of",),
+            elementwise=False,
+            floating=True,
+        ),
+        Recipe(
+            name="invstd",
+            fill=recipes_real.invstd,
+            reads=("of", "axis", "epsilon"),
+            needs=("of",),
+            elementwise=False,
+            floating=True,
+        ),
+        Recipe(
+            name="mean", fill=recipes_real.mean, reads=("of", "axis"), needs=("of",), elementwise=False, floating=True
+        ),
+        Recipe(name="wide", fill=recipes_hostile.wide, reads=("low", "high"), floating=True),
+        Recipe(name="subnormal", fill=recipes_hostile.subnormal, floating=True),
+        Recipe(name="large", fill=recipes_hostile.large, floating=True),
+        Recipe(name="special", fill=recipes_hostile.special, floating=True),
+        Recipe(name="swamped", fill=recipes_hostile.swamped, floating=True),
+        Recipe(name="dominated", fill=recipes_hostile.dominated, reads=("axis",), elementwise=False, floating=True),
+        Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
     ),
-    Recipe(name="offsets", fill=recipes_structured.offsets, reads=("low", "high", "axis"), elementwise=False),
-    Recipe(name="ends", fill=recipes_structured.ends, reads=("low", "high", "axis"), elementwise=False),
-    Recipe(name="lengths", fill=recipes_structured.lengths, reads=("low", "high", "axis"), elementwise=False),
-    Recipe(
-        name="partial_lengths",
-        fill=recipes_structured.partial_lengths,
-        reads=("low", "high", "axis"),
-        elementwise=False,
-    ),
-    Recipe(name="permutation", fill=recipes_structured.permutation, reads=("low", "axis"), elementwise=False),
-    Recipe(name="bits", fill=recipes_structured.bits, reads=("mean",)),
-    Recipe(name="zeros", fill=recipes_exact.zeros),
-    Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
-    Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
-    Recipe(name="normal", fill=recipes_real.normal, reads=("mean", "std"), floating=True),
-    Recipe(name="uniform", fill=recipes_real.uniform, reads=("low", "high", "exponent"), floating=True),
-    Recipe(name="positive", fill=recipes_real.positive, floating=True),
-    Recipe(name="softmax", fill=recipes_real.softmax, reads=("axis",), elementwise=False, floating=True),
-    Recipe(
-        name="rstd",
-        fill=recipes_real.rstd,
-        reads=("of", "epsilon"),
-        needs=("of",),
-        elementwise=False,
-        floating=True,
-    ),
-    Recipe(
-        name="invstd",
-        fill=recipes_real.invstd,
-        reads=("of", "axis", "epsilon"),
-        needs=("of",),
-        elementwise=False,
-        floating=True,
-    ),
-    Recipe(name="mean", fill=recipes_real.mean, reads=("of", "axis"), needs=("of",), elementwise=False, floating=True),
-    Recipe(name="wide", fill=recipes_hostile.wide, reads=("low", "high"), floating=True),
-    Recipe(name="subnormal", fill=recipes_hostile.subnormal, floating=True),
-    Recipe(name="large", fill=recipes_hostile.large, floating=True),
-    Recipe(name="special", fill=recipes_hostile.special, floating=True),
-    Recipe(name="swamped", fill=recipes_hostile.swamped, floating=True),
-    Recipe(name="dominated", fill=recipes_hostile.dominated, reads=("axis",), elementwise=False, floating=True),
-    Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
+    lambda recipe: recipe.name,
 )
 
 _ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel", *SEGMENTS})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.registry import ADAPTERS, Choice, Entry, build_registry, choose, load
+from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
 
@@ -29,12 +29,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     return name
-
-
-def test_a_name_that_stands_twice_is_an_error() -> None:
-    entry = Entry(name="reference", factory="a:b", isolate=True, description="")
-    with pytest.raises(ValueError, match=r"'reference' is registered twice: .*ReferenceAdapter and a:b"):
-        build_registry([*ADAPTERS.values(), entry])
 
 
 def test_names_and_options() -> None:

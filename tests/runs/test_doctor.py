@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.registry import Entry, build_registry, choose
+from aclnn_cts.adapters.registry import Entry, choose
 from aclnn_cts.runs import doctor
 from aclnn_cts.runs.doctor import LIBRARIES, describe_surroundings
 
@@ -18,10 +18,10 @@ def _without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def registry(*factories: str) -> Mapping[str, Entry]:
-    return build_registry(
-        Entry(name=f"own{number}", factory=factory, isolate=False, description="a test's own")
+    return {
+        f"own{number}": Entry(name=f"own{number}", factory=factory, isolate=False, description="a test's own")
         for number, factory in enumerate(factories)
-    )
+    }
 
 
 def test_every_dependency_is_looked_for() -> None:

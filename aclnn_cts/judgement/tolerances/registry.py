@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.registry import registered
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Double, Dual
 from aclnn_cts.judgement.tolerances.msprobe import MsprobeThreshold, MsprobeUlp
@@ -22,17 +22,8 @@ TOLERANCE_FACT = "tolerance"
 """The key of `Verdict.facts` under which a fault of kind `tolerance` names the one that failed."""
 
 
-def build_registry(tolerances: Iterable[Tolerance]) -> Mapping[str, Tolerance]:
-    """Tolerances by name, in their order; a duplicate is a ValueError."""
-    registry: dict[str, Tolerance] = {}
-    for tolerance in tolerances:
-        if tolerance.name in registry:
-            raise ValueError(f"the tolerance {tolerance.name!r} is registered twice")
-        registry[tolerance.name] = tolerance
-    return MappingProxyType(registry)
-
-
-TOLERANCES: Mapping[str, Tolerance] = build_registry(
+TOLERANCES: Mapping[str, Tolerance] = registered(
+    "tolerance",
     (
         Mixed(),
         MereMare(),
@@ -44,7 +35,8 @@ TOLERANCES: Mapping[str, Tolerance] = build_registry(
         Single("performance"),
         AssertClose(),
         Ulp(),
-    )
+    ),
+    lambda tolerance: tolerance.name,
 )
 
 
