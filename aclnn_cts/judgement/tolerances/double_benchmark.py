@@ -26,9 +26,9 @@ from aclnn_cts.judgement.tolerances.protocol import (
     equal_everywhere,
     figure,
     no_benchmark,
-    no_row,
     no_special_values,
     not_applicable,
+    unmeasured,
 )
 
 
@@ -102,7 +102,7 @@ class Dual:
             return equal_everywhere(self, pair)
         row = row_of(DUAL_ROWS, pair)
         if row is None:
-            return no_row(self, pair)
+            return unmeasured(self, pair, row)
         benchmark = pair.benchmark
         if benchmark is None:
             return no_benchmark(self)
@@ -190,7 +190,7 @@ class Double:
         """The ratios of the errors of both implementations, and the balance of the output's own."""
         row = row_of(DOUBLE_ROWS, pair)
         if row is None:
-            return no_row(self, pair)
+            return unmeasured(self, pair, row)
         if pair.benchmark is None:
             return no_benchmark(self)
         if not pair.got.size:

@@ -28,7 +28,7 @@ from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of
-from aclnn_cts.judgement.tolerances.protocol import conclude, figure, no_row
+from aclnn_cts.judgement.tolerances.protocol import conclude, figure, unmeasured
 
 _SOURCE = "Ascend/msprobe 8ff00da3, api_accuracy_checker/precision_standard/standard_config.py"
 
@@ -100,10 +100,8 @@ class MsprobeThreshold:
     def measure(self, pair: Pair) -> ToleranceResult:
         """The largest errors of normal and of small values: that no share is above means that no error is."""
         row = row_of(MSPROBE_ROWS, pair, default="FLOAT")
-        if row is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
         golden, error = _golden(pair), pair.error
         figures = []
         usable = None
@@ -138,10 +136,8 @@ class MsprobeUlp:
     def measure(self, pair: Pair) -> ToleranceResult:
         """The mean error in ULP, the share of large ones, and that share over the benchmark's where there is one."""
         row = row_of(MSPROBE_ULP_ROWS, pair)
-        if row is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
         disagreeing = _disagreements(pair)
         if disagreeing is not None and disagreeing.value:
             return conclude(self, [disagreeing])

@@ -117,8 +117,10 @@ def not_applicable(tolerance: Tolerance, message: str, why: str) -> ToleranceRes
     )
 
 
-def no_row(tolerance: Tolerance, pair: Pair) -> ToleranceResult:
-    """No verdict: the source's table lacks the dtype."""
+def unmeasured(tolerance: Tolerance, pair: Pair, row: object) -> ToleranceResult:
+    """No verdict where the source's table lacks the dtype; else a pass, for there are no elements."""
+    if row is not None:
+        return conclude(tolerance, ())
     return not_applicable(tolerance, f"the rule has no numbers for {pair.dtype}", ToleranceWhy.NO_ROW)
 
 

@@ -18,8 +18,8 @@ from aclnn_cts.judgement.tolerances.protocol import (
     conclude,
     equal_everywhere,
     figure,
-    no_row,
     no_special_values,
+    unmeasured,
 )
 
 MATCHED = 0.99
@@ -69,10 +69,8 @@ class Mixed:
     def measure(self, pair: Pair) -> ToleranceResult:
         """Share of matched elements and the largest absolute error."""
         row = row_of(MIXED_ROWS, pair, default="FLOAT")
-        if row is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
         matched = np.count_nonzero(pair.error <= row.atol + row.rtol * pair.size) / pair.error.size
         form = BINARY_FORMATS[pair.row if pair.row in MIXED_ROWS else pair.dtype]
         allowed = np.maximum(row.largest, ULPS * spacing(pair.size, form))
@@ -114,10 +112,8 @@ class MereMare:
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair, within=1.0 if pair.dtype == "INT8" else 0.0)
         limit = row_of(MERE_LIMITS, pair)
-        if limit is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if limit is None or not pair.got.size:
+            return unmeasured(self, pair, limit)
         if (special := no_special_values(self, pair, pair.golden, "the golden")) is not None:
             return special
         return conclude(
@@ -177,10 +173,8 @@ class Single:
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair)
         row = row_of(SINGLE_ROWS, pair)
-        if row is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
         if (special := no_special_values(self, pair, pair.golden, "the golden")) is not None:
             return special
         largest, balance = pair.shared(Single, lambda: _measured(pair))
@@ -235,10 +229,8 @@ class AssertClose:
         if pair.dtype not in FLOATING:
             return equal_everywhere(self, pair)
         row = row_of(ASSERT_CLOSE_ROWS, pair)
-        if row is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
         golden = pair.rounded
         with np.errstate(all="ignore"):
             error = np.abs(pair.got - golden)
@@ -276,10 +268,8 @@ class Ulp:
     def measure(self, pair: Pair) -> ToleranceResult:
         """The largest error in ULP."""
         limit = ULP_LIMITS.get(pair.dtype)
-        if limit is None:
-            return no_row(self, pair)
-        if not pair.got.size:
-            return conclude(self, ())
+        if limit is None or not pair.got.size:
+            return unmeasured(self, pair, limit)
         errors = ulp_errors(pair.got, pair.exact, BINARY_FORMATS[pair.dtype])
         return conclude(self, [figure("largest ULP error", errors.max(), limit)])
 
