@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -41,7 +41,7 @@ def harness_parts() -> Mapping[str, str]:
     for path in _imported((*_ROOTS, *oracles)):
         package = path.relative_to(_PACKAGE).parts[0]
         parts.setdefault(package if package != path.name else "core", set()).add(path)
-    return MappingProxyType({name: _hash(parts[name]) for name in sorted(parts)})
+    return MappingProxyType({name: files_hash(parts[name]) for name in sorted(parts)})
 
 
 def judging_hash(parts: Mapping[str, str] | None = None) -> str:
@@ -94,7 +94,8 @@ def _names(path: Path) -> Iterator[str]:
             yield f"{source}.{name}" if source else name
 
 
-def _hash(paths: set[Path]) -> str:
+def files_hash(paths: Iterable[Path]) -> str:
+    """SHA-256 of files of this package, their names included."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         content = path.read_bytes()

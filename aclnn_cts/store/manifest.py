@@ -22,7 +22,7 @@ from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
 from aclnn_cts.core.target import Target
-from aclnn_cts.store.harness_parts import judging_hash
+from aclnn_cts.store.harness_parts import files_hash, judging_hash
 from aclnn_cts.store.scope import Scope
 
 MANIFEST_FORMAT = "aclnn-cts/manifest/2"
@@ -261,18 +261,12 @@ def environment_facts() -> dict[str, Fact]:
 def sources_hash() -> str:
     """SHA-256 of this package's modules, specs and waivers: what tells apart two states of one version."""
     package = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    found = [
+    return files_hash(
         Path(folder, name)
         for folder, _, names in os.walk(package, followlinks=True)
         for name in names
         if name.endswith((".py", ".yaml"))
-    ]
-    for path in sorted(found):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(package).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
+    )
 
 
 def adapter_facts(
