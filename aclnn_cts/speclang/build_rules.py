@@ -41,6 +41,11 @@ def _on_tensors(build: _Builder) -> _Builder:
     return built
 
 
+def _of_tensor(rule: Callable[[str], Rule]) -> _Builder:
+    """A kind of rule that reads one tensor and nothing else."""
+    return _on_tensors(lambda model, path, context: rule(_of(model, path, context, "tensor")))
+
+
 def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: str) -> str:
     if not isinstance(model.of, str):
         context.problems.add(path, f"of: {shown(model.of)}; expected the name of a parameter")
@@ -215,14 +220,6 @@ def _holds(model: ConstraintModel, path: Path, context: ConstraintContext) -> Ru
     return Holds(text)
 
 
-def _contiguous(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    return Contiguous(_of(model, path, context, "tensor"))
-
-
-def _not_empty(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    return NotEmpty(_of(model, path, context, "tensor"))
-
-
 def _finite(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
     names = [model.of] if isinstance(model.of, str) else model.of
     if not isinstance(names, list):
@@ -252,10 +249,6 @@ def _promotion(model: ConstraintModel, path: Path, context: ConstraintContext) -
     of, other = _promotable(model, path, context)
     table = None if model.in_ is None else product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
     return Promotes(of=of, other=other, table=table)
-
-
-def _cast(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    return CastFrom(*_promotable(model, path, context))
 
 
 def _structure(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -290,20 +283,18 @@ def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) 
     return SameDtype(of=_of(model, path, context, "tensor"), others=others)
 
 
-def _same_format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    return SameFormat(of=_of(model, path, context, "tensor"), other=_other(model, path, context))
-
-
 KINDS: Mapping[str, _Builder] = {
     "present": _present,
     "dtype": _on_tensors(_dtype),
     "same_dtype": _on_tensors(_same_dtype),
     "promotion": _promotion,
-    "cast": _cast,
+    "cast": lambda model, path, context: CastFrom(*_promotable(model, path, context)),
     "dtype_rows": _rows,
     "mode": _mode,
     "format": _on_tensors(_format),
-    "same_format": _on_tensors(_same_format),
+    "same_format": _on_tensors(
+        lambda model, path, context: SameFormat(_of(model, path, context, "tensor"), _other(model, path, context))
+    ),
     "layout": _on_tensors(_layout),
     "rank": _on_tensors(_rank),
     "length": _length,
@@ -314,8 +305,8 @@ KINDS: Mapping[str, _Builder] = {
     "size": _on_tensors(_size),
     "range": _range,
     "holds": _holds,
-    "contiguous": _on_tensors(_contiguous),
-    "not_empty": _on_tensors(_not_empty),
+    "contiguous": _of_tensor(Contiguous),
+    "not_empty": _of_tensor(NotEmpty),
     "finite": _finite,
     "elements": _elements,
     "structure": _structure,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aclnn_cts.core.case import Case
@@ -11,7 +12,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
 
 if TYPE_CHECKING:
-    from aclnn_cts.speclang.model import Parameter, Spec
+    from aclnn_cts.speclang.model import Spec
 
 OTHER_DTYPES = (
     "DOUBLE", "INT32", "BF16", "FLOAT16", "FLOAT", "INT64", "INT8", "BOOL", "UINT8", "INT16", "COMPLEX64", "UINT32",
@@ -58,22 +59,25 @@ class _Listed(NoLimits):
     """Parameters of the other rules of its group, which change together with it."""
 
     what: ClassVar[str]
+    """`dtype` or `format`, as tensors name it; parameters name their lists by its plural."""
     what_zh: ClassVar[str]
     others: ClassVar[tuple[str, ...]]
     """Those that a break may choose among."""
 
+    @property
+    def test(self) -> Test:
+        of, read = self.of, attrgetter(self.what)
+        table = {product: frozenset(names) for product, names in self.table.items()}
+        return lambda arguments, target: read(arguments[of]) in table[target.product]
+
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         """Those that another product lists come first, then those that another tensor has."""
         elsewhere = [name for names in self.table.values() for name in names]
-        sisters = [name for item in spec.parameters for name in self.listed(item).get(case.product, ())]
+        lists = attrgetter(f"{self.what}s")
+        sisters = [name for item in spec.parameters for name in lists(item).get(case.product, ())]
         names = dict.fromkeys(name for name in (*elsewhere, *sisters, *self.others) if name in self.others)
         rejected = [name for name in names if name not in self.table[case.product]]
         yield from _other_names(spec, case, self.of, self.what, rejected, self.group)
-
-    @staticmethod
-    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
-        """The lists of a parameter, by product."""
-        raise NotImplementedError
 
     def describe(self, product: str) -> str:
         return f"{self.what} of {self.of} is one of {', '.join(self.table.get(product, ())) or 'nothing'}"
@@ -90,16 +94,6 @@ class DtypeIn(_Listed):
     what_zh: ClassVar[str] = "数据类型"
     others: ClassVar[tuple[str, ...]] = OTHER_DTYPES
 
-    @staticmethod
-    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
-        return parameter.dtypes
-
-    @property
-    def test(self) -> Test:
-        of = self.of
-        table = {product: frozenset(names) for product, names in self.table.items()}
-        return lambda arguments, target: arguments[of].dtype in table[target.product]
-
 
 @dataclass(frozen=True, slots=True)
 class FormatIn(_Listed):
@@ -108,16 +102,6 @@ class FormatIn(_Listed):
     what: ClassVar[str] = "format"
     what_zh: ClassVar[str] = "数据格式"
     others: ClassVar[tuple[str, ...]] = OTHER_FORMATS
-
-    @staticmethod
-    def listed(parameter: Parameter) -> Mapping[str, tuple[str, ...]]:
-        return parameter.formats
-
-    @property
-    def test(self) -> Test:
-        of = self.of
-        table = {product: frozenset(names) for product, names in self.table.items()}
-        return lambda arguments, target: arguments[of].format in table[target.product]
 
 
 @dataclass(frozen=True, slots=True)
