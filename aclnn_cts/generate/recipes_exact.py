@@ -91,9 +91,7 @@ def few_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         np.array(offsets, np.uint64), [low for low, _ in ranges], [4] * len(requests), requests[0].tensor.dtype
     )
     tables = values.reshape(-1, 4)[:, [0, 0, 0, 0, 1, 1, 2, 3]].reshape(-1)
-    places = (pieces(requests, counts) >> np.uint64(29)) + each(range(0, tables.size, 8), counts)
-    result: Array = tables.take(places.view(np.int64))
-    return result
+    return _of_eight(tables, requests, counts)
 
 
 def equal_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -121,6 +119,11 @@ def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     tables = shifted(
         np.array(offsets, np.uint64), [low for low, _ in ranges], [8] * len(requests), requests[0].tensor.dtype
     )
+    return _of_eight(tables, requests, counts)
+
+
+def _of_eight(tables: Array, requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """Of each tensor's eight values in a table, one for each element."""
     places = (pieces(requests, counts) >> np.uint64(29)) + each(range(0, tables.size, 8), counts)
     result: Array = tables.take(places.view(np.int64))
     return result

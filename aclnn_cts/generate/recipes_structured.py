@@ -28,14 +28,6 @@ def total_of(tensor: Tensor, data: Data) -> int:
     return min(max(high, 0), integer_range(tensor.dtype)[1], _MOST)
 
 
-def permutation_bounds(tensor: Tensor, data: Data) -> tuple[int, int]:
-    """The least and the greatest number of a permutation, clipped to what the dtype holds."""
-    low = data.low or 0
-    count = tensor.numel if data.axis is None or not tensor.shape else tensor.shape[axis_of(tensor, data.axis)]
-    least, most = integer_range(tensor.dtype)
-    return min(max(low, least), most), min(max(low + count - 1, least), most)
-
-
 def offsets(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """0, then where each segment ends: of one more element than there are segments."""
     return _each(requests, counts, lambda request, words: _ends(request, words, words.shape[1] - 1))
